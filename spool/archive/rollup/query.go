@@ -10,7 +10,7 @@ import (
 // Fact is something by which lists of roll-ups are filtered and sorted.
 type Fact struct {
 	Name string
-	SQL  string  // over the rows of one name
+	SQL  string  // over its columns
 	Unit float64 // how many of its units make up one in a filter
 
 	of func(s *Sums) int64
@@ -18,29 +18,25 @@ type Fact struct {
 
 // Facts are all facts.
 var Facts = []Fact{
-	{"turns", sumOf("turns"), 1, func(s *Sums) int64 { return s.Of[Turns] }},
-	{"spans", sumOf("spans"), 1, func(s *Sums) int64 { return s.Of[Spans] }},
-	{"cost", sumOf("cost"), 1e9, func(s *Sums) int64 { return s.Of[Cost] }},
-	{"input_tokens", sumOf("input_tokens"), 1, func(s *Sums) int64 { return s.Of[InputTokens] }},
-	{"output_tokens", sumOf("output_tokens"), 1, func(s *Sums) int64 { return s.Of[OutputTokens] }},
-	{"tokens", sumOf("input_tokens + output_tokens"), 1,
+	{"turns", "turns", 1, func(s *Sums) int64 { return s.Of[Turns] }},
+	{"spans", "spans", 1, func(s *Sums) int64 { return s.Of[Spans] }},
+	{"cost", "cost", 1e9, func(s *Sums) int64 { return s.Of[Cost] }},
+	{"input_tokens", "input_tokens", 1, func(s *Sums) int64 { return s.Of[InputTokens] }},
+	{"output_tokens", "output_tokens", 1, func(s *Sums) int64 { return s.Of[OutputTokens] }},
+	{"tokens", "input_tokens + output_tokens", 1,
 		func(s *Sums) int64 { return s.Of[InputTokens] + s.Of[OutputTokens] }},
-	{"errors", sumOf("errors"), 1, func(s *Sums) int64 { return s.Of[Errors] }},
-	{"mean_score", "coalesce(" + sumOf("score_sum") + " * 1000000 / nullif(" + sumOf("scores") + ", 0), -1)", meanUnit,
+	{"errors", "errors", 1, func(s *Sums) int64 { return s.Of[Errors] }},
+	{"mean_score", "coalesce(score_sum * 1000000 / nullif(scores, 0), -1)", meanUnit,
 		func(s *Sums) int64 {
 			if s.Of[Scores] == 0 {
 				return -1
 			}
 			return s.Of[ScoreSum] * meanUnit / s.Of[Scores]
 		}},
-	{"first_seen", "min(first_at)", 1e6, func(s *Sums) int64 { return s.First }},
-	{"last_seen", "max(last_at)", 1e6, func(s *Sums) int64 { return s.Last }},
-	{"duration_ms", "max(last_at) - min(first_at)", 1e3, func(s *Sums) int64 { return s.Last - s.First }},
+	{"first_seen", "first_at", 1e6, func(s *Sums) int64 { return s.First }},
+	{"last_seen", "last_at", 1e6, func(s *Sums) int64 { return s.Last }},
+	{"duration_ms", "last_at - first_at", 1e3, func(s *Sums) int64 { return s.Last - s.First }},
 }
-
-// sumOf returns a sum in SQL. PostgreSQL adds up integers as numerics, which takes longer, and no sum
-// reaches 2^53, up to which floating-point numbers are exact.
-func sumOf(column string) string { return "sum((" + column + ")::float8)::bigint" }
 
 // meanUnit is the unit of a mean. Without a score it is -1.
 const meanUnit = 1e6

@@ -58,6 +58,7 @@ type Calls struct {
 	Begin time.Time
 	Step  time.Duration // between two records
 	Slow  time.Duration // up to which calls take longer than usual, all times equally often
+	Lived bool          // calls belong to sessions, traces and users: see Session
 	text  []byte
 }
 
@@ -84,6 +85,14 @@ const (
 func (c *Calls) ID(n int, kind byte) string {
 	ms := uint64(c.At(n).UnixMilli())
 	return fmt.Sprintf("%08x-%04x-7%03x-8%03x-%02x%010x", ms>>16, ms&0xffff, n&0xfff, (n>>12)&0xfff, kind, n)
+}
+
+// Session returns the session of the nth record, its trace and its user. Ten records have one session
+// and trace, among a thousand others at the time, and five sessions one user.
+func (c *Calls) Session(n int) (session, trace, user string) {
+	s := n/10_000*1000 + n%1000
+	return fmt.Sprintf("session-%d", s), fmt.Sprintf("%032x", 1+uint64(s)*0x9e3779b97f4a7c15),
+		fmt.Sprintf("user-%d", s/5000*1000+s%1000)
 }
 
 // At returns the time at which the nth record is accepted.
@@ -149,7 +158,7 @@ func (c *Calls) body(n int, r *rand.Rand) json.RawMessage {
 		start = start.Add(-time.Duration(r.Int64N(int64(c.Slow))))
 	}
 
-	body, _ := json.Marshal(map[string]any{
+	call := map[string]any{
 		"function_name": "openai.chat.completions.create",
 		"provider_type": "openai",
 		"args":          []any{},
@@ -189,7 +198,11 @@ func (c *Calls) body(n int, r *rand.Rand) json.RawMessage {
 		"prompt_version":         version,
 		"prompt_input_variables": map[string]any{"topic": question[:40]},
 		"metadata":               map[string]string{"user": user, "session": session},
-	})
+	}
+	if c.Lived {
+		call["session_id"], call["trace_id"], call["user_id"] = c.Session(n)
+	}
+	body, _ := json.Marshal(call)
 
 	return body
 }

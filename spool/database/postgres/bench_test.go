@@ -3,14 +3,18 @@
 package postgres_test
 
 import (
+	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/registry/prices"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/records"
+	"promptspool/spool/archive/rollup"
 	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/postgres"
 	"promptspool/spool/database/postgres/postgrestest"
@@ -85,7 +89,9 @@ func (s *stage) settle(b *testing.B) {
 
 	begun = time.Now()
 	// By name, because without one Citus leaves out the shards.
-	for _, table := range []string{"record_states", "records", "record_bodies", "account_weeks", "summaries"} {
+	for _, table := range []string{
+		"record_states", "records", "record_bodies", "rollup_totals", "account_weeks", "summaries",
+	} {
 		if _, err := conn.Exec(b.Context(), "VACUUM ANALYZE "+table); err != nil {
 			b.Fatal(err)
 		}
@@ -97,4 +103,56 @@ func (s *stage) settle(b *testing.B) {
 	b.Logf("settled in %v; payload %d MB, on disk %d MB",
 		time.Since(begun).Round(time.Millisecond), size.Bytes>>20, size.DiskBytes>>20)
 	b.ReportMetric(float64(size.DiskBytes)/float64(size.Bytes), "disk/payload")
+}
+
+// BenchmarkLists measures pages of 200,000 sessions and traces, and of 40,000 users, by any fact and
+// with conditions. The roll-ups are made by SQL: the records that they would be of take an hour.
+func BenchmarkLists(b *testing.B) {
+	s := newStage(b)
+	first := requestAt(b, time.Now(), 1) // makes the partition of the week
+	if _, err := s.db.Apply(b.Context(), "lists", []archive.Event{first}); err != nil {
+		b.Fatal(err)
+	}
+	for _, kind := range []string{"0, 'session-' || n / 10", "1, md5((n / 10)::text)", "2, 'user-' || n / 10 % 40000"} {
+		execute(b, s.dsn, `
+			INSERT INTO rollups SELECT 'lists', `+kind+`,
+				date_trunc('week', now() AT TIME ZONE 'utc') AT TIME ZONE 'utc',
+				min(1000000::bigint * n), max(1000000::bigint * n + n), count(*), 0, sum(n % 977), 900,
+				sum(n % 91), sum((n % 50 = 0)::int), sum((n % 7 = 0)::int), sum(n % 11)
+			FROM generate_series(1, 2000000) n GROUP BY 3 ORDER BY 5 ON CONFLICT DO NOTHING`)
+	}
+	execute(b, s.dsn, `INSERT INTO rollup_totals SELECT account_id, kind, name, first_at, last_at, turns, spans,
+		cost, input_tokens, output_tokens, errors, scores, score_sum
+		FROM rollups ORDER BY first_at ON CONFLICT DO NOTHING`)
+	execute(b, s.dsn, `VACUUM ANALYZE rollup_totals`)
+
+	for range b.N {
+		for kind, of := range []string{"sessions", "traces", "users"} {
+			for i := range rollup.Facts {
+				fact := &rollup.Facts[i]
+				q := rollup.Query{Kind: rollup.Kind(kind), Sort: fact, Limit: 50}
+				measureLists(b, s.db, of+" by "+fact.Name, q)
+				if fact.Name == "last_seen" {
+					q.Where = []rollup.Condition{{Fact: rollup.FactOf("cost"), From: 3000, To: 1 << 60}}
+					measureLists(b, s.db, of+" with a cost", q)
+					q.Where, q.Like = nil, "77"
+					measureLists(b, s.db, of+" with a part of the name", q)
+				}
+			}
+		}
+	}
+}
+
+func measureLists(b *testing.B, db *postgres.DB, name string, q rollup.Query) {
+	var took []time.Duration
+	for range 20 {
+		begun := time.Now()
+		page, err := db.Rollups(b.Context(), "lists", q)
+		if err != nil || len(page.Entries) == 0 {
+			b.Fatal(name, page, err)
+		}
+		took = append(took, time.Since(begun))
+	}
+	slices.Sort(took)
+	fmt.Printf("%-34s median %4d ms, p95 %4d ms\n", name, took[10].Milliseconds(), took[18].Milliseconds())
 }

@@ -27,7 +27,8 @@
 //	               (archive.CallSet)
 //	rollups        what the records of a session, trace or user add up to (package rollup)
 //
-// All are partitioned by the week in the record's id (a UUIDv7).
+// All are partitioned by the week in the record's id (a UUIDv7). rollup_totals adds up the weeks of
+// rollups, as lists of many sessions have no time for that.
 //
 // A list is read week by week, newest first; account_weeks tells which weeks an account has.
 // Filters on texts use one index, on the hashes of all texts of a record (package filter). Filters

@@ -15,6 +15,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rollup"
 	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/postgres"
 	"promptspool/spool/database/postgres/postgrestest"
@@ -46,7 +47,7 @@ func eventAt(t testing.TB, at time.Time, kind wire.Kind, requestID string, n int
 // requestAt returns the request of a record whose id is of the same moment.
 func requestAt(t testing.TB, at time.Time, n int) archive.Event {
 	t.Helper()
-	body := fmt.Sprintf(`{"function_name":"f","tags":["number %d"],"kwargs":{}}`, n)
+	body := fmt.Sprintf(`{"function_name":"f","session_id":"one","tags":["number %d"],"kwargs":{}}`, n)
 
 	return eventAt(t, at, wire.KindRequest, idAt(at, n), n, body)
 }
@@ -132,6 +133,11 @@ func TestWeeksGoWhenAllOfThemIsTooOld(t *testing.T) {
 	}
 	if n := total(t, db); n != 5 {
 		t.Errorf("%d are left, want the 4 of the weeks that are not over and the late one", n)
+	}
+	q := rollup.Query{Names: []string{"one"}, Sort: rollup.FactOf("turns"), Limit: 1}
+	page, err := db.Rollups(t.Context(), account, q)
+	if err != nil || len(page.Entries) != 1 || page.Entries[0].Of[rollup.Turns] != 4 {
+		t.Errorf("the session is %+v, %v; want the 4 calls that are left of it", page, err)
 	}
 	if n := partitions(t, dsn, "records_w20260309"); n != 0 {
 		t.Error("the partition of a week that is too old is still there")
@@ -345,8 +351,10 @@ func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
 		`DELETE FROM account_weeks`,
 		`DELETE FROM rollups`,
 		`UPDATE rollups SET errors = errors + 1`,
-		`UPDATE rollups SET name = 'other', kind = 0`,
+		`UPDATE rollups SET name = name || 'x'`,
 		`UPDATE rollups SET turns = 0, spans = 0`,
+		`DELETE FROM rollup_totals`,
+		`UPDATE rollup_totals SET cost = cost + 1`,
 		`UPDATE summaries SET bottom = newest`,
 		`UPDATE summaries SET summary = 'x'`,
 		`UPDATE summaries SET top_rows = substr(top_rows, 1, 20)`,

@@ -76,6 +76,9 @@ func (db *DB) dropWeek(ctx context.Context, week, cutoff time.Time) (dropped int
 			week); err != nil {
 			return err
 		}
+		if err := dropRollups(ctx, tx, week); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, `DELETE FROM account_weeks WHERE week = $1`, week); err != nil {
 			return err
 		}

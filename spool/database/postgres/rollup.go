@@ -3,39 +3,25 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/rollup"
 	"promptspool/spool/database/postgres/schema"
 )
 
-// rollupColumns are the columns of rollups.
-var rollupColumns = append([]string{
-	"account_id", "kind", "name", "ts", "slot", "first_at", "last_at",
-}, rollup.Columns[:]...)
+// rollupColumns are the columns of rollups. Those of rollup_totals are all but the last.
+var rollupColumns = slices.Concat([]string{"account_id", "kind", "name", "first_at", "last_at"},
+	rollup.Columns[:], []string{"ts"})
 
-// addToRollup ends an INSERT that adds to rows that exist.
-var addToRollup = func() string {
-	sql := ` ON CONFLICT (account_id, kind, name, ts, slot) DO UPDATE SET
-		first_at = least(rollups.first_at, excluded.first_at), last_at = greatest(rollups.last_at, excluded.last_at)`
-	for _, column := range rollup.Columns {
-		sql += fmt.Sprintf(", %[1]s = rollups.%[1]s + excluded.%[1]s", column)
-	}
-	return sql
-}()
+// rollupNumbers are the columns that rollupTargets are for.
+var rollupNumbers = strings.Join(totalColumns[3:], ", ")
 
-// rollupSums are the sums over the rows of a roll-up, and rollupTargets what they are read into, after
-// the bounds.
-var rollupSums = func() string {
-	var sums []string
-	for _, column := range rollup.Columns {
-		sums = append(sums, "sum("+column+")::bigint")
-	}
-	return strings.Join(sums, ", ")
-}()
+var totalColumns = rollupColumns[:len(rollupColumns)-1]
 
 func rollupTargets(sums *rollup.Sums) []any {
 	targets := []any{&sums.First, &sums.Last}
@@ -45,107 +31,121 @@ func rollupTargets(sums *rollup.Sums) []any {
 	return targets
 }
 
-// queueRollups adds to the roll-ups what the group changes. It returns the names that may have no
-// records any more, by account.
-func (f *folding) queueRollups(b *pgx.Batch) (fewer map[string][]string) {
-	var rows [][]any
-	fewer = make(map[string][]string)
-	for _, c := range f.Rollups(func(id uuid) time.Time { return schema.WeekOf(id.Time()) }) {
-		row := []any{c.Account, int(c.Kind), c.Name, c.Week, f.slot, c.First, c.Last}
-		for _, n := range c.Of {
-			row = append(row, n)
+// addToRollup returns the end of an INSERT that adds to rows that exist.
+func addToRollup(table, key string) string {
+	sql := fmt.Sprintf(` ON CONFLICT (%[2]s) DO UPDATE SET first_at = least(%[1]s.first_at, excluded.first_at),
+		last_at = greatest(%[1]s.last_at, excluded.last_at)`, table, key)
+	for _, column := range rollup.Columns {
+		sql += fmt.Sprintf(", %[2]s = %[1]s.%[2]s + excluded.%[2]s", table, column)
+	}
+	return sql
+}
+
+var (
+	addToWeek  = addToRollup("rollups", "account_id, kind, name, ts")
+	addToTotal = addToRollup("rollup_totals", "account_id, kind, name")
+)
+
+// queueRollups adds to the roll-ups what the group changes, and deletes those that have no records
+// any more. Writers to the same name wait for each other's commits from here on.
+func (f *folding) queueRollups(b *pgx.Batch) {
+	rows := func(changes []*archive.RollupChange) (rows [][]any) {
+		for _, c := range changes {
+			row := []any{c.Account, int(c.Kind), c.Name, c.First, c.Last}
+			for _, n := range c.Of {
+				row = append(row, n)
+			}
+			rows = append(rows, append(row, c.Week))
 		}
-		rows = append(rows, row)
+		return rows
+	}
+	weeks := rows(f.Rollups(func(id uuid) time.Time { return schema.WeekOf(id.Time()) }))
+	changes := f.Rollups(func(uuid) (all time.Time) { return all })
+	totals := rows(changes)
+	for i := range totals {
+		totals[i] = totals[i][:len(totalColumns)]
+	}
+	queueInserts(b, "rollups", rollupColumns, weeks, addToWeek)
+	queueInserts(b, "rollup_totals", totalColumns, totals, addToTotal)
+
+	fewer := make(map[string][]string)
+	for _, c := range changes {
 		if c.Of[rollup.Turns] < 0 || c.Of[rollup.Spans] < 0 {
 			fewer[c.Account] = append(fewer[c.Account], c.Name)
 		}
 	}
-	queueInserts(b, "rollups", rollupColumns, rows, addToRollup)
-
-	return fewer
+	for _, account := range f.accountNames() {
+		if names := fewer[account]; names != nil {
+			b.Queue(`DELETE FROM rollups `+ofNoRecords, account, names)
+			b.Queue(`DELETE FROM rollup_totals `+ofNoRecords, account, names)
+		}
+	}
 }
 
-// dropEmpty deletes the rows of those names whose rows have no records together. They are locked by
-// an update before they are added up, so none changes in between. A row that others add meanwhile
-// stays, and is right by itself.
-func (f *folding) dropEmpty(ctx context.Context, tx pgx.Tx, account string, names []string) error {
-	type week struct {
-		kind int
-		name string
-		ts   time.Time
-	}
-	counts, slots := make(map[week]int64), make(map[week][]int)
-	rows, err := tx.Query(ctx, `
-		UPDATE rollups SET slot = slot WHERE account_id = $1 AND kind = ANY('{0,1,2}') AND name = ANY($2)
-		RETURNING kind, name, ts, slot, turns, spans`, account, names)
-	if err != nil {
-		return err
-	}
-	var w week
-	var slot int
-	var turns, spans int64
-	_, err = pgx.ForEachRow(rows, []any{&w.kind, &w.name, &w.ts, &slot, &turns, &spans}, func() error {
-		// Neither is negative over all slots.
-		counts[w] += turns + spans
-		slots[w] = append(slots[w], slot)
-		return nil
-	})
+const ofNoRecords = `WHERE account_id = $1 AND kind = ANY('{0,1,2}') AND name = ANY($2) AND turns = 0 AND spans = 0`
 
-	var empty columnArrays
-	for w, n := range counts {
-		for _, slot := range slots[w] {
-			if n == 0 {
-				empty.add(w.kind, w.name, w.ts, slot)
+// dropRollups takes a week out of the totals before its partitions are dropped.
+func dropRollups(ctx context.Context, tx pgx.Tx, week time.Time) error {
+	const names = `SELECT account_id, kind, name FROM rollups WHERE ts = $1`
+	var sums []string
+	for _, column := range rollup.Columns {
+		sums = append(sums, "sum("+column+")::bigint")
+	}
+	// Added up again, as the bounds cannot be subtracted. Writers to one of the names wait, and add to
+	// the new row.
+	for _, sql := range []string{
+		`DELETE FROM rollup_totals WHERE (account_id, kind, name) IN (` + names + `)`,
+		`INSERT INTO rollup_totals (` + strings.Join(totalColumns, ", ") + `)
+			SELECT account_id, kind, name, min(first_at), max(last_at), ` + strings.Join(sums, ", ") + `
+			FROM rollups WHERE ts <> $1 AND (account_id, kind, name) IN (` + names + `)
+			GROUP BY account_id, kind, name`,
+	} {
+		if _, err := tx.Exec(ctx, sql, week); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// checkRollups compares the roll-ups of weeks, and their totals, with what the records add up to.
+func (c *checker) checkRollups(ctx context.Context, tx pgx.Tx) error {
+	for _, table := range []string{"rollups", "rollup_totals"} {
+		left := make(map[string]rollup.Proof)
+		for account, proof := range c.rollups {
+			left[account] = *proof
+		}
+		rows, err := tx.Query(ctx, `SELECT account_id, kind, name, `+rollupNumbers+` FROM `+table)
+		if err != nil {
+			return err
+		}
+
+		var account, name string
+		var kind rollup.Kind
+		var sums rollup.Sums
+		targets := append([]any{&account, &kind, &name}, rollupTargets(&sums)...)
+		_, err = pgx.ForEachRow(rows, targets, func() error {
+			proof := left[account]
+			proof.Subtract(kind, name, &sums)
+			left[account] = proof
+			if sums.Empty() {
+				return fmt.Errorf("project %q: the roll-up %q is of no records", account, name)
+			}
+			return nil
+		})
+		for account, proof := range left {
+			if err == nil && proof != (rollup.Proof{}) {
+				err = fmt.Errorf("project %q: the sums of sessions, traces and users (%s) are not those of the records",
+					account, table)
 			}
 		}
+		if err != nil {
+			return err
+		}
 	}
-	if err != nil || empty == nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, `
-		DELETE FROM rollups r
-		USING unnest($2::smallint[], $3::text[], $4::timestamptz[], $5::int[]) AS u (kind, name, ts, slot)
-		WHERE r.account_id = $1 AND r.kind = u.kind AND r.name = u.name AND r.ts = u.ts AND r.slot = u.slot`,
-		append([]any{account}, empty[0], empty[1], empty[2], empty[3])...)
 
-	return err
+	return nil
 }
-
-// checkRollups compares the roll-ups with what the records add up to.
-func (c *checker) checkRollups(ctx context.Context, tx pgx.Tx) error {
-	rows, err := tx.Query(ctx, `
-		SELECT account_id, kind, name, min(first_at), max(last_at), `+rollupSums+`
-		FROM rollups GROUP BY account_id, kind, name, ts`)
-	if err != nil {
-		return err
-	}
-
-	var account, name string
-	var kind rollup.Kind
-	var sums rollup.Sums
-	targets := append([]any{&account, &kind, &name}, rollupTargets(&sums)...)
-	_, err = pgx.ForEachRow(rows, targets, func() error {
-		if c.rollups[account] == nil {
-			c.rollups[account] = &rollup.Proof{}
-		}
-		c.rollups[account].Subtract(kind, name, &sums)
-		if sums.Empty() {
-			return fmt.Errorf("project %q: the roll-up %q is of no records", account, name)
-		}
-		return nil
-	})
-	for account, left := range c.rollups {
-		if err == nil && *left != (rollup.Proof{}) {
-			err = fmt.Errorf("project %q: the sums of sessions, traces and users are not those of the records", account)
-		}
-	}
-
-	return err
-}
-
-// rollupMemory lets the database hold the groups of some 200,000 names, which it would write to its
-// disk otherwise.
-const rollupMemory = `SET LOCAL work_mem = '64MB'`
 
 // Rollups finds roll-ups; see archive.Store.
 func (db *DB) Rollups(ctx context.Context, account string, q rollup.Query) (page rollup.Page, err error) {
@@ -157,9 +157,6 @@ func (db *DB) Rollups(ctx context.Context, account string, q rollup.Query) (page
 	sql, args := rollupStatement(key, &q)
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
 		page = rollup.Page{} // View may call this again, after a lost connection
-		if _, err := tx.Exec(ctx, rollupMemory); err != nil {
-			return err
-		}
 		rows, err := tx.Query(ctx, sql, args...)
 		if err != nil {
 			return err
@@ -179,8 +176,7 @@ func (db *DB) Rollups(ctx context.Context, account string, q rollup.Query) (page
 	return page, err
 }
 
-// rollupStatement returns the statement of a search. It finds the names first, by few columns: to add
-// up the others for all of them would take three times as long.
+// rollupStatement returns the statement of a search.
 func rollupStatement(account string, q *rollup.Query) (sql string, args []any) {
 	args = []any{account, int(q.Kind)}
 	arg := func(value any) string {
@@ -188,34 +184,26 @@ func rollupStatement(account string, q *rollup.Query) (sql string, args []any) {
 		return fmt.Sprintf("$%d", len(args))
 	}
 
-	where, having := "", "true"
+	from := ` FROM rollup_totals WHERE account_id = $1 AND kind = $2`
 	if q.Names != nil {
-		where += " AND name = ANY(" + arg(q.Names) + ")"
+		from += " AND name = ANY(" + arg(q.Names) + ")"
 	}
 	if q.Like != "" {
-		where += " AND strpos(lower(name), " + arg(q.Like) + ") > 0"
+		from += " AND strpos(lower(name), " + arg(q.Like) + ") > 0"
 	}
 	for _, c := range q.Where {
-		having += " AND " + c.SQL + " BETWEEN " + arg(c.From) + " AND " + arg(c.To)
+		from += " AND " + c.SQL + " BETWEEN " + arg(c.From) + " AND " + arg(c.To)
 	}
-	after, direction, beyond := "true", "DESC", "<"
+	after, direction, beyond := "", "DESC", "<"
 	if q.Ascending {
 		direction, beyond = "ASC", ">"
 	}
 	if q.After != nil {
 		value := arg(q.After.Value)
-		after = "value " + beyond + " " + value + " OR value = " + value + " AND name > " + arg(q.After.Name)
+		after = fmt.Sprintf(" AND (%[1]s %[2]s %[3]s OR %[1]s = %[3]s AND name > %[4]s)",
+			q.Sort.SQL, beyond, value, arg(q.After.Name))
 	}
 
-	return `
-		WITH page AS MATERIALIZED (
-			SELECT name, total, value FROM (
-				SELECT name, count(*) OVER () AS total, ` + q.Sort.SQL + ` AS value FROM rollups
-				WHERE account_id = $1 AND kind = $2` + where + `
-				GROUP BY name HAVING ` + having + `) AS found
-			WHERE ` + after + ` ORDER BY value ` + direction + `, name LIMIT ` + arg(q.Limit+1) + `
-		)
-		SELECT page.name, page.total, min(first_at), max(last_at), ` + rollupSums + `
-		FROM page JOIN rollups r ON r.account_id = $1 AND r.kind = $2 AND r.name = page.name
-		GROUP BY page.name, page.total, page.value ORDER BY page.value ` + direction + `, page.name`, args
+	return `SELECT name, (SELECT count(*)` + from + `), ` + rollupNumbers + from + after +
+		` ORDER BY ` + q.Sort.SQL + ` ` + direction + `, name LIMIT ` + arg(q.Limit+1), args
 }

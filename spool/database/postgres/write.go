@@ -91,17 +91,11 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	fewer := f.queueRollups(last)
+	f.queueRollups(last)
 	f.queueCounts(last)
 	f.queueStale(last)
-	err := conflict(tx.SendBatch(ctx, last).Close())
-	for _, name := range f.accountNames() {
-		if err == nil && fewer[name] != nil {
-			err = f.dropEmpty(ctx, tx, name, fewer[name])
-		}
-	}
 
-	return err
+	return conflict(tx.SendBatch(ctx, last).Close())
 }
 
 // queueCallSets writes the sets of an account that changed, and returns those that are new.

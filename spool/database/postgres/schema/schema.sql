@@ -106,13 +106,12 @@ CREATE TABLE account_weeks (
 	PRIMARY KEY (account_id, week, slot)
 ) WITH (fillfactor = 50);
 
--- What the records of each session, trace and user of a week add up to: package rollup. Slots are as in account_weeks; a row may be negative.
+-- What the records of each session, trace and user of a week add up to: package rollup.
 CREATE TABLE rollups (
 	account_id    text COLLATE "C" NOT NULL,
 	kind          smallint         NOT NULL, -- rollup.Kind
 	name          text COLLATE "C" NOT NULL,
 	ts            timestamptz      NOT NULL, -- the Monday of the week
-	slot          int              NOT NULL,
 	first_at      bigint           NOT NULL, -- microseconds since 1970; perhaps wider than what is left
 	last_at       bigint           NOT NULL,
 	turns         bigint           NOT NULL,
@@ -123,9 +122,30 @@ CREATE TABLE rollups (
 	errors        bigint           NOT NULL,
 	scores        bigint           NOT NULL,
 	score_sum     bigint           NOT NULL,
-	PRIMARY KEY (account_id, kind, name, ts, slot)
+	PRIMARY KEY (account_id, kind, name, ts)
 ) PARTITION BY RANGE (ts);
 CREATE TABLE rollups_default PARTITION OF rollups DEFAULT;
+
+-- What the weeks of each add up to: lists of 200,000 names have no time to do that. The kinds lie apart, as a list reads all of one.
+CREATE TABLE rollup_totals (
+	account_id    text COLLATE "C" NOT NULL,
+	kind          smallint         NOT NULL,
+	name          text COLLATE "C" NOT NULL,
+	first_at      bigint           NOT NULL,
+	last_at       bigint           NOT NULL,
+	turns         bigint           NOT NULL,
+	spans         bigint           NOT NULL,
+	cost          bigint           NOT NULL,
+	input_tokens  bigint           NOT NULL,
+	output_tokens bigint           NOT NULL,
+	errors        bigint           NOT NULL,
+	scores        bigint           NOT NULL,
+	score_sum     bigint           NOT NULL,
+	PRIMARY KEY (account_id, kind, name)
+) PARTITION BY LIST (kind);
+CREATE TABLE rollup_totals_sessions PARTITION OF rollup_totals FOR VALUES IN (0);
+CREATE TABLE rollup_totals_traces PARTITION OF rollup_totals FOR VALUES IN (1);
+CREATE TABLE rollup_totals_users PARTITION OF rollup_totals FOR VALUES IN (2);
 
 -- Deleted records, which are kept out for ever.
 CREATE TABLE tombstones (
