@@ -31,6 +31,8 @@ type Service struct {
 
 	// renewed has traces that were renewed within renewPause, with whether they will be again.
 	renewed sync.Map
+
+	traces keptTraces
 }
 
 // New returns a Service. It starts no goroutine and needs no closing; the Store is the

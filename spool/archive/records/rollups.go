@@ -139,14 +139,8 @@ func (svc *Service) Session(ctx context.Context, id wire.Identity, session strin
 	if err := checkAccount(id); err != nil {
 		return wire.RollupFound{}, err
 	}
-	q := rollup.Query{
-		Kind:  rollup.Session,
-		Names: []string{session},
-		Sort:  rollup.FactOf("last_seen"),
-		Limit: 1,
-	}
-	page, err := svc.config.Store.Rollups(ctx, id.Account, q)
-	if err == nil && len(page.Entries) == 0 {
+	found, err := svc.rollup(ctx, id.Account, rollup.Session, session)
+	if err == nil && found == nil {
 		err = wire.Errorf(wire.CodeNotFound, "This project has no session %.100q. If a sidecar has just accepted "+
 			"its calls, they may still be on their way.", session)
 	}
@@ -154,5 +148,15 @@ func (svc *Service) Session(ctx context.Context, id wire.Identity, session strin
 		return wire.RollupFound{}, err
 	}
 
-	return wire.RollupFound{Success: true, Rollup: page.Entries[0].Answer()}, nil
+	return wire.RollupFound{Success: true, Rollup: found.Answer()}, nil
+}
+
+// rollup returns one roll-up, nil if it does not exist.
+func (svc *Service) rollup(ctx context.Context, account string, kind rollup.Kind, name string) (*rollup.Entry, error) {
+	q := rollup.Query{Kind: kind, Names: []string{name}, Sort: rollup.FactOf("last_seen"), Limit: 1}
+	page, err := svc.config.Store.Rollups(ctx, account, q)
+	if err != nil || len(page.Entries) == 0 {
+		return nil, err
+	}
+	return &page.Entries[0], nil
 }

@@ -7,13 +7,16 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/rollup"
 )
 
-// Trace returns the spans of a trace of the identity's account, by their start.
+// Trace returns the spans of a trace of the identity's account, by their start. Those of a long trace
+// are remembered for some seconds: callers must not change them.
 func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error) {
 	if err := checkAccount(id); err != nil {
 		return wire.Trace{}, err
@@ -23,6 +26,32 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 		return wire.Trace{}, err
 	}
 
+	// Before the spans are read: what changes meanwhile must not count as read.
+	found, err := svc.rollup(ctx, id.Account, rollup.Trace, hex.EncodeToString(parsed[:]))
+	if err != nil {
+		return wire.Trace{}, err
+	}
+	kept := svc.traces.find(id.Account, found)
+	if kept != nil && !kept.Closed {
+		closed, err := svc.IsClosed(ctx, id, parsed)
+		if err != nil || closed {
+			kept = nil
+		}
+	}
+	if kept != nil {
+		return *kept, nil
+	}
+
+	answer, err := svc.readTrace(ctx, id, parsed)
+	if err == nil && found != nil {
+		svc.traces.keep(id.Account, *found, answer)
+	}
+
+	return answer, err
+}
+
+// readTrace is Trace for one that is not remembered.
+func (svc *Service) readTrace(ctx context.Context, id wire.Identity, parsed archive.UUID) (wire.Trace, error) {
 	answer := wire.Trace{Success: true, TraceID: hex.EncodeToString(parsed[:]), Spans: []wire.TraceSpan{}}
 	logged := map[string]bool{} // ids of records that have only the caller's word for their span
 	after := ""
@@ -56,8 +85,8 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 	}
 	answer.Spans = placeLogged(answer.Spans, logged)
 	if len(answer.Spans) == 0 && !answer.Closed {
-		return wire.Trace{}, wire.Errorf(wire.CodeNotFound, "This project has no trace %.32s. If a sidecar "+
-			"has just accepted its spans, they may still be on their way.", trace)
+		return wire.Trace{}, wire.Errorf(wire.CodeNotFound, "This project has no trace %s. If a sidecar "+
+			"has just accepted its spans, they may still be on their way.", answer.TraceID)
 	}
 
 	// Stores list them by id, which need not be in the order of time.
@@ -67,6 +96,59 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 	})
 
 	return answer, nil
+}
+
+// Bounds of keptTraces.
+const (
+	traceKeptFor = 10 * time.Second
+	traceKeptMin = 1000 // spans: shorter ones are read in no time
+)
+
+// keptTraces are the long traces that were read within traceKeptFor. A reader of one span after
+// the other waits only once for all of them. Together they have at most wire.TraceSpansMax spans.
+// It is safe for concurrent use.
+type keptTraces struct {
+	mu    sync.Mutex
+	spans int
+	all   []keptTrace
+}
+
+type keptTrace struct {
+	account string
+	rollup  rollup.Entry
+	trace   wire.Trace
+}
+
+// find returns a trace if its roll-up, nil if there is none, has not changed.
+func (k *keptTraces) find(account string, of *rollup.Entry) *wire.Trace {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i := range slices.Backward(k.all) {
+		if t := &k.all[i]; of != nil && t.account == account && t.rollup == *of {
+			return &t.trace
+		}
+	}
+
+	return nil
+}
+
+// keep remembers a trace as of its roll-up, if it is long and there is room.
+func (k *keptTraces) keep(account string, of rollup.Entry, trace wire.Trace) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if n := len(trace.Spans); n < traceKeptMin || k.spans+n > wire.TraceSpansMax {
+		return
+	}
+	k.spans += len(trace.Spans)
+	k.all = append(slices.Clone(k.all), keptTrace{account, of, trace})
+
+	// All are kept equally long, so that it is the first one.
+	time.AfterFunc(traceKeptFor, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.spans -= len(k.all[0].trace.Spans)
+		k.all = slices.Clone(k.all[1:])
+	})
 }
 
 // parseTrace reads the id of a trace.

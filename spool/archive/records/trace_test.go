@@ -1,10 +1,15 @@
 package records_test
 
 import (
+	"context"
+	"encoding/hex"
 	"testing"
 
 	"promptspool/api/otlp"
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/database/databasetest"
 )
 
 // What a sidecar took before it could know of the close is folded nevertheless.
@@ -78,4 +83,55 @@ func TestASpanIsShownWithWhatIsAttachedToIt(t *testing.T) {
 	if string(rec.Span) != string(span.Body) || rec.Request != nil || len(rec.Scores) != 1 || len(rec.Metadata) != 1 {
 		t.Errorf("the record is %+v", rec)
 	}
+}
+
+// traceReads counts how often a trace is read.
+type traceReads struct {
+	*badgerdb.DB
+	begun int
+}
+
+func (s *traceReads) Trace(ctx context.Context, account string, trace archive.UUID, after string, limit int,
+) ([]archive.State, bool, error) {
+	if after == "" {
+		s.begun++
+	}
+	return s.DB.Trace(ctx, account, trace, after, limit)
+}
+
+func TestALongTraceIsReadAgainOnlyIfItHasChanged(t *testing.T) {
+	store := &traceReads{DB: openStore(t)}
+	s := serverOver(store)
+	trace := [16]byte{0x5b, 0x8e, 15: 1}
+	id := hex.EncodeToString(trace[:])
+	spans := func(from, to int) (events []archive.Event) {
+		for n := from; n < to; n++ {
+			events = append(events,
+				databasetest.Event(t, n, wire.KindSpan, databasetest.ID(n), databasetest.SpanBody(id, n, "step")))
+		}
+		return events
+	}
+	read := func(spans, reads int, closed bool) {
+		t.Helper()
+		for range 2 {
+			got, err := s.Trace(t.Context(), s.id, id)
+			if err != nil || len(got.Spans) != spans || got.Closed != closed {
+				t.Errorf("%d spans, closed: %t, %v; want %d, %t", len(got.Spans), got.Closed, err, spans, closed)
+			}
+		}
+		if store.begun != reads {
+			t.Errorf("the trace of %d spans was read %d times, want %d", spans, store.begun, reads)
+		}
+	}
+
+	mustApply(t, store.DB, s.id.Account, spans(1, 1201)...)
+	read(1200, 1, false)
+	mustApply(t, store.DB, s.id.Account, spans(1201, 1202)...)
+	read(1201, 2, false)
+	if _, err := s.Trace(t.Context(), wire.Identity{Account: "another"}, id); !wire.IsCode(err, wire.CodeNotFound) {
+		t.Errorf("another account: %v", err)
+	}
+	s.record(t, span(t, wire.CloseRecordID(trace), otlp.Close(trace)))
+	store.begun = 2
+	read(1201, 3, true)
 }
