@@ -74,7 +74,7 @@ func TestSessionsAndUsersAreFoundSortedAndLeadToEachOther(t *testing.T) {
 	page := s.call(ann, "GET", "/sessions?filter=turns:>0+model:*&sort=errors", nil).Body.String()
 	for _, want := range []string{
 		"2 sessions, most errors first", `data-label="errors"><span class="bad">1</span>`, `>40.0</td>`,
-		`>48 h 00 min</td>`, `title="Tokens in and out">2`, `aria-sort="descending"><a href="/sessions?filter=`,
+		`>2 days</td>`, `title="Tokens in and out">2`, `aria-sort="descending"><a href="/sessions?filter=`,
 		`<a href="/users?filter=turns%3A%3E0&#43;model%3A%2A">Users</a>`,
 		`<a href="/requests?filter=model%3A%2A">Requests</a>`, // which have no turns
 	} {

@@ -68,9 +68,9 @@ func (c *Exchange) chooseZone() error {
 	return c.Redirect(localAddress(c.PostForm.Get("back")), "")
 }
 
-// shownTime matches the templates "time", "day" and "clock". Text is escaped, so nothing that was logged
+// shownTime matches the templates "time", "day", "minute" and "clock". Text is escaped, so nothing that was logged
 // looks like them.
-var shownTime = regexp.MustCompile(`<time datetime="([^"]+)"(?: class="(day|clock)")?>([^<]*)</time>`)
+var shownTime = regexp.MustCompile(`<time datetime="([^"]+)"(?: class="(day|minute|clock)")?>([^<]*)</time>`)
 
 // localize turns the times in a page into those of the zone. It keeps the templates free
 // of their reader's zone.
@@ -90,6 +90,8 @@ func (z shownZone) localize(page []byte) []byte {
 		switch string(part[2]) {
 		case "day":
 			format = dayLayout
+		case "minute":
+			format = "2006-01-02 15:04"
 		case "clock":
 			format = time.TimeOnly
 		}

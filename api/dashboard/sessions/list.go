@@ -14,6 +14,7 @@ import (
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
+	"promptspool/api/dashboard/number"
 	"promptspool/api/dashboard/table"
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
@@ -45,10 +46,13 @@ type row struct {
 	Href string
 }
 
-// DurationMS returns the time from the first call to the last.
-func (r row) DurationMS() *float64 {
-	ms := float64(r.LastSeen.Sub(r.FirstSeen).Microseconds()) / 1e3
-	return &ms
+// Duration returns the time from the first call to the last, which may be days.
+func (r row) Duration() string {
+	d := r.LastSeen.Sub(r.FirstSeen)
+	if d >= time.Hour {
+		return number.Roughly(d)
+	}
+	return number.Latency(new(d.Seconds()))
 }
 
 // Score returns the mean score; "" without one.
