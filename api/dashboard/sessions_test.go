@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -110,6 +111,32 @@ func TestAListOfSessionsThatIsEmptyOrWronglyAskedForHelps(t *testing.T) {
 	} {
 		if page := s.call(ann, "GET", path, nil).Body.String(); !strings.Contains(page, want) {
 			t.Errorf("%s has no %s:\n%s", path, want, page)
+		}
+	}
+}
+
+// slowRecords has no time to look at all calls.
+type slowRecords struct {
+	Records
+	found []wire.Rollup
+}
+
+func (r slowRecords) Rollups(context.Context, wire.Identity, wire.RollupSearch) (wire.RollupPage, error) {
+	return wire.RollupPage{Items: r.found, NextCursor: new("next one")}, nil
+}
+
+func TestAListThatIsAPartSaysSoAndLooksFurther(t *testing.T) {
+	s := openSite(t)
+	for want, found := range map[string][]wire.Rollup{
+		"A part, of the newest calls": {{ID: "chat-17", Turns: 2}},
+		"Nothing among the calls":     nil,
+	} {
+		s.config.Records = slowRecords{s.records, found}
+		s.d = New(s.config)
+		page := s.call("ann@example.com", "GET", "/users?filter=refund&sort=cost", nil).Body.String()
+		next := `href="/users?filter=refund&amp;sort=cost&amp;cursor=next&#43;one">Look further</a>`
+		if !strings.Contains(page, want) || !strings.Contains(page, next) {
+			t.Errorf("the page has no %q or %q:\n%s", want, next, page)
 		}
 	}
 }

@@ -42,6 +42,7 @@ func TestNoCommandLetsDataDriveTheTerminal(t *testing.T) {
 		args   []string
 	}{
 		{`{"success":true,"total":5,"next_cursor":` + h + `,"items":[` + row + `]}`, []string{"requests", "search"}},
+		{`{"success":true,"total":5,"next_cursor":` + h + `,"items":[{"id":` + h + `}]}`, []string{"sessions", "list"}},
 		{record, []string{"requests", "get", "r"}},
 		{sums, []string{"requests", "stats"}},
 		{sums, []string{"requests", "stats", "--by", "model"}},

@@ -15,6 +15,40 @@ import (
 	"promptspool/api/wire"
 )
 
+// A list of sessions takes the same flags; what is of a session itself is asked of it.
+func TestSessionsTracesAndUsersAreListed(t *testing.T) {
+	withoutVariables(t)
+	const session = `{"id":"chat-17","first_seen":"2026-11-21T10:00:00Z","last_seen":"2026-11-21T10:00:08Z","turns":3,
+		"spans":4,"cost":0.25,"input_tokens":1000,"output_tokens":20,"errors":1,"scores":2,"mean_score":62.5}`
+	url, call := answering(t, `{"success":true,"items":[`+session+`],"total":1200,"complete":true,"next_cursor":"c2"}`)
+	got := say(t, "sessions", "list", "--filter", "turns:>2 status:error", "--model", "gpt-4o", "--cost", "0.1..",
+		"--sort", "mean_score", "--limit", "1", "--cursor", "c1", "--utc", "--url", url, "--key", "k")
+	Equal(t, "call", *call, `k POST /api/public/v2/sessions/search {"filter_group":{"logic":"AND","filters":[`+
+		`{"field":"status","operator":"is","value":"error"},{"field":"model","operator":"is","value":"gpt-4o"}]},`+
+		`"having":{"logic":"AND","filters":[{"field":"turns","operator":"gt","value":2},`+
+		`{"field":"cost","operator":"gte","value":0.1}]},"sort_by":"mean_score",`+
+		`"per_page":1,"cursor":"c1"}`)
+	Equal(t, "the list", "\n"+got.Out, `
+SESSION_ID  LAST_SEEN                DURATION  TURNS  SPANS  ERRORS   TOKENS   COST  SCORE
+chat-17     2026-11-21 10:00:08 UTC   8000 ms      3      4       1  1000+20  $0.25   62.5
+
+1 of 1,200
+
+More: --cursor c2
+`)
+
+	url, call = answering(t, `{"success":true,"items":[],"complete":true,"next_cursor":null}`)
+	for _, of := range []string{"traces", "users"} {
+		got := say(t, of, "list", "--filter", "turns:1", "--url", url, "--key", "k")
+		if !strings.Contains(*call, "/v2/"+of+"/search ") || got.Out != "No "+of+" match these filters.\n" {
+			t.Errorf("%s: %s: %+v", of, *call, got)
+		}
+	}
+	if got := say(t, "users", "list", "--filter", "-turns:1", "--url", url, "--key", "k"); got.Code != 2 {
+		t.Errorf("a wrong line: %+v", got)
+	}
+}
+
 func TestFiltersOfTheCommands(t *testing.T) {
 	withoutVariables(t)
 	url, call := answering(t, `{"success":true,"items":[]}`)

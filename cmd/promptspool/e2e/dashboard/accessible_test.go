@@ -132,7 +132,7 @@ const (
 func TestNoPageShutsAnybodyOut(t *testing.T) {
 	server, b := founded(t)
 	source := axe(t)
-	for _, path := range []string{"/", "/requests"} { // with nothing in them
+	for _, path := range []string{"/", "/requests", "/sessions"} { // with nothing in them
 		b.visit(path)
 		b.accessible(source, path+", empty")
 	}
@@ -155,7 +155,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 			"index": 0, "message": map[string]any{"role": "assistant", "content": `{"a": 1}`},
 		}}},
 		"request_start_time": 1, "request_end_time": 2.5,
-		"tags": []string{"demo"}, "metadata": map[string]string{"user_id": "ann"},
+		"tags": []string{"demo"}, "metadata": map[string]string{"user_id": "ann", "session_id": "chat-17"},
 	})
 	failed := asked("Hello.", "")
 	failed["status"], failed["error_type"], failed["error_message"] = "ERROR", "PROVIDER_RATE_LIMIT", "429"
@@ -170,7 +170,8 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	invite := harness.LinkPath(t, harness.PeopleSay(t, server, "invite", "--role", "viewer"))
 	for _, path := range []string{
 		"/", "/requests?filter=tag:demo", "/requests?filter=latency:x", "/requests?filter=model:gpt4o",
-		"/requests/" + id, "/requests/" + failedID, "/traces/" + agentTraceID, "/nowhere", reset, invite,
+		"/requests/" + id, "/requests/" + failedID, "/traces/" + agentTraceID, "/traces", "/sessions",
+		"/nowhere", reset, invite,
 		"/templates", "/template?name=greet+customers",
 		"/template/compare?name=greet+customers&a=1&b=3", "/template/statistics?name=greet+customers",
 		"/template/backtest?name=greet+customers&v=3", "/template/edit?name=greet+customers", "/template/edit",
@@ -183,7 +184,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 			b.holds("nothing scrolls", `document.documentElement.scrollHeight <= innerHeight`)
 		}
 		switch path {
-		case "/sidecars":
+		case "/sidecars", "/traces", "/sessions":
 			b.do("look by phone", chromedp.EmulateViewport(390, 900))
 			b.cards(path)
 			b.do("as before", chromedp.EmulateViewport(1440, 900))

@@ -150,6 +150,18 @@ func TestAConversationIsReadInItsOrder(t *testing.T) {
 		}
 		from += at
 	}
+
+	// The conversation is a session: the filter goes along to the list of sessions, which is sorted and saved.
+	p.visit("/requests?filter=user:" + seed.TalkUser)
+	p.press(".tabs a[href*='/sessions']")
+	p.shows(".chips", "user:"+seed.TalkUser)
+	p.filters("user:" + seed.TalkUser + " turns:>4")
+	p.press("th a[href*='sort=turns']")
+	p.shows(".count", "1 session, most turns first")
+	p.holds("it is saved", `fetch(document.querySelector(".export a[href*=csv]").href).then((answer) => answer.text())
+		.then((text) => text.split("\n")[1].split(",")[0] === document.querySelector("td.name").innerText)`)
+	p.press("td[data-label=cost]")
+	p.holds("the row opens", `location.pathname.startsWith("/sessions/")`)
 }
 
 func TestASpikeLeadsToItsCalls(t *testing.T) {
