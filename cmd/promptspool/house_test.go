@@ -297,8 +297,7 @@ func TestTheTopLevelHoldsWhatItShould(t *testing.T) {
 	}
 }
 
-// Windows neither renames nor removes what is open or mapped. Package disk refuses it on Linux as
-// well, in a build with the tag portable, so whatever stores data has to ask that package.
+// Windows neither renames nor removes what is open or mapped: package disk waits until it is not.
 func TestStoresRenameAndRemoveThroughPackageDisk(t *testing.T) {
 	direct := regexp.MustCompile(`\bos\.(Rename|Remove|RemoveAll)\(`)
 	checked := 0

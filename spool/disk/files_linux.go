@@ -38,19 +38,6 @@ func DataEnd(file *os.File) (end int64, err error) {
 	}
 }
 
-// Rename is os.Rename.
-func Rename(from, to string) error { return os.Rename(from, to) }
-
-// Remove is os.Remove.
-func Remove(path string) error { return os.Remove(path) }
-
-// RemoveAll is os.RemoveAll.
-func RemoveAll(path string) error { return os.RemoveAll(path) }
-
-// IsInUse reports whether a file could not be renamed or removed because it is in use.
-// Linux renames and removes it even then.
-func IsInUse(error) bool { return false }
-
 // Snapshot is a file that is read as it was when it was opened. It may be replaced or
 // removed meanwhile.
 type Snapshot struct {

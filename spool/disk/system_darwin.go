@@ -27,8 +27,3 @@ const mountedReadOnly = unix.MNT_RDONLY
 func IsUnreadable(err error) bool {
 	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EBADMSG)
 }
-
-// IsInUse reports false: macOS renames and removes what is open or mapped.
-func IsInUse(error) bool { return false }
-
-func checkUnused([]string) error { return nil }

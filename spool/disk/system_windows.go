@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -128,5 +129,28 @@ func IsInUse(err error) bool {
 		errors.Is(err, windows.ERROR_USER_MAPPED_FILE) || errors.Is(err, windows.ERROR_ACCESS_DENIED)
 }
 
-// checkUnused returns nil: the system itself refuses.
-func checkUnused([]string) error { return nil }
+// patience is how long a file that is in use is waited for. Another program, such as a
+// virus scanner, may have it open for a moment.
+const patience = 2 * time.Second
+
+// Rename is os.Rename for a file or folder in which nothing is open or mapped.
+func Rename(from, to string) error {
+	return whenUnused(func() error { return os.Rename(from, to) })
+}
+
+// Remove is os.Remove for a file that is neither open nor mapped.
+func Remove(path string) error { return whenUnused(func() error { return os.Remove(path) }) }
+
+// RemoveAll is os.RemoveAll for a file or folder in which nothing is open or mapped.
+func RemoveAll(path string) error { return whenUnused(func() error { return os.RemoveAll(path) }) }
+
+// whenUnused calls do until nothing is in use, for a while at most. The error is then one
+// that IsInUse recognises.
+func whenUnused(do func() error) error {
+	for wait := time.Millisecond; ; wait *= 2 {
+		if err := do(); !IsInUse(err) || wait > patience/2 {
+			return err
+		}
+		time.Sleep(wait)
+	}
+}
