@@ -94,6 +94,31 @@ func TestOnlyARecorderThatKeepsNothingGetsTheSameMemoryAgain(t *testing.T) {
 	}
 }
 
+func TestAScoreNamesWhatItIsOf(t *testing.T) {
+	s := start(t, nil)
+	const trace, span = `"trace_id":"52adf2cf8206e15bbdd5b2da7b55fa89"`, `"span_id":"00f067aa0ba902b7"`
+	records := map[string]bool{}
+	for _, target := range []string{`"session_id":"s-1"`, `"session_id":"s-2"`, trace, trace + "," + span} {
+		body := `{"api_key":"app","score":1,` + target + `}`
+		first, again := s.answered("/rest/track-score", body), s.answered("/rest/track-score", body)
+		if string(first["request_id"]) != string(again["request_id"]) {
+			t.Errorf("%s is kept in %s and %s", target, first["request_id"], again["request_id"])
+		}
+		records[string(first["request_id"])] = true
+	}
+	if len(records) != 4 || len(s.recorder.events) != 8 {
+		t.Errorf("%d events are of %d records", len(s.recorder.events), len(records))
+	}
+
+	call := `"request_id":"` + wire.NewID() + `"`
+	for _, targets := range []string{span, trace + `,"session_id":"s-1"`, call + "," + trace} {
+		a := s.call("POST", "/rest/track-score", `{"api_key":"app","score":1,`+targets+`}`)
+		if a.Status != 422 || len(a.Fields) != 1 || a.Fields[0].Field != "request_id" {
+			t.Errorf("%s: %+v", targets, a)
+		}
+	}
+}
+
 const logged = `{
 	"provider": "openai", "model": "gpt-4o", "api_key": "app",
 	"request_start_time": "2026-01-02T03:04:05Z", "request_end_time": "2026-01-02T03:04:06Z",

@@ -161,10 +161,19 @@ type OfRequest struct {
 	RequestID string `json:"request_id" jsonschema:"format=uuid"`
 }
 
-// TrackScore is a score of a call.
+// TrackScore is a score of a call, a span, a trace or a session.
 type TrackScore struct {
 	open
-	OfRequest
+	WithKey
+	// The call: the id that its logging was answered with. It, a trace or a session is required, and
+	// one alone.
+	RequestID string `json:"request_id,omitempty" jsonschema:"format=uuid"`
+	// The trace, or that of the span: 32 hexadecimal digits.
+	TraceID string `json:"trace_id,omitempty" jsonschema:"minLength=32,maxLength=32"`
+	// The span, with its trace: 16 hexadecimal digits.
+	SpanID string `json:"span_id,omitempty" jsonschema:"minLength=16,maxLength=16"`
+	// The session, as its calls name it.
+	SessionID any `json:"session_id,omitempty" jsonschema:"anyof_type=string;integer"`
 	// The score, from 0 to 100.
 	Score int `json:"score" jsonschema:"minimum=0,maximum=100"`
 	// The name of the score; "default" if it is left out.

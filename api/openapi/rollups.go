@@ -66,7 +66,11 @@ var rollupOperations = []operation{
 		route:   "GET /api/public/v2/sessions/{session_id}",
 		summary: "Read what a session adds up to",
 		detail:  "A search for requests with the filter `session:ID` has its calls.",
-		answers: success("The session.", wire.RollupFound{Success: true, Rollup: exampleRollup}),
+		answers: success("The session.", wire.RollupFound{
+			Success:   true,
+			Rollup:    exampleRollup,
+			OwnScores: []wire.Score{},
+		}),
 	},
 	{
 		id: "deleteSession", tag: tagRequests, name: "delete-session",

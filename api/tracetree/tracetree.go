@@ -29,6 +29,7 @@ func Of(t wire.Trace) wire.TraceTree {
 		Truncated: t.Truncated,
 		SessionID: t.SessionID,
 		UserID:    t.UserID,
+		OwnScores: t.OwnScores,
 	}
 	for i := range b.nodes {
 		if p := b.parents[i]; p >= 0 {

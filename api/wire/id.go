@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"time"
 
@@ -94,6 +95,20 @@ func CloseRecordID(trace [16]byte) string { return SpanRecordID(trace, [8]byte{}
 // since 1970; they are zero if that makes no sense. So the id follows from the span alone.
 func LogRecordID(trace [16]byte, span [8]byte, at uint64) string {
 	return traceRecordID("promptspool span logs\x00", trace, span, at-at%uint64(24*time.Hour))
+}
+
+// RecordID returns the id of the record that keeps the scores of the target. It follows from the
+// target alone, so that a later score replaces an earlier one. That of a span is a LogRecordID.
+func (t *ScoreTarget) RecordID() string {
+	var trace [16]byte
+	var span [8]byte
+	_, _ = hex.Decode(trace[:], []byte(t.TraceID)) // both were checked
+	_, _ = hex.Decode(span[:], []byte(t.SpanID))
+	if t.SpanID != "" {
+		return LogRecordID(trace, span, 0)
+	}
+
+	return idOf(sha256.Sum256([]byte("promptspool scores\x00"+t.TraceID+"\x00"+t.SessionID)), 0)
 }
 
 // traceRecordID derives an id from a span's, for a purpose. Those of a span differ by their time only.

@@ -247,6 +247,8 @@ type Trace struct {
 	// Those of one of its spans.
 	SessionID string `json:"session_id,omitempty"`
 	UserID    string `json:"user_id,omitempty"`
+
+	OwnScores []Score `json:"own_scores"` // of the trace itself, by name
 }
 
 // TraceSpan is one span of a trace.
@@ -265,6 +267,7 @@ type TraceSpan struct {
 	OutputTokens *int64   `json:"output_tokens,omitempty"` // tokens out of a model call; absent if unknown
 	Price        *float64 `json:"price,omitempty"`         // cost of a model call in US dollars; absent if unknown
 	SameCall     string   `json:"same_call,omitempty"`     // the request that has the call, with tokens and price
+	Scores       []Score  `json:"scores,omitempty"`        // by name; absent without any
 }
 
 // TraceSpansMax bounds the spans that a trace is answered with.
@@ -282,6 +285,8 @@ type TraceTree struct {
 	Truncated bool   `json:"truncated,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
 	UserID    string `json:"user_id,omitempty"`
+
+	OwnScores []Score `json:"own_scores"` // of the trace itself, by name
 }
 
 // TraceNode is a span of a TraceTree with the spans below it.

@@ -340,4 +340,6 @@ type RollupPage struct {
 type RollupFound struct {
 	Success bool `json:"success"`
 	Rollup
+
+	OwnScores []Score `json:"own_scores"` // of the session itself, by name
 }

@@ -51,9 +51,17 @@ type PromptLink struct {
 
 // ScoreWrite is a decoded track-score.
 type ScoreWrite struct {
-	RequestID string
+	RequestID string       // the record that keeps the score
+	Target    *ScoreTarget // nil for the score of a request
 	Name      string
 	Score     int
+}
+
+// ScoreTarget is what a score is of that names no request: a span with its trace, a trace, a session.
+type ScoreTarget struct {
+	TraceID   string `json:"trace_id,omitempty"`
+	SpanID    string `json:"span_id,omitempty"`
+	SessionID string `json:"session_id,omitempty"`
 }
 
 // MetadataWrite is a decoded track-metadata.
@@ -155,7 +163,9 @@ func (f *fields) loose(name string, runesMax int) string {
 // DecodeScore reads a track-score; see DecodeRequest for its error.
 func DecodeScore(object Object) (ScoreWrite, error) {
 	f := fields{object: object}
-	w := ScoreWrite{RequestID: f.requestID(), Name: f.text("name", false, NameRunesMax)}
+	w := ScoreWrite{}
+	w.RequestID, w.Target = f.scored()
+	w.Name = f.text("name", false, NameRunesMax)
 	// Named, so that a second score without a name replaces the first.
 	if w.Name == "" {
 		w.Name = DefaultScoreName
@@ -172,6 +182,27 @@ func DecodeScore(object Object) (ScoreWrite, error) {
 	}
 
 	return w, f.err()
+}
+
+// scored reads what a score is of, and the id of the record that keeps it.
+func (f *fields) scored() (recordID string, target *ScoreTarget) {
+	t := ScoreTarget{
+		TraceID:   f.hexID("trace_id", 16),
+		SpanID:    f.hexID("span_id", 8),
+		SessionID: f.textOrInteger("session_id", false, CallNameRunesMax),
+	}
+	_, request := f.raw("request_id", false)
+	switch {
+	case t == ScoreTarget{} && len(f.errs) > 0 && !request:
+		return "", nil
+	case t == ScoreTarget{}:
+		return f.requestID(), nil
+	case request || t.SessionID != "" && t.TraceID+t.SpanID != "" || t.TraceID == "" && t.SpanID != "":
+		f.fault("request_id", "must be given alone, or in its place trace_id with span_id, trace_id, or session_id")
+		return "", nil
+	}
+
+	return t.RecordID(), &t
 }
 
 // DecodeMetadata reads a track-metadata; see DecodeRequest for its error.

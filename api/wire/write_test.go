@@ -316,6 +316,41 @@ func TestScores(t *testing.T) {
 	}
 }
 
+func TestAScoreIsOfOneTarget(t *testing.T) {
+	const trace, span = "52adf2cf8206e15bbdd5b2da7b55fa89", "00F067AA0BA902B7"
+	ids := map[string]bool{}
+	for body, want := range map[string]ScoreTarget{
+		`"trace_id":"` + trace + `","span_id":"` + span + `"`: {TraceID: trace, SpanID: strings.ToLower(span)},
+		`"trace_id":"` + trace + `","session_id":""`:          {TraceID: trace},
+		`"session_id":"s-1","request_id":null`:                {SessionID: "s-1"},
+		`"session_id":7`:                                      {SessionID: "7"},
+	} {
+		w, err := DecodeScore(parse(t, `{"score":87,`+body+`}`))
+		wantFaults(t, err)
+		same(t, body, *w.Target, want)
+		id, err := ParseID(w.RequestID)
+		if err != nil || ids[id] {
+			t.Errorf("%s: the record is %q, %v", body, id, err)
+		}
+		ids[id] = true
+	}
+
+	const one = "request_id must be given alone, or in its place trace_id with span_id, trace_id, or session_id"
+	for body, want := range map[string]string{
+		`"request_id":"` + someID + `","session_id":"s-1"`: one,
+		`"trace_id":"` + trace + `","session_id":"s-1"`:    one,
+		`"span_id":"` + span + `"`:                         one,
+		`"trace_id":"t"`:                                   "trace_id must be 32 hexadecimal digits",
+		`"trace_id":""`:                                    "request_id is missing",
+	} {
+		w, err := DecodeScore(parse(t, `{"score":87,`+body+`}`))
+		wantFaults(t, err, want)
+		if w.Target != nil {
+			t.Errorf("%s: the target is %+v", body, w.Target)
+		}
+	}
+}
+
 func TestAScoreHasADefaultName(t *testing.T) {
 	for name, want := range map[string]string{
 		"": "default", "null": "default", `""`: "default", `"speed"`: "speed",

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -40,6 +41,7 @@ type deletion struct {
 	which      func(*State) bool // nil: all
 	tombstones bool              // with them they never come back
 	traces     map[UUID]bool     // of what was deleted, unless it is nil
+	logs       []UUID            // State.logsLink of what the last step deleted
 	sum        wire.Deleted      // what was deleted
 }
 
@@ -87,6 +89,9 @@ func (w *deletion) session(ctx context.Context, d wire.Deletion) error {
 	if err := w.value(ctx, value); err != nil {
 		return err
 	}
+	if err := w.ownScores(ctx, []wire.ScoreTarget{{SessionID: d.SessionID}}, d.Before); err != nil {
+		return err
+	}
 
 	var whole []wire.Deletion
 	for trace := range w.traces {
@@ -123,7 +128,9 @@ func (w *deletion) wholeTraces(ctx context.Context, traces []wire.Deletion) erro
 	}
 
 	w.traces = nil
+	var own []wire.ScoreTarget
 	for _, d := range traces {
+		own = append(own, wire.ScoreTarget{TraceID: d.Value})
 		trace, _ := ParseTrace(d.Value)
 		w.which = func(s *State) bool {
 			of, _ := s.Trace()
@@ -151,6 +158,40 @@ func (w *deletion) wholeTraces(ctx context.Context, traces []wire.Deletion) erro
 				return err
 			}
 			return w.records(ctx, ids)
+		})
+		if err != nil {
+			return err
+		}
+	}
+
+	return w.ownScores(ctx, own, traces[0].Before)
+}
+
+// ownScores deletes the scores that sessions and traces themselves had until a moment. There is no
+// tombstone: the targets may live on.
+func (w *deletion) ownScores(ctx context.Context, targets []wire.ScoreTarget, before time.Time) error {
+	var ids []string
+	for i := range targets {
+		ids = append(ids, targets[i].RecordID())
+	}
+	isOld := func(_ string, score Stamped[int]) bool { return !score.At.After(before) }
+
+	for step := range slices.Chunk(ids, ChangeStep) {
+		err := Apart(step, func(part []string) error {
+			return w.store.Change(ctx, w.account, part, true, func(g *Group, _ Reader) error {
+				for _, r := range g.Records {
+					had := len(r.State.Scores)
+					maps.DeleteFunc(r.State.Scores, isOld)
+					switch left := len(r.State.Scores); {
+					case left == had:
+					case left == 0:
+						g.Remove(r, false)
+					default:
+						r.Changed, r.edited, r.Erase = true, true, true
+					}
+				}
+				return nil
+			})
 		})
 		if err != nil {
 			return err
@@ -210,7 +251,7 @@ func (w *deletion) records(ctx context.Context, ids []string) error {
 func (w *deletion) together(ctx context.Context, ids []string) error {
 	var sum wire.Deleted
 	err := w.store.Change(ctx, w.account, ids, true, func(g *Group, reader Reader) error {
-		sum = wire.Deleted{}
+		sum, w.logs = wire.Deleted{}, nil
 		unseen := 0
 		for _, r := range slices.Clone(g.Records) {
 			events := len(r.State.History)
@@ -242,8 +283,23 @@ func (w *deletion) together(ctx context.Context, ids []string) error {
 
 	w.sum.Records += sum.Records
 	w.sum.Events += sum.Events
+	if len(w.logs) == 0 {
+		return nil
+	}
 
-	return nil
+	// Log records and scores of their spans go with them.
+	linked, err := w.store.Linked(ctx, w.account, w.logs, ChangeStep)
+	if err != nil {
+		return err
+	}
+	var others []string
+	for _, ids := range linked {
+		for _, id := range ids {
+			others = append(others, id.String())
+		}
+	}
+
+	return (&deletion{store: w.store, account: w.account, tombstones: true}).records(ctx, others)
 }
 
 // remove deletes a record. If a person asked for it, all other reports of the same call go with it,
@@ -264,6 +320,9 @@ func (w *deletion) remove(g *Group, reader Reader, r *Record, sum *wire.Deleted)
 		}
 		if trace, ok := r.State.Trace(); ok && w.traces != nil {
 			w.traces[trace] = true
+		}
+		if link, ok := r.State.logsLink(); ok && w.tombstones {
+			w.logs = append(w.logs, link)
 		}
 		g.Remove(r, w.tombstones)
 	}

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"promptspool/api/calls/otel/dialect"
 	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Selectors returns the order time up to which a metadata value was deleted. The value is
@@ -70,8 +72,14 @@ func (e *Event) Selectable() (values []wire.MetadataRow) {
 	if e.Request != nil {
 		metadata, trace = e.Request.Metadata, e.Request.TraceID
 	}
-	if e.Span != nil {
+	switch {
+	case e.Span != nil:
 		trace = e.Span.TraceID
+	case e.Log != nil:
+		trace = e.Log.TraceID
+	case e.Target != nil:
+		trace = e.Target.TraceID
+		values = append(values, sessionValue(e.Target.SessionID))
 	}
 	for key, value := range metadata {
 		values = append(values, wire.MetadataRow{Key: key, Value: value})
@@ -81,6 +89,24 @@ func (e *Event) Selectable() (values []wire.MetadataRow) {
 	}
 
 	return values
+}
+
+// sessionValue returns a session as the value by which it is deleted.
+func sessionValue(session string) wire.MetadataRow {
+	return wire.MetadataRow{Key: dialect.SessionKey, Value: rowcode.StoredValue(dialect.SessionKey, session)}
+}
+
+// keptOut reports whether a log record or a score is of a trace or a session that was deleted after it.
+// Others in its record may be from later, so that only the event is kept out.
+func (e *Event) keptOut(deleted Selectors) bool {
+	if e.Log == nil && e.Target == nil || e.Span != nil {
+		return false
+	}
+
+	return slices.ContainsFunc(e.Selectable(), func(v wire.MetadataRow) bool {
+		before, ok := deleted(v.Key, v.Value)
+		return ok && !e.OrderTime.After(before)
+	})
 }
 
 // DeletedBy is Deleted for a record that was not deleted before it took e.

@@ -15,7 +15,8 @@ import (
 )
 
 // Event is one accepted write after decoding: what State.Fold merges. At most one of
-// Request, Score, Metadata, Prompt, GroupID, Span and Log is set. None is set if the body could not
+// Request, Score, Metadata, Prompt, GroupID, Span and Log is set, but both Score and Log of a
+// score that names a span. None is set if the body could not
 // be read: then only the history shows the event, and its body is kept. A span also sets
 // Request if it is a model call, and Metadata if it is not. So does a log record that stands for
 // one.
@@ -29,6 +30,7 @@ type Event struct {
 	Request  *Request
 	Score    *wire.Score
 	Scores   []wire.Score      // of a span
+	Target   *wire.ScoreTarget // what Score is of, if it names no request
 	Metadata map[string]string // as StoredValue, as is that of Request
 	Prompt   *Link
 	GroupID  string
@@ -115,6 +117,13 @@ func (e *Event) read(object wire.Object) {
 		var w wire.ScoreWrite
 		if w, err = wire.DecodeScore(object); !concernsField(err, "score") {
 			e.Score = &wire.Score{Name: w.Name, Score: w.Score}
+		}
+		if e.Target = w.Target; e.Target != nil {
+			e.RequestID = w.RequestID // by the target as it is stored: rules may have redacted it
+		}
+		// It waits for its span as log records do.
+		if e.Target != nil && e.Target.SpanID != "" {
+			e.Log = &Log{TraceID: e.Target.TraceID, SpanID: e.Target.SpanID}
 		}
 	case wire.KindMetadata:
 		var w wire.MetadataWrite

@@ -47,6 +47,9 @@ func (s *State) Events(bodies map[string]json.RawMessage) []wire.Event {
 		if e.Body == nil {
 			// Enough to fold the same effect again, and no more than the state remembers.
 			body := map[string]any{"request_id": s.RequestID}
+			if t := s.Target; t != nil && h.Kind == wire.KindScore {
+				body = map[string]any{"trace_id": t.TraceID, "span_id": t.SpanID, "session_id": t.SessionID}
+			}
 			s.addEffect(body, h, left)
 			if h.Kind == wire.KindGroup && len(groups) > 0 {
 				body["group_id"] = groups[0]

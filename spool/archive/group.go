@@ -215,10 +215,10 @@ func (g *Group) Fold(account string, e *Event, packed []byte) (wire.Result, erro
 	}
 
 	// Answering "duplicate" lets a sidecar forget the event.
-	if r.Removed {
+	a := g.Accounts[account]
+	if r.Removed || e.keptOut(a.deleted) {
 		return wire.Result{ID: e.ID, Code: wire.ResultDuplicate}, nil
 	}
-	a := g.Accounts[account]
 	if r.State.WouldWait(*e) && a.Orphans.Full() {
 		return OrphanLater(e.ID), nil
 	}
@@ -254,13 +254,15 @@ func (g *Group) keepOut(a *GroupAccount, r *Record, e *Event) {
 		return
 	}
 
-	deleted := r.State.DeletedBy(e, func(key, value string) (before time.Time, ok bool) {
-		before, ok = a.Deleted[rowcode.HashStored(key, value)]
-		return before, ok
-	})
-	if deleted {
+	if r.State.DeletedBy(e, a.deleted) {
 		g.Remove(r, true)
 	}
+}
+
+// deleted returns when a value was deleted; see Selectors.
+func (a *GroupAccount) deleted(key, value string) (before time.Time, ok bool) {
+	before, ok = a.Deleted[rowcode.HashStored(key, value)]
+	return before, ok
 }
 
 // Remove deletes a record with everything that is kept of it. With a tombstone it never

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"promptspool/api/wire"
 )
 
 // Some SDKs trace a call and log it as well. Its span then has its own record, beside that
@@ -40,6 +42,27 @@ func LogLink(id UUID) (key UUID) {
 	end := id.End()
 	copy(key[:], end[:])
 	key[len(key)-1] = logSide
+
+	return key
+}
+
+// logsLink returns the key of the log records and scores of the record's span; ok is false if it has
+// none.
+func (s *State) logsLink() (key UUID, ok bool) {
+	span := s.span()
+	if span == nil || span.TraceID == "" || span.SpanID == "" {
+		return key, false
+	}
+	target := wire.ScoreTarget{TraceID: span.TraceID, SpanID: span.SpanID}
+	id, ok := ParseUUID(target.RecordID())
+
+	return LogLink(id), ok
+}
+
+// CallLink returns the key of the calls that were logged with the id of a span.
+func CallLink(span [8]byte) (key UUID) {
+	copy(key[:], span[:])
+	key[len(key)-1] = requestSide
 
 	return key
 }

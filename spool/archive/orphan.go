@@ -74,7 +74,7 @@ func (s *State) Waiting() Orphans {
 // WouldWait reports whether folding the event would make the record an orphan, or
 // a larger one.
 func (s *State) WouldWait(e Event) bool {
-	return s.Orphan() && e.Request == nil && e.Span == nil && e.Log == nil && !s.knows(e.ID)
+	return s.Orphan() && e.Request == nil && e.Span == nil && e.Log == nil && e.Target == nil && !s.knows(e.ID)
 }
 
 // orphanSidecarsMax bounds the sidecars named in an orphan's row.

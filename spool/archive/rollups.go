@@ -17,6 +17,12 @@ const longestSpan = 24 * time.Hour
 // rollups returns what the record adds to the roll-ups of its session, its trace and its user. That
 // is nothing unless a list shows it, or it has a span.
 func (s *State) rollups() (p rollup.Part) {
+	if t := s.Target; t != nil && t.SpanID == "" && s.Request == nil && s.Span == nil {
+		p.Sums = rollup.None() // a score moves no first or last moment
+		p.Names[rollup.Session], p.Names[rollup.Trace] = rollup.Name(t.SessionID), t.TraceID
+		s.addScores(&p.Sums)
+		return p
+	}
 	traced := s.span() != nil && !s.ClosesTrace()
 	if !s.Listed() && !traced {
 		return p

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -27,6 +28,7 @@ type State struct {
 	Request   *Stamped[Request] `json:"request,omitempty"`  // nil for an orphan and a span
 	Span      *Stamped[Span]    `json:"span,omitempty"`     // the one with the highest stamp
 	Joined    bool              `json:"joined,omitempty"`   // log records whose span has them; see joinLogs
+	Target    *wire.ScoreTarget `json:"target,omitempty"`   // of its scores, if they name no request
 
 	// Scores are by name. Metadata, by key and as StoredValue, and Prompt are only those
 	// of metadata and prompt events; the request has its own.
@@ -90,11 +92,11 @@ func (s *State) take(e *Event) wire.Result {
 		r.Code, r.Cause = wire.ResultInvalid, wire.CauseLimit
 		r.Reason = fmt.Sprintf("request %s already has %d events besides scores, metadata and prompts, "+
 			"the most that are kept", e.RequestID, RecordEventsMax)
-	case e.Log != nil && e.Log.Joined == "" && s.sums.bytes >= LogBytesMax:
+	case e.Kind == wire.KindLog && e.Log.Joined == "" && s.sums.bytes >= LogBytesMax:
 		r.Code, r.Cause = wire.ResultInvalid, wire.CauseLimit
 		r.Reason = fmt.Sprintf("the log records of span %s of this day already have %d bytes, the most that are kept",
 			e.Log.SpanID, LogBytesMax)
-	case e.Log != nil && e.Log.Joined == "" && len(s.History) >= LogEventsMax:
+	case e.Kind == wire.KindLog && e.Log.Joined == "" && len(s.History)-s.sums.enrichments >= LogEventsMax:
 		r.Code, r.Cause = wire.ResultInvalid, wire.CauseLimit
 		r.Reason = fmt.Sprintf("span %s already has %d log records of this day, the most that are kept",
 			e.Log.SpanID, len(s.History))
@@ -125,6 +127,7 @@ func (s *State) Fold(e Event) (changed bool) {
 
 	// From here on nothing depends on what came before, but on stamps alone.
 	s.Joined = s.Joined || e.Log != nil && e.Log.Joined != ""
+	s.Target = cmp.Or(s.Target, e.Target)
 	if e.Span != nil || s.Joined {
 		s.putSpan(stamp, e.Span)
 	}
@@ -224,18 +227,19 @@ func (s *State) Orphan() bool { return s.Request == nil && !s.Bare() }
 // Listed reports whether lists of requests show the record.
 func (s *State) Listed() bool { return s.Request != nil && !s.IsStep() }
 
-// Bare reports whether the record is a span without a request, log records of one, or a step
-// (IsStep). It may have scores and the like.
+// Bare reports whether the record is a span without a request, log records of one, or a step (IsStep).
+// It may have scores and the like. A record that keeps the scores of a Target is another.
 func (s *State) Bare() bool {
-	return s.Request == nil && (s.Span != nil || s.hasLogs()) || s.Request != nil && s.IsStep()
+	return s.Request == nil && (s.Span != nil || s.Target != nil || s.hasLogs()) || s.Request != nil && s.IsStep()
 }
 
-// hasLogs reports whether the record is log records of a span, which is another record.
+// hasLogs reports whether the record is log records or scores of a span, which is another record.
 func (s *State) hasLogs() bool {
 	if s.Span != nil || s.Request != nil {
 		return s.Span != nil && s.Span.Value.IsLog
 	}
-	return s.Joined || len(s.History) > 0 && s.History[0].Kind == wire.KindLog
+	return s.Joined || s.Target != nil && s.Target.SpanID != "" ||
+		len(s.History) > 0 && s.History[0].Kind == wire.KindLog
 }
 
 // BareAt returns the order time under which a Bare record is listed.

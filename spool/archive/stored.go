@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -145,6 +146,7 @@ func (s *State) Join(others ...*State) {
 	for _, o := range others {
 		s.RequestID = o.RequestID
 		s.History = append(s.History, o.History...)
+		s.Target = cmp.Or(s.Target, o.Target)
 		if s.Joined = s.Joined || o.Joined; s.Joined {
 			s.Span = nil
 		} else {

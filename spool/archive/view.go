@@ -188,12 +188,14 @@ func (s *State) TraceSpan() (span wire.TraceSpan, ok bool) {
 	case s.Request == nil:
 	case s.IsStep(): // its tokens count where the call does
 		span.SameCall, span.RequestLogID, span.Status = s.Same.Head, &s.Same.Head, s.Request.Value.Status
+		return span, true
 	default:
 		r := s.shown()
 		span.RequestLogID = &s.RequestID
 		span.Status, span.Price = r.Status, dollars(r.Price)
 		span.InputTokens, span.OutputTokens = r.InputTokens, r.OutputTokens
 	}
+	span.Scores = s.scores()
 
 	return span, true
 }

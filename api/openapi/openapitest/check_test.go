@@ -83,7 +83,8 @@ func TestTheCheckerSeesWhatDiffers(t *testing.T) {
 	for body, ok := range map[string]bool{
 		`{"request_id": "` + request + `", "score": 1, "name": null, "more": 1}`: true,
 		`{"request_id": "` + request + `", "score": 101}`:                        false,
-		`{"score": 1}`: false,
+		`{"session_id": "s-1", "score": 1}`:                                      true,
+		`{"request_id": "` + request + `"}`:                                      false,
 	} {
 		if err := c.CheckRequest("POST", "/rest/track-score", []byte(body)); (err == nil) != ok {
 			t.Errorf("%s: %v", body, err)

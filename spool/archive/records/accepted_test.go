@@ -251,6 +251,7 @@ func TestAFaultOfAnAcceptedEventCostsNoMoreThanItself(t *testing.T) {
 		{wire.KindScore, "name", `"` + long(513) + `"`, func(s *shown) { s.Scores = map[string]int{long(513): 7} }},
 		{wire.KindPrompt, "prompt_name", `"` + long(513) + `"`, func(s *shown) { s.Template = long(513) }},
 		{wire.KindScore, "request_id", `"another"`, same},
+		{wire.KindScore, "session_id", `"s"`, same},
 		{wire.KindMetadata, "request_id", `7`, same},
 		{wire.KindGroup, "request_id", ``, same},
 

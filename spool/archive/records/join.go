@@ -167,7 +167,7 @@ func (svc *Service) addSpans(
 	ctx context.Context, account string, events []archive.Event, results []wire.Result, found joinings,
 ) error {
 	_, quiet := svc.quiet.Load(account)
-	mayJoin := func(e archive.Event) bool { return e.Span != nil || e.Request != nil && !quiet }
+	mayJoin := func(e archive.Event) bool { return e.Span != nil || e.Request != nil && (!quiet || namesSpan(&e)) }
 	if !slices.ContainsFunc(events, mayJoin) {
 		return nil
 	}
@@ -187,6 +187,12 @@ func (svc *Service) addSpans(
 		if waiting && e.Request != nil && e.Request.ResponseID != "" && stored(results[i]) {
 			key := keyOfResponse(e.Request.ResponseID)
 			spans[key.logLink()], records[key] = key, e.RequestID
+		}
+		// It may be that a span has had the scores of both until now.
+		if e.Span == nil && namesSpan(e) && stored(results[i]) {
+			if key, ok := keyOf(e.Request.TraceID, e.Request.SpanID); ok {
+				spans[key.logLink()] = key
+			}
 		}
 		if e.Span == nil || e.Log != nil || !stored(results[i]) {
 			continue
@@ -219,6 +225,11 @@ func (svc *Service) addSpans(
 	return err
 }
 
+// namesSpan reports whether the event is a call that was logged with the ids of a span.
+func namesSpan(e *archive.Event) bool {
+	return e.Request != nil && e.Request.TraceID != "" && e.Request.SpanID != ""
+}
+
 // findSpans looks for the spans that did not come with their log records.
 func (svc *Service) findSpans(ctx context.Context, account string, found joinings) error {
 	// The ids of a span's record and of its log records differ from those of others in
@@ -248,7 +259,38 @@ func (svc *Service) findSpans(ctx context.Context, account string, found joining
 		}
 	}
 
+	for _, key := range wanted {
+		if found[key] != "" {
+			continue
+		}
+		calls, err := svc.callsOf(ctx, account, key)
+		if err != nil {
+			return err
+		}
+		if len(calls) > 0 {
+			found[key] = calls[0]
+		}
+	}
+
 	return nil
+}
+
+// callsOf returns the records of the calls that were logged with the ids of a span.
+func (svc *Service) callsOf(ctx context.Context, account string, key spanKey) (ids []string, err error) {
+	link := archive.CallLink(key.span)
+	linked, err := svc.config.Store.Linked(ctx, account, []archive.UUID{link}, joinRecordsMax)
+	for _, id := range linked[link] {
+		// Another trace may have a span with this id.
+		state, _, err := svc.config.Store.Bodies(ctx, account, id.String())
+		if trace, ok := state.Trace(); ok && trace == key.trace {
+			ids = append(ids, id.String())
+		}
+		if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
+			return nil, err
+		}
+	}
+
+	return ids, err
 }
 
 // join returns the events that join a span with its log records: none if it has them.
@@ -274,19 +316,26 @@ func (svc *Service) join(
 	if state.Request != nil && key == keyOfResponse(state.Request.Value.ResponseID) {
 		return svc.judge(ctx, account, key, spanRecord)
 	}
-	if state.Span == nil {
-		return nil, nil // deleted meanwhile, and only logged since
-	}
-
-	logs, derived, err := svc.waitingLogs(ctx, account, key, spanRecord)
-	if err != nil || len(logs) == 0 {
+	logs, scores, marks, err := svc.waitingLogs(ctx, account, key, spanRecord)
+	if err != nil || len(logs)+len(scores) == 0 {
 		return nil, err
+	}
+	if state.Span == nil {
+		spanRecord = "" // it is a call, and may have been logged with the span's ids
+	}
+	given, err := svc.score(ctx, account, key, spanRecord, scores)
+	if err != nil || state.Span == nil {
+		return given, err // the span may still come
+	}
+	derived = append(given, marks...)
+	if len(logs) == 0 {
+		return derived, nil
 	}
 
 	joined := otel.Join(body, logs)
 	// The others keep waiting: a full record would refuse the scores of its call.
 	if state.Bytes()+len(joined) > archive.RecordBytesMax/2 {
-		return nil, nil
+		return given, nil
 	}
 	if bytes.Equal(joined, body) {
 		return derived, nil
@@ -310,6 +359,37 @@ func (svc *Service) join(
 	}
 
 	return derived, nil
+}
+
+// score returns the events that give a span's record, unless that is "", and the calls that were
+// logged with its ids the scores that name it.
+func (svc *Service) score(
+	ctx context.Context, account string, key spanKey, spanRecord string, scores map[string]archive.Stamped[int],
+) (given []archive.Event, err error) {
+	if len(scores) == 0 {
+		return nil, nil
+	}
+	ids, err := svc.callsOf(ctx, account, key)
+	if err != nil {
+		return nil, err
+	}
+	if spanRecord != "" {
+		ids = append(ids, spanRecord)
+	}
+
+	for _, id := range ids {
+		for name, score := range scores {
+			body, _ := jsonscan.Marshal(map[string]any{"request_id": id, "name": name, "score": score.Value})
+			from := archive.Entry{Stamp: score.Stamp, Sidecar: svc.config.Name}
+			e, err := svc.derive(ctx, account, &from, wire.KindScore, id, body)
+			if err != nil {
+				return nil, err
+			}
+			given = append(given, e)
+		}
+	}
+
+	return given, nil
 }
 
 // judged returns a record of the call that an evaluation judges by its response id, "" if there is
@@ -336,7 +416,7 @@ func (svc *Service) judged(ctx context.Context, account string, e *archive.Event
 func (svc *Service) judge(
 	ctx context.Context, account string, key spanKey, recordID string,
 ) (derived []archive.Event, err error) {
-	logs, derived, err := svc.waitingLogs(ctx, account, key, recordID)
+	logs, _, derived, err := svc.waitingLogs(ctx, account, key, recordID)
 	if err != nil {
 		return nil, err
 	}
@@ -364,14 +444,14 @@ func (svc *Service) judge(
 	return derived, err
 }
 
-// waitingLogs returns the bodies of a span's log records, and the events that mark them.
+// waitingLogs returns the bodies of a span's log records, its scores, and the events that mark both.
 func (svc *Service) waitingLogs(
 	ctx context.Context, account string, key spanKey, spanRecord string,
-) (logs []json.RawMessage, marks []archive.Event, err error) {
+) (logs []json.RawMessage, scores map[string]archive.Stamped[int], marks []archive.Event, err error) {
 	// All of them: another batch may join log records of another day right now, to the same span.
 	linked, err := svc.config.Store.Linked(ctx, account, []archive.UUID{key.logLink()}, joinRecordsMax)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 
 	sizes := map[bool]int{} // of evaluations, and of the others
@@ -382,9 +462,12 @@ func (svc *Service) waitingLogs(
 			continue
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 
+		if state.Target != nil {
+			scores = state.Scores
+		}
 		for _, h := range state.History {
 			body := bodies[h.ID]
 			object, err := wire.ParseObject(body)
@@ -403,12 +486,12 @@ func (svc *Service) waitingLogs(
 		body := json.RawMessage(`{"joined":"` + spanRecord + `"}`)
 		mark, err := svc.derive(ctx, account, &state.History[0], wire.KindLog, id, body)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		marks = append(marks, mark)
 	}
 
-	return logs, marks, nil
+	return logs, scores, marks, nil
 }
 
 // derive returns an event that the archive makes of another one, with its order time and
@@ -417,6 +500,9 @@ func (svc *Service) derive(
 	ctx context.Context, account string, from *archive.Entry, kind wire.Kind, recordID string, body json.RawMessage,
 ) (archive.Event, error) {
 	id, err := wire.SpanEventID(recordID, body)
+	if kind == wire.KindScore && from.ID != "" {
+		id = from.ID // the same score, in another record
+	}
 	if err != nil {
 		return archive.Event{}, wire.Errorf(wire.CodeInternal, "%w", err)
 	}

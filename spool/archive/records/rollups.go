@@ -148,7 +148,19 @@ func (svc *Service) Session(ctx context.Context, id wire.Identity, session strin
 		return wire.RollupFound{}, err
 	}
 
-	return wire.RollupFound{Success: true, Rollup: found.Answer()}, nil
+	scores, err := svc.ownScores(ctx, id.Account, wire.ScoreTarget{SessionID: session})
+
+	return wire.RollupFound{Success: true, Rollup: found.Answer(), OwnScores: scores}, err
+}
+
+// ownScores returns the scores that a session or a trace itself has, by name.
+func (svc *Service) ownScores(ctx context.Context, account string, of wire.ScoreTarget) ([]wire.Score, error) {
+	state, _, err := svc.config.Store.Record(ctx, account, of.RecordID())
+	if wire.IsCode(err, wire.CodeNotFound) {
+		err = nil // the state is that of no scores
+	}
+
+	return state.View(ctx, nil).Scores, err
 }
 
 // rollup returns one roll-up, nil if it does not exist.

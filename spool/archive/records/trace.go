@@ -94,8 +94,10 @@ func (svc *Service) readTrace(ctx context.Context, id wire.Identity, parsed arch
 		a, b := &answer.Spans[i], &answer.Spans[j]
 		return cmp.Or(startOf(a).Compare(startOf(b)), cmp.Compare(a.ID, b.ID)) < 0
 	})
+	scores, err := svc.ownScores(ctx, id.Account, wire.ScoreTarget{TraceID: answer.TraceID})
+	answer.OwnScores = scores
 
-	return answer, nil
+	return answer, err
 }
 
 // Bounds of keptTraces.

@@ -120,6 +120,9 @@ func NewFinder(q *Query) *Finder { return &Finder{query: q, worst: math.MaxInt64
 // Add adds a roll-up. It keeps nothing of the name's memory.
 func (f *Finder) Add(name []byte, s *Sums) {
 	q := f.query
+	if !s.Listed() {
+		return
+	}
 	for _, c := range q.Where {
 		if n := c.of(s); n < c.From || n > c.To {
 			return

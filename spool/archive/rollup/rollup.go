@@ -55,8 +55,9 @@ type Sums struct {
 	Of          [Numbers]int64
 }
 
-// None returns the sums of no records.
-func None() Sums { return Sums{First: math.MaxInt64, Last: math.MinInt64} }
+// None returns the sums of no records. Its bounds are far from every moment, and so near each other
+// that their difference is a number.
+func None() Sums { return Sums{First: math.MaxInt64 / 4, Last: math.MinInt64 / 4} }
 
 // Add adds other sums.
 func (s *Sums) Add(other Sums) {
@@ -74,7 +75,10 @@ func (s *Sums) Subtract(other Sums) {
 }
 
 // Empty reports whether no records are left.
-func (s *Sums) Empty() bool { return s.Of[Turns] == 0 && s.Of[Spans] == 0 }
+func (s *Sums) Empty() bool { return !s.Listed() && s.Of[Scores] == 0 }
+
+// Listed reports whether lists show the roll-up. Scores alone make no session.
+func (s *Sums) Listed() bool { return s.Of[Turns] != 0 || s.Of[Spans] != 0 }
 
 // Encode returns the stored form of the sums.
 func (s *Sums) Encode() (value []byte) {

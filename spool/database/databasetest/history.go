@@ -3,6 +3,7 @@ package databasetest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -46,6 +47,11 @@ var (
 		"chatcmpl-Ay5LM9hCKy4Zp0sXVeVY", "", "chatcmpl-7", "", "", "msg_01XFDUDYJgAACzvnptvVoYEL", "", "", "",
 	}
 
+	targets = []map[string]any{
+		{"session_id": "1"}, {"session_id": "Ada"}, {"trace_id": traces[0]}, {"trace_id": traces[1]},
+		{"trace_id": traces[0], "span_id": "00000000000000ab"},
+	}
+
 	answers = []string{"", "Hello.", `{"a":1}`, "no response of any shape that is known"}
 	kinds   = []wire.Kind{
 		wire.KindRequest, wire.KindRequest, wire.KindScore, wire.KindMetadata, wire.KindPrompt,
@@ -84,6 +90,11 @@ func Events(t *rapid.T, requests, most int) []archive.Event {
 		members := drawBody(t, e.Kind)
 		if e.Kind != wire.KindRequest {
 			members["request_id"] = e.RequestID
+		}
+		// Scores of something else are other records.
+		if e.Kind == wire.KindScore && requests > 1 && rapid.Bool().Draw(t, "of no request") {
+			delete(members, "request_id")
+			maps.Copy(members, rapid.SampledFrom(targets).Draw(t, "target"))
 		}
 		body, err := json.Marshal(members)
 		if err != nil {

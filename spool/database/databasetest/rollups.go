@@ -2,7 +2,9 @@ package databasetest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -82,6 +84,7 @@ func sameRollups(
 			want[kind][part.Names[kind]] = sums
 		}
 		delete(want[kind], "")
+		maps.DeleteFunc(want[kind], func(_ string, s rollup.Sums) bool { return !s.Listed() }) // scores alone
 
 		q := rollup.Query{Kind: rollup.Kind(kind), Sort: rollup.FactOf("turns"), Limit: 100}
 		page := findRollups(t, s, account, q)
@@ -282,4 +285,124 @@ func findingSessions(t *testing.T, open Open) {
 	if err != nil || page.Complete || len(page.Items) != 1 || page.Items[0].ID != "s-1" || page.NextCursor == nil {
 		t.Errorf("after the sixth call there is %+v, %v", page, err)
 	}
+}
+
+// scoring draws in which order a span, a call and the scores of them, their traces and their session
+// arrive. Then it deletes them: what was accepted before stays out.
+func scoring(t *testing.T, open Open) {
+	s, _ := open(t)
+	service := overStore(s)
+	traced, logged := traces[0], traces[1]
+	write := func(n int, kind wire.Kind, recordID, body string) wire.Event {
+		return wire.Event{
+			ID:         ID(n),
+			Kind:       kind,
+			RequestID:  recordID,
+			AcceptedAt: Start.Add(seconds(n)),
+			Sidecar:    sidecars[0],
+			Body:       json.RawMessage(body),
+		}
+	}
+	score := func(n int, target, name string, score int) wire.Event {
+		return write(n, wire.KindScore, ID(2000+n), fmt.Sprintf(`{%s,"name":%q,"score":%d}`, target, name, score))
+	}
+	call := func(n int) wire.Event {
+		body := `{"session_id":"s-1","trace_id":"` + logged + `","span_id":"00000000000000ac",`
+		return write(n, wire.KindRequest, ID(1000+n), body+requestBody("x")[1:])
+	}
+
+	const span = `,"span_id":"00000000000000ab"`
+	wholeTrace, ofCall := `"trace_id":"`+traced+`"`, `"trace_id":"`+logged+`","span_id":"00000000000000ac"`
+	spanID := wire.SpanRecordID([16]byte(uuidOf(traced)), [8]byte{7: 0xab}, 1795318943782000000)
+	events := []wire.Event{
+		write(1, wire.KindSpan, spanID, SpanBody(traced, 0xab, "step")),
+		call(2),
+		score(3, `"session_id":"s-1"`, "csat", 10), score(4, `"session_id":"s-1"`, "csat", 60),
+		score(5, `"session_id":"s-1"`, "solved", 100),
+		score(6, wholeTrace, "cheap", 20), score(7, wholeTrace, "cheap", 30),
+		score(8, wholeTrace+span, "safe", 40), score(9, wholeTrace+span, "safe", 50),
+		score(10, ofCall, "kind", 70), score(11, ofCall, "kind", 80),
+	}
+
+	whole := events
+	enclosing := wire.SpanRecordID([16]byte(uuidOf(logged)), [8]byte{7: 0xac}, 1795318943782000000)
+
+	rapid.Check(t, func(t *rapid.T) {
+		// The call may have the ids of a span that is another record: both are what they name.
+		events, named := slices.Clone(whole), []string{ID(1002)}
+		if rapid.Bool().Draw(t, "enclosed") {
+			events = append(events, write(12, wire.KindSpan, enclosing, SpanBody(logged, 0xac, "step")))
+			named = append(named, enclosing)
+		}
+
+		id := wire.Identity{Account: wire.NewID(), Scope: wire.ScopeFull}
+		record := func(events ...wire.Event) {
+			results, err := service.Record(t.Context(), id, events)
+			if err != nil || slices.ContainsFunc(results, func(r wire.Result) bool { return r.Reason != "" }) {
+				t.Fatalf("%+v, %v", results, err)
+			}
+		}
+		arrive := func() {
+			again := rapid.SliceOfN(rapid.SampledFrom(events), 0, 4).Draw(t, "again")
+			all := rapid.Permutation(slices.Concat(events, again)).Draw(t, "order")
+			for len(all) > 0 {
+				n := rapid.IntRange(1, len(all)).Draw(t, "batch")
+				record(all[:n]...)
+				all = all[n:]
+			}
+		}
+
+		record(score(3, `"session_id":"s-1"`, "csat", 10))
+		if _, err := service.Session(t.Context(), id, "s-1"); !wire.IsCode(err, wire.CodeNotFound) {
+			t.Fatalf("a session that has nothing but a score: %v", err)
+		}
+		arrive()
+
+		session, err := service.Session(t.Context(), id, "s-1")
+		if err != nil || fmt.Sprint(session.OwnScores) != "[{csat 60} {solved 100}]" ||
+			session.Scores != 3 || *session.MeanScore != 80 ||
+			!session.FirstSeen.Equal(Start.Add(seconds(2))) || !session.LastSeen.Equal(session.FirstSeen) {
+			t.Fatalf("the session is %+v, %v", session, err)
+		}
+		trace, err := service.Trace(t.Context(), id, traced)
+		if err != nil || fmt.Sprint(trace.OwnScores, trace.Spans[0].Scores) != "[{cheap 30}] [{safe 50}]" {
+			t.Fatalf("the trace is %+v, %v", trace, err)
+		}
+		for _, of := range named {
+			if r, err := service.Request(t.Context(), id, of); err != nil || fmt.Sprint(r.Scores) != "[{kind 80}]" {
+				t.Fatalf("the record %s has %+v, %v", of, r.Scores, err)
+			}
+		}
+
+		before := Start.Add(seconds(20))
+		for _, d := range []wire.Deletion{{SessionID: "s-1", Before: before}, {TraceID: traced, Before: before}} {
+			if _, err := archive.Delete(t.Context(), s, id.Account, d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if has, err := s.Counts(t.Context(), id.Account); has != (archive.Counts{}) || err != nil {
+			t.Fatalf("after the deletion there is %+v, %v", has, err)
+		}
+		events = append(events, call(30), score(31, `"session_id":"s-1"`, "csat", 90))
+		record(rapid.Permutation(events).Draw(t, "late")...)
+		session, err = service.Session(t.Context(), id, "s-1")
+		if err != nil || session.Turns != 1 || fmt.Sprint(session.OwnScores) != "[{csat 90}]" {
+			t.Fatalf("what came later of the session is %+v, %v", session, err)
+		}
+
+		d := wire.Deletion{SessionID: "s-1", Before: Start.Add(seconds(40))}
+		if _, err := archive.Delete(t.Context(), s, id.Account, d); err != nil {
+			t.Fatal(err)
+		}
+		if has, err := s.Counts(t.Context(), id.Account); has != (archive.Counts{}) || err != nil {
+			t.Fatalf("at the end there is %+v, %v", has, err)
+		}
+		sameRollups(t, nil, s, id.Account)
+	})
+}
+
+// uuidOf reads the id of a trace.
+func uuidOf(trace string) archive.UUID {
+	id, _ := archive.ParseTrace(trace)
+	return id
 }

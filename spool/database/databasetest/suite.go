@@ -73,6 +73,7 @@ func RunDrawn(t *testing.T, open Open) {
 		{"statistics are those of the oracle", statistics},
 		{"a deletion by metadata deletes the same, whatever came when", deletingInAnyOrder},
 		{"sessions, traces and users add up, whatever came or went when", rollups},
+		{"scores find their span, call, trace and session, and go with them", scoring},
 		{"log records join the call of their span, whichever comes first", joiningLogs},
 		{"the details of a call are a request until its span comes, if ever", detailed},
 		{"a coding agent's log records and spans are each of its calls once", agentSessions},

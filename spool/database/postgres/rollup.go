@@ -70,7 +70,7 @@ func (f *folding) queueRollups(b *pgx.Batch) {
 
 	fewer := make(map[string][]string)
 	for _, c := range changes {
-		if c.Of[rollup.Turns] < 0 || c.Of[rollup.Spans] < 0 {
+		if c.Of[rollup.Turns] < 0 || c.Of[rollup.Spans] < 0 || c.Of[rollup.Scores] < 0 {
 			fewer[c.Account] = append(fewer[c.Account], c.Name)
 		}
 	}
@@ -82,7 +82,8 @@ func (f *folding) queueRollups(b *pgx.Batch) {
 	}
 }
 
-const ofNoRecords = `WHERE account_id = $1 AND kind = ANY('{0,1,2}') AND name = ANY($2) AND turns = 0 AND spans = 0`
+const ofNoRecords = `WHERE account_id = $1 AND kind = ANY('{0,1,2}') AND name = ANY($2)
+	AND turns = 0 AND spans = 0 AND scores = 0`
 
 // dropRollups takes a week out of the totals before its partitions are dropped.
 func dropRollups(ctx context.Context, tx pgx.Tx, week time.Time) error {
@@ -184,7 +185,8 @@ func rollupStatement(account string, q *rollup.Query) (sql string, args []any) {
 		return fmt.Sprintf("$%d", len(args))
 	}
 
-	from := ` FROM rollup_totals WHERE account_id = $1 AND kind = $2`
+	// Scores alone make no session.
+	from := ` FROM rollup_totals WHERE account_id = $1 AND kind = $2 AND (turns > 0 OR spans > 0)`
 	if q.Names != nil {
 		from += " AND name = ANY(" + arg(q.Names) + ")"
 	}
