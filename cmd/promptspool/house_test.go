@@ -71,7 +71,7 @@ var imports = map[string]string{
 	"api/dashboard/markup":       "",
 	"api/dashboard/textdiff":     "",
 	"registry":                   "api/admission api/wire api/wire/jsonscan metrics registry/render spool/disk",
-	"registry/render": "api/wire api/wire/jsonscan registry/render/fstring registry/render/jinja " +
+	"registry/render": "api/wire api/wire/jsonscan registry/render/fstring " +
 		"registry/render/language registry/render/prompt registry/render/provider registry/render/python " +
 		"registry/render/rawjson",
 	"registry/render/rawjson":  "api/wire api/wire/jsonscan",

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"promptspool/api/wire"
-	"promptspool/registry/render/jinja"
 	"promptspool/registry/render/language"
 	"promptspool/registry/render/prompt"
 	"promptspool/registry/render/provider"
@@ -30,11 +29,8 @@ func (x Expanded) Findings(metadata json.RawMessage) []wire.Finding {
 	p := prompt.Parse(o)
 	var findings []wire.Finding
 	for b := range p.Blocks {
-		if b.Variable == "" {
-			findings = append(findings, x.textFindings(b)...)
-		}
-		if len(findings) >= findingsMax {
-			return findings[:findingsMax]
+		if b.Variable == "" && b.Fault != nil && len(findings) < findingsMax {
+			findings = append(findings, x.textFinding(b))
 		}
 	}
 	// A prompt whose texts are broken says little about what the provider lacks.
@@ -59,48 +55,25 @@ func Unresolved(err error) (findings []wire.Finding) {
 	return findings
 }
 
-// textFindings reports what is wrong with the text of a block.
-func (x Expanded) textFindings(b *prompt.Block) (findings []wire.Finding) {
-	joined, isJoined := x.joined[prompt.Place(b.At)]
-	for _, fault := range faultsOf(b) {
-		f := wire.Finding{
-			Path:    textPath(b),
-			Line:    max(fault.Line, 1),
-			Column:  max(fault.Column, 1),
-			Message: fault.Message,
-		}
-
-		// The fault's place is in the expanded text; people look for it in what they
-		// wrote.
-		if isJoined {
-			at, snippet := joined.origin(fault.At)
-			f.Line, f.Column = language.Position(joined.source, at)
-			if snippet != nil {
-				f.Message = fmt.Sprintf("refers to the snippet %s, with which the text %s",
-					language.Shorten(snippet.String()), fault.Message)
-			}
-		}
-		findings = append(findings, f)
-	}
-
-	return findings
-}
-
-// faultsOf returns why the text of a block cannot be rendered, or not every part of it.
-func faultsOf(b *prompt.Block) []*language.Error {
+// textFinding reports why the text of a block cannot be rendered.
+func (x Expanded) textFinding(b *prompt.Block) wire.Finding {
+	f := wire.Finding{Path: textPath(b), Line: 1, Column: 1, Message: b.Fault.Error()}
 	var fault *language.Error
-	switch {
-	case errors.As(b.Fault, &fault):
-		return []*language.Error{fault}
-	case b.Fault != nil:
-		return []*language.Error{{Message: b.Fault.Error()}}
-	}
-	// These fail only when they are reached, but people should know when they publish.
-	if t, ok := b.Template.(*jinja.Template); ok {
-		return t.Doubts()
+	if errors.As(b.Fault, &fault) {
+		f.Line, f.Column, f.Message = max(fault.Line, 1), max(fault.Column, 1), fault.Message
 	}
 
-	return nil
+	// The fault's place is in the expanded text; people look for it in what they wrote.
+	if joined, ok := x.joined[prompt.Place(b.At)]; ok && fault != nil {
+		at, snippet := joined.origin(fault.At)
+		f.Line, f.Column = language.Position(joined.source, at)
+		if snippet != nil {
+			f.Message = fmt.Sprintf("refers to the snippet %s, with which the text %s",
+				language.Shorten(snippet.String()), fault.Message)
+		}
+	}
+
+	return f
 }
 
 // textPath returns where the text of a block is in the blueprint.

@@ -54,21 +54,13 @@ import (
 type Template struct {
 	body      []node
 	variables []string
-	doubts    []*language.Error
 }
 
 // Parse reads a text. Its error names the fault and its place.
 func Parse(source string) (*Template, error) {
 	t, err := parse(source)
-	if err != nil {
-		return nil, language.Locate(err, source)
-	}
 
-	for _, doubt := range t.doubts {
-		_ = language.Locate(doubt, source)
-	}
-
-	return t, nil
+	return t, language.Locate(err, source)
 }
 
 func parse(source string) (t *Template, err error) {
@@ -83,15 +75,12 @@ func parse(source string) (t *Template, err error) {
 	p.macros = macroNames(p.tokens)
 	body := p.body("", token{})
 
-	return &Template{body: body, variables: p.used.List, doubts: p.doubts}, nil
+	return &Template{body: body, variables: p.used.List}, nil
 }
 
 // Variables lists the variables that the text uses but does not set, each once, in order
 // of appearance.
 func (t *Template) Variables() []string { return slices.Clone(t.variables) }
-
-// Doubts lists the parts of the text that fail whenever they are reached. Others render.
-func (t *Template) Doubts() []*language.Error { return t.doubts }
 
 // AppendTo appends the rendered text to b.
 func (t *Template) AppendTo(b []byte, r *language.Rendering) (out []byte, err error) {

@@ -107,7 +107,7 @@ func (p *parser) filter(operand expression) *filterExpr {
 // test to apply.
 var appliedAt = map[string]int{"map": 0, "select": 0, "reject": 0, "selectattr": 1, "rejectattr": 1}
 
-// checkApplied doubts an unsupported filter or test that another filter is told to apply
+// checkApplied rejects an unsupported filter or test that another filter is told to apply
 // by its name: {{ list|map("upper") }}.
 func (p *parser) checkApplied(t token, a *argumentExprs) {
 	i, applies := appliedAt[t.text]
@@ -122,9 +122,9 @@ func (p *parser) checkApplied(t token, a *argumentExprs) {
 	}
 
 	if t.text == "map" && filters[name] == nil {
-		p.doubt(t.at, "filter", name)
+		p.unsupported(t.at, "filter", name)
 	} else if t.text != "map" && tests[name] == nil {
-		p.doubt(t.at, "test", name)
+		p.unsupported(t.at, "test", name)
 	}
 }
 

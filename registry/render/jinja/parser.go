@@ -15,7 +15,6 @@ type parser struct {
 	bound  []map[string]bool // names that were set, by scope
 	used   language.Names    // variables
 	macros map[string]bool   // the names of all macros of the text
-	doubts []*language.Error
 }
 
 func (p *parser) now() token { return p.tokens[p.at] }
@@ -76,17 +75,6 @@ func (p *parser) unexpected(wanted string) {
 // unsupported rejects by name what Jinja has and we do not.
 func (p *parser) unsupported(at int, kind, name string) {
 	failAt(at, "uses the %s %s, which is not supported", kind, language.Shorten(name))
-}
-
-// doubt notes something unsupported that only fails when it is reached. It does not end
-// the parse: a text that never reaches it renders.
-func (p *parser) doubt(at int, kind, name string) {
-	if len(p.doubts) < language.FaultsMax {
-		p.doubts = append(p.doubts, &language.Error{
-			Message: "uses the " + kind + " " + language.Shorten(name) + ", which is not supported",
-			At:      at,
-		})
-	}
 }
 
 // nested bounds the recursion of the parser.
