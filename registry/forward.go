@@ -13,8 +13,7 @@ import (
 // Publish forwards a publish. Copies of that template count as outdated from then on.
 func (c *Cache) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
 	out, err := c.upstream.Publish(ctx, id, p)
-	c.edited(id, err, p.Name)
-	return out, orUnavailable(err)
+	return out, c.edited(id, err, p.Name)
 }
 
 // Patch forwards a patch.
@@ -22,8 +21,7 @@ func (c *Cache) Patch(
 	ctx context.Context, id wire.Identity, ident string, p wire.TemplatePatch,
 ) (wire.Published, error) {
 	out, err := c.upstream.Patch(ctx, id, ident, p)
-	c.edited(id, err, ident)
-	return out, orUnavailable(err)
+	return out, c.edited(id, err, ident)
 }
 
 // Source forwards a request for a version as it was published.
@@ -45,8 +43,7 @@ func (c *Cache) CreateLabel(
 	ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, by string,
 ) (wire.PlacedLabel, error) {
 	out, err := c.upstream.CreateLabel(ctx, id, ident, w, by)
-	c.edited(id, err, ident)
-	return out, orUnavailable(err)
+	return out, c.edited(id, err, ident)
 }
 
 // MoveLabel forwards the move of a label.
@@ -54,37 +51,33 @@ func (c *Cache) MoveLabel(
 	ctx context.Context, id wire.Identity, label int64, version int, by string,
 ) (wire.PlacedLabel, error) {
 	out, err := c.upstream.MoveLabel(ctx, id, label, version, by)
-	c.edited(id, err, "")
-	return out, orUnavailable(err)
+	return out, c.edited(id, err, "")
 }
 
 // DeleteLabel forwards the deletion of a label.
 func (c *Cache) DeleteLabel(ctx context.Context, id wire.Identity, label int64, by string) error {
 	err := c.upstream.DeleteLabel(ctx, id, label, by)
-	c.edited(id, err, "")
-	return orUnavailable(err)
+	return c.edited(id, err, "")
 }
 
 // Archive forwards the archiving of a template.
 func (c *Cache) Archive(ctx context.Context, id wire.Identity, ident, by string) error {
 	err := c.upstream.Archive(ctx, id, ident, by)
-	c.edited(id, err, ident)
-	return orUnavailable(err)
+	return c.edited(id, err, ident)
 }
 
 // Restore forwards the restoring of a template.
 func (c *Cache) Restore(ctx context.Context, id wire.Identity, ident, by string) error {
 	err := c.upstream.Restore(ctx, id, ident, by)
-	c.edited(id, err, ident)
-	return orUnavailable(err)
+	return c.edited(id, err, ident)
 }
 
 // edited marks the copies of a template as outdated or, if ident is "", all copies of the
-// account. It does nothing if the server rejected the change.
-func (c *Cache) edited(id wire.Identity, err error, ident string) {
+// account, unless the server rejected the change. It returns the error for the caller.
+func (c *Cache) edited(id wire.Identity, err error, ident string) error {
 	// A server that did not answer may still have made the change.
 	if err != nil && isVerdict(err) {
-		return
+		return err
 	}
 
 	c.mu.Lock()
@@ -93,7 +86,9 @@ func (c *Cache) edited(id wire.Identity, err error, ident string) {
 	c.bumpEpochLocked(id.Account)
 	if ident != "" {
 		c.invalidateLocked(id.Account, []string{ident}, everyRevision)
-		return
+	} else {
+		c.markLocked(id.Account, func(e *entry) bool { return !e.key.isPinned() })
 	}
-	c.markLocked(id.Account, func(e *entry) bool { return !e.key.isPinned() })
+
+	return orUnavailable(err)
 }
