@@ -59,26 +59,20 @@ func Parse(text string) (*Format, error) {
 
 // Variables lists the variables of the text, each once, in order of appearance.
 func (f *Format) Variables() []string {
-	var names []string
-	seen := make(map[string]bool)
-	f.walk(func(name string) {
-		if !seen[name] {
-			seen[name] = true
-			names = append(names, name)
-		}
-	})
+	var names language.Names
+	f.addVariables(&names)
 
-	return names
+	return names.List
 }
 
-func (f *Format) walk(visit func(name string)) {
+func (f *Format) addVariables(names *language.Names) {
 	for _, p := range f.parts {
 		if p.field == nil {
 			continue
 		}
-		visit(p.field.name)
+		names.Add(p.field.name)
 		if p.field.nested != nil {
-			p.field.nested.walk(visit)
+			p.field.nested.addVariables(names)
 		}
 	}
 }
