@@ -68,7 +68,7 @@ var imports = map[string]string{
 	"api/dashboard/table":        "api/dashboard/address",
 	"api/dashboard/chart":        "",
 	"api/dashboard/docs":         "api/wire/packed",
-	"api/dashboard/markup":       "",
+	"api/dashboard/markup":       "api/wire/jsonscan",
 	"api/dashboard/textdiff":     "",
 	"registry":                   "api/admission api/wire api/wire/jsonscan metrics registry/render spool/disk",
 	"registry/render": "api/wire api/wire/jsonscan registry/render/fstring " +

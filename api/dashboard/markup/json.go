@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"html/template"
 	"strings"
+
+	"promptspool/api/wire/jsonscan"
 )
 
 // LayOut is Indent but for what would become much longer by it: what is nested deeply is mostly
 // indentation.
 func LayOut(text string) (string, bool) {
-	if laidOutBytes(text) > 8*len(text)+4096 {
+	if laidOutBytes([]byte(text)) > 8*len(text)+4096 {
 		return "", false
 	}
 	laid := Indent(text)
@@ -34,12 +36,12 @@ func Indent(text string) string {
 }
 
 // laidOutBytes returns about how many bytes a JSON text has with its indentation.
-func laidOutBytes(text string) int {
+func laidOutBytes(text []byte) int {
 	size, depth := len(text), 0
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':
-			i = endOfString(text, i) - 1
+			i = jsonscan.SkipString(text, i) - 1
 			continue
 		case '{', '[':
 			depth++
@@ -53,23 +55,6 @@ func laidOutBytes(text string) int {
 	}
 
 	return size
-}
-
-// endOfString returns the end of a string of one line that begins at a place.
-func endOfString(code string, at int) int {
-	quote := code[at]
-	for i := at + 1; i < len(code); i++ {
-		switch code[i] {
-		case '\\':
-			i++
-		case quote:
-			return i + 1
-		case '\n':
-			return i
-		}
-	}
-
-	return len(code)
 }
 
 // JSON returns a JSON text in colours.
