@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 
@@ -8,17 +9,25 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// The peer's blueprint of a call: what went in, in a form that belongs to no provider.
+// The peer's blueprint of a call, in a form that belongs to no provider. Unknown members are
+// present and empty, because clients look for them.
 type (
 	blueprint struct {
-		Template blueprintTemplate `json:"prompt_template"`
-		Metadata blueprintMetadata `json:"metadata"`
-		Client   *string           `json:"inference_client_name"` // always null: unknown
+		Template            blueprintTemplate `json:"prompt_template"`
+		CommitMessage       *string           `json:"commit_message"`
+		Metadata            blueprintMetadata `json:"metadata"`
+		ProviderBaseURLName *string           `json:"provider_base_url_name"`
+		ReportID            *int64            `json:"report_id"`
+		Client              *string           `json:"inference_client_name"`
 	}
 	blueprintTemplate struct {
-		Type     string             `json:"type"`
-		Messages []blueprintMessage `json:"messages"`
-		Tools    json.RawMessage    `json:"tools,omitempty"` // as they were sent
+		Type           string             `json:"type"`
+		Messages       []blueprintMessage `json:"messages"`
+		Functions      []json.RawMessage  `json:"functions"`
+		Tools          json.RawMessage    `json:"tools"` // as they were sent
+		FunctionCall   *string            `json:"function_call"`
+		ToolChoice     *string            `json:"tool_choice"`
+		InputVariables []string           `json:"input_variables"`
 	}
 	blueprintMessage struct {
 		Role       string          `json:"role"`
@@ -55,10 +64,26 @@ type (
 	}
 )
 
-// Blueprint returns the blueprint of a call that was read from object, as JSON.
+// Blueprint returns what went into a call that was read from object, as a blueprint.
 func Blueprint(call *Call, provider string, object wire.Object) json.RawMessage {
 	text, _ := jsonscan.Marshal(blueprintOf(call, provider, object)) // it holds JSON that was parsed already
 	return text
+}
+
+// ReplyBlueprint returns the blueprint of a track-request: what went in, then the
+// answer. It is nil if body is not an object. It does not alias body, and takes a few
+// times its memory.
+func ReplyBlueprint(body json.RawMessage) json.RawMessage {
+	object, err := wire.ParseObject(body)
+	if err != nil {
+		return nil
+	}
+
+	w, _ := wire.DecodeRequest(object, false) // faulty fields are missing
+	call := ReadObject(context.Background(), object)
+	call.Input = append(call.Input, call.Output...)
+
+	return Blueprint(&call, Provider(w), object)
 }
 
 // blueprintOf returns the blueprint of a call that was read from object. Its parameters
@@ -66,7 +91,13 @@ func Blueprint(call *Call, provider string, object wire.Object) json.RawMessage 
 // request has everything as it was sent.
 func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
 	b := blueprint{
-		Template: blueprintTemplate{Type: "chat", Messages: []blueprintMessage{}},
+		Template: blueprintTemplate{
+			Type:           "chat",
+			Messages:       []blueprintMessage{},
+			Functions:      []json.RawMessage{},
+			Tools:          noTools,
+			InputVariables: []string{},
+		},
 		Metadata: blueprintMetadata{blueprintModel{provider, call.Model, map[string]json.RawMessage{}}},
 	}
 	for i := range call.Input {
@@ -86,6 +117,8 @@ func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
 // parametersMax is how many parameters a blueprint has at most; no provider knows as many.
 const parametersMax = 1000
 
+var noTools = json.RawMessage("[]")
+
 // readArguments takes the parameters and the tools from arguments. Of members with the same name
 // the last one counts.
 func (b *blueprint) readArguments(arguments node) {
@@ -100,7 +133,7 @@ func (b *blueprint) readArguments(arguments node) {
 		case m.Name == "tools":
 			// As sent: each provider has its own form, and a client knows the one
 			// that it uses.
-			b.Template.Tools = nil
+			b.Template.Tools = noTools
 			if value.isArray() {
 				b.Template.Tools = value.raw
 			}

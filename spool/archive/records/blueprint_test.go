@@ -16,13 +16,18 @@ import (
 // TestARecordHasItsBlueprint compares the blueprints of calls with those that the peer
 // shows for such calls.
 func TestARecordHasItsBlueprint(t *testing.T) {
+	// What is not known is there, and empty.
+	const rest = `"functions":[],"function_call":null,"tool_choice":null,"input_variables":[]},` +
+		`"commit_message":null,"provider_base_url_name":null,"report_id":null,`
+
 	s := newServer(t)
 	for n, c := range []struct{ call, want string }{
 		{
 			`{"function_name":"openai.chat.completions.create","kwargs":{"model":"gpt-4","temperature":0.2,` +
 				`"stream":false,"user":"sk-secret","messages":[{"role":"user","content":"Hello, <world>!"}]}}`,
 			`{"prompt_template":{"type":"chat","messages":[{"role":"user","content":[{"type":"text",` +
-				`"text":"Hello, <world>!"}]}]},"metadata":{"model":{"provider":"openai","name":"gpt-4",` +
+				`"text":"Hello, <world>!"}]}],"tools":[],` + rest +
+				`"metadata":{"model":{"provider":"openai","name":"gpt-4",` +
 				`"parameters":{"temperature":0.2,"stream":false}}},"inference_client_name":null}`,
 		},
 		{
@@ -35,7 +40,7 @@ func TestARecordHasItsBlueprint(t *testing.T) {
 			{"role":"assistant","content":[],"tool_calls":[{"id":"t1","type":"function",` +
 				`"function":{"name":"find","arguments":"{\"a\":1}"}}]},
 			{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://a.test/x.png"}}]}],` +
-				`"tools":[{"name":"find"}]},
+				`"tools":[{"name":"find"}],` + rest + `
 			"metadata":{"model":{"provider":"anthropic","name":"claude-sonnet-4-5",` +
 				`"parameters":{"max_tokens":9}}},"inference_client_name":null}`,
 		},
@@ -43,12 +48,13 @@ func TestARecordHasItsBlueprint(t *testing.T) {
 			`{"provider":"mistral","model":"m","parameters":{"top_p":1},"input":{"type":"completion",` +
 				`"content":[{"type":"text","text":"Once"}]},"output":{"type":"completion","content":[]}}`,
 			`{"prompt_template":{"type":"chat","messages":[{"role":"user","content":[{"type":"text",` +
-				`"text":"Once"}]}]},"metadata":{"model":{"provider":"mistral","name":"m",` +
+				`"text":"Once"}]}],"tools":[],` + rest + `"metadata":{"model":{"provider":"mistral","name":"m",` +
 				`"parameters":{"top_p":1}}},"inference_client_name":null}`,
 		},
 		{
 			`{"function_name":"f","kwargs":{}}`,
-			`{"prompt_template":{"type":"chat","messages":[]},"metadata":{"model":{"provider":"f","name":"",` +
+			`{"prompt_template":{"type":"chat","messages":[],"tools":[],` + rest +
+				`"metadata":{"model":{"provider":"f","name":"",` +
 				`"parameters":{}}},"inference_client_name":null}`,
 		},
 	} {
