@@ -46,6 +46,12 @@ type Filter struct {
 	NestedKey string          `json:"nested_key,omitempty"` // of a field that has keys, such as metadata
 }
 
+// Where returns one condition. The value is a text, a number or a time.
+func Where(field, operator string, value any) Filter {
+	raw, _ := json.Marshal(value) // these can be encoded
+	return Filter{Field: field, Operator: operator, Value: raw}
+}
+
 // String returns the filter in words, for people; "" for none. No program reads it.
 func (f *Filter) String() string {
 	switch {
@@ -321,6 +327,20 @@ type Rollup struct {
 	Errors       int64     `json:"errors"`     // calls and spans that failed
 	Scores       int64     `json:"scores"`     // how many scores there are
 	MeanScore    *float64  `json:"mean_score"` // of all scores; null without any
+}
+
+// Calls returns the search for the calls of a session, oldest first.
+func (r Rollup) Calls() Search {
+	return Search{
+		// The times spare the search what was long before or after.
+		FilterGroup: &Filter{Filters: []Filter{
+			Where("session_id", "is", r.ID),
+			Where("list_time", "gte", r.FirstSeen),
+			Where("list_time", "lte", r.LastSeen.Add(time.Millisecond)),
+		}},
+		SortBy:    "list_time",
+		SortOrder: "asc",
+	}
 }
 
 // RollupPage answers a search for sessions, traces or users.

@@ -374,3 +374,38 @@ track, d
 		t.Errorf("JSON: %+v", got)
 	}
 }
+
+func TestASessionIsPrintedAsAConversation(t *testing.T) {
+	withoutVariables(t)
+	const row = `{"request_id":%q,"list_time":"2026-11-26T12:0%d:00Z","engine":"gpt-4o","latency":2,"price":0.5}`
+	url, _ := answering(t, `{"success":true,"id":"chat-17","first_seen":"2026-11-26T12:00:00Z",
+		"last_seen":"2026-11-26T12:00:05Z","turns":2,"input_tokens":90,"output_tokens":10,"cost":1,"errors":0,
+		"mean_score":70,"items":[`+fmt.Sprintf(row+","+row, "r1", 0, "r2", 1)+`],"request":{"function_name":"f",
+		"kwargs":{"messages":[{"role":"user","content":"Where is it?"}]},"request_response":"It is here."}}`)
+
+	got := say(t, "sessions", "get", "chat-17", "--utc", "--url", url, "--key", "k")
+	Equal(t, "conversation", strings.ReplaceAll(got.Out, "─", ""), `2026-11-26 12:00:00 UTC, 5000 ms, 2 turns, `+
+		`90+10 tokens, $1, 0 errors, mean score 70.0
+
+2026-11-26 12:00:00 UTC, gpt-4o, 2000 ms, $0.5, $0.5 so far
+r1
+
+ user 
+  Where is it?
+
+ assistant 
+  It is here.
+
+2026-11-26 12:01:00 UTC, gpt-4o, 2000 ms, $0.5, $1 so far
+r2
+
+Sent the same messages again.
+
+ assistant 
+  It is here.
+`)
+	if got := say(t, "sessions", "get", "chat-17", "-o", "json", "--url", url, "--key", "k"); got.Code != 0 ||
+		strings.Count(got.Out, `"Where is it?"`) != 2 {
+		t.Errorf("JSON: %+v", got)
+	}
+}

@@ -1,3 +1,3 @@
-// Package requests has the commands `promptspool requests ...` and `promptspool traces ...`: they search,
+// Package requests has the commands `promptspool requests`, `traces` and `sessions`: they search,
 // read, count, export, import and delete records at a server.
 package requests

@@ -27,8 +27,8 @@ func TracesCommand() *cli.Command {
 func SessionsCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "sessions",
-		Usage:       "find sessions, which are conversations of several calls",
-		Subcommands: []*cli.Command{listCommand("sessions")},
+		Usage:       "find and read sessions, which are conversations of several calls",
+		Subcommands: []*cli.Command{listCommand("sessions"), getSessionCommand()},
 	}
 }
 
