@@ -64,10 +64,10 @@ var Table = []Entry{
 			"export-requests suggest-values list-orphans analyze-requests template-statistics backtest",
 		Pages: "GET /{$}, GET /projects, GET /requests, POST /requests/view, GET /suggestions, GET /requests/export, " +
 			"GET /requests/{id}, GET /requests/{id}/raw, GET /requests/{id}/text, GET /traces/{id}, " +
-			"GET /traces, GET /sessions, GET /users, " +
+			"GET /traces, GET /sessions, GET /sessions/{id}, GET /users, " +
 			"GET /template/statistics, GET /template/backtest",
 		Commands: "requests search, requests get, requests tail, requests stats, requests export, " +
-			"requests orphans, traces list, traces get, sessions list, users list",
+			"requests orphans, traces list, traces get, sessions list, sessions get, users list",
 	},
 	{
 		Does: "Delete calls, and rewrite what is stored of them", Scope: wire.ScopeManage, Role: wire.RoleOwner,

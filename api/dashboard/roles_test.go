@@ -149,11 +149,12 @@ func (s *site) furnished(email string) (pages []string, ids map[string]string) {
 	_, invite, err := s.people.Invite(s.t.Context(), owner, wire.RoleViewer)
 	must(err)
 	e := newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{"model":"hush-1"},"request_response":{},
-		"request_start_time":1,"request_end_time":2}`)
+		"request_start_time":1,"request_end_time":2,"metadata":{"session_id":"talk"}}`)
 	s.record(email, e)
 
 	ids = map[string]string{
 		"requests": e.RequestID,
+		"sessions": "talk",
 		"keys":     key.ID,
 		"invites":  invite.ID,
 		"people":   s.signed["eve@example.com"].User.ID,

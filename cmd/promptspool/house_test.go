@@ -52,8 +52,9 @@ var imports = map[string]string{
 	"api/dashboard/requests": "api/dashboard/address api/dashboard/conversation api/dashboard/filter " +
 		"api/dashboard/frame api/dashboard/markup api/dashboard/number api/dashboard/table api/filterline " +
 		"api/tracetree api/wire",
-	"api/dashboard/sessions": "api/closest api/dashboard/address api/dashboard/filter api/dashboard/frame " +
-		"api/dashboard/number api/dashboard/table api/filterline api/wire",
+	"api/dashboard/sessions": "api/calls api/closest api/dashboard/address api/dashboard/conversation " +
+		"api/dashboard/filter api/dashboard/frame api/dashboard/number api/dashboard/table " +
+		"api/filterline api/wire",
 	"api/dashboard/templates": "api/calls api/closest api/dashboard/address api/dashboard/chart " +
 		"api/dashboard/conversation api/dashboard/filter api/dashboard/frame api/dashboard/markup " +
 		"api/dashboard/number api/dashboard/table api/dashboard/textdiff api/filterline api/wire api/wire/jsonscan",

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -126,11 +127,12 @@ type Message struct {
 	Hit    bool   // what is folded has what was searched for
 }
 
-// foldSystem folds what an app sends with each call, if that is more than a line.
-func (t *Texts) foldSystem(m *Message) {
+// foldMessage folds what an app sends with each call, if that is more than a line, and perhaps what
+// tools return.
+func (t *Texts) foldMessage(m *Message) {
 	text := MessageText(&m.Message)
-	isFolded := m.Role == "system" || m.Role == "developer"
-	if isFolded && t.At != "" && len(text) > lineBytes {
+	isLong := (m.Role == "system" || m.Role == "developer") && len(text) > lineBytes
+	if t.At != "" && (isLong || t.FoldTools && !speaks(&m.Message)) {
 		m.Folded, m.Hit = calls.Excerpt(text), t.countHits(text) > 0
 	}
 }
@@ -176,6 +178,7 @@ func (t *Texts) part(at string, p calls.Part, prose bool) part {
 type toolCall struct {
 	calls.ToolCall
 	Text
+	Folded string // as in a Message
 }
 
 // Messages prepares the messages of the page, and counts those on later pages. A message with everything
@@ -183,6 +186,9 @@ type toolCall struct {
 func (t *Texts) Messages(direction string, all []calls.Message) []Message {
 	var out []Message
 	for i, m := range all {
+		if direction == "input" && t.Only != nil && !slices.Contains(t.Only, i) {
+			continue
+		}
 		first := t.seen
 		t.seen += 1 + len(m.Parts) + len(m.ToolCalls)
 		switch {
@@ -203,10 +209,14 @@ func (t *Texts) Messages(direction string, all []calls.Message) []Message {
 		for j, c := range m.ToolCalls {
 			if t.onPage(first + 1 + len(m.Parts) + j) {
 				at := place(direction, i, "call", j)
-				shown.Tools = append(shown.Tools, toolCall{c, t.Show(at, c.Arguments, false)})
+				called := toolCall{ToolCall: c, Text: t.Show(at, c.Arguments, false)}
+				if t.FoldTools {
+					called.Folded = calls.Excerpt(c.Arguments)
+				}
+				shown.Tools = append(shown.Tools, called)
 			}
 		}
-		t.foldSystem(&shown)
+		t.foldMessage(&shown)
 		out = append(out, shown)
 	}
 

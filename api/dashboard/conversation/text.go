@@ -33,6 +33,9 @@ type Texts struct {
 	Prose  bool   // words may be Markdown
 	From   int    // the first of all messages, parts and tool calls on the page
 
+	Only      []int // the numbers of the messages of an input that are shown; nil is all of them
+	FoldTools bool  // calls of tools, and what they return, are folded
+
 	needles
 	left   int // bytes of text that the page still has space for
 	images int // bytes of images

@@ -43,7 +43,7 @@ type passage struct {
 
 // toolCall is a tool that a turn calls.
 type toolCall struct {
-	Name, ID string
+	Name, ID, Folded string
 
 	passage
 }
@@ -137,6 +137,7 @@ func shownTurns() (messages []turn, answer turn) {
 		{Role: "developer", Folded: "Be brief.", Hit: true, Texts: []passage{{HTML: "Be brief."}}},
 		{Role: "user", Copy: "/copy", Texts: []passage{{HTML: "Where is my parcel?"}}},
 		{Role: "assistant", Tools: []toolCall{{Name: "track_parcel", ID: "call_1", passage: order}}},
+		{Role: "assistant", Tools: []toolCall{{Name: "track_parcel", Folded: `{"order": 4711}`, passage: order}}},
 		{Role: "tool", ToolCallID: "call_1", Texts: []passage{{HTML: "out for delivery"}}},
 	}
 	text := passage{HTML: "<p>It arrives <b>today</b>.</p>", As: "prose"}

@@ -21,6 +21,7 @@ type eraseView struct {
 	Requests int64 // that would be deleted
 	More     bool  // there are more of them than were counted
 	Others   []eraseLink
+	In       string        // the list that has them
 	Filter   filter.Filter // of the list
 	Back     string        // its address
 	Cancel   string        // the address that the question came from
@@ -48,10 +49,15 @@ func (p *pages) erasePage(c *frame.Exchange) error {
 	q := c.URL.Query()
 	f := c.Filter(q)
 	v := eraseView{
-		Filter:   f,
-		Deletion: wire.Deletion{RequestID: q.Get("id"), Key: q.Get("key"), Value: q.Get("value")},
-		Back:     f.Requests(),
-		Cancel:   f.Requests(),
+		Filter: f,
+		Deletion: wire.Deletion{
+			RequestID: q.Get("id"),
+			SessionID: q.Get("session_id"),
+			Key:       q.Get("key"),
+			Value:     q.Get("value"),
+		},
+		Back:   f.Requests(),
+		Cancel: f.Requests(),
 	}
 
 	switch {
@@ -66,8 +72,13 @@ func (p *pages) erasePage(c *frame.Exchange) error {
 				v.Others = append(v.Others, eraseLink{key, r.Metadata[key], eraseAddress(f, key, r.Metadata[key])})
 			}
 		}
+	case v.SessionID != "":
+		v.Cancel = address.Session(v.SessionID)
+		if err := p.countErased(c, &v, filterline.Where("session", "", v.SessionID)); err != nil {
+			return err
+		}
 	case v.Key != "" && v.Value != "":
-		if err := p.countErased(c, &v); err != nil {
+		if err := p.countErased(c, &v, filterline.Where("metadata", v.Key, v.Value)); err != nil {
 			return err
 		}
 	}
@@ -76,10 +87,10 @@ func (p *pages) erasePage(c *frame.Exchange) error {
 }
 
 // countErased counts by the condition that the deletion itself has.
-func (p *pages) countErased(c *frame.Exchange, v *eraseView) error {
-	doomed := c.Filter(nil).With(filterline.Where("metadata", v.Key, v.Value))
+func (p *pages) countErased(c *frame.Exchange, v *eraseView, condition filterline.Term) error {
+	doomed := c.Filter(nil).With(condition)
 	page, err := doomed.List(c.Context(), p.records, c.Identity(), wire.Search{PerPage: 1})
-	v.Requests, v.More = int64(page.Total), page.TotalIsLowerBound
+	v.Requests, v.More, v.In = int64(page.Total), page.TotalIsLowerBound, doomed.Requests()
 
 	return err
 }
@@ -99,7 +110,7 @@ func eraseAddress(f filter.Filter, key, value string) string {
 
 // erase deletes what the page showed.
 func (p *pages) erase(c *frame.Exchange) error {
-	form := wire.Deletion{RequestID: c.PostForm.Get("id")}
+	form := wire.Deletion{RequestID: c.PostForm.Get("id"), SessionID: c.PostForm.Get("session_id")}
 	if key, value := c.PostForm.Get("key"), c.PostForm.Get("value"); key != "" || value != "" {
 		all, err := wire.DecodeDeletion(key, value, "")
 		if err != nil {

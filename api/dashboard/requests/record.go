@@ -184,11 +184,18 @@ func (v recordView) Subjects() (parts []string) {
 // talkKeys are the metadata keys whose value names a conversation.
 var talkKeys = []string{"session_id", "conversation_id", "thread_id", "chat_id"}
 
-// talkAddress returns the address of the calls of a record's conversation in the order of their
-// time, or "".
+// sessionBytesMax bounds the id of a session that has a page.
+const sessionBytesMax = 512
+
+// talkAddress returns the address of a record's session or, if it has another name for its
+// conversation, of the calls of that in the order of their time. It may be "".
 func talkAddress(metadata map[string]string) string {
 	for _, key := range talkKeys {
-		if id := metadata[key]; id != "" {
+		switch id := metadata[key]; {
+		case id == "":
+		case key == "session_id" && len(id) <= sessionBytesMax:
+			return address.Session(id)
+		default:
 			byTime := filter.Order{By: filter.ByTime, Ascending: true}
 			return filter.Filter{Order: byTime}.With(filterline.Where("metadata", key, id)).Requests()
 		}

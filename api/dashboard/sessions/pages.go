@@ -1,5 +1,5 @@
 // Package sessions has the dashboard's pages of what calls add up to: the lists of traces, sessions and
-// users. The page of a trace is one of package requests.
+// users, and a session as one conversation. The page of a trace is one of package requests.
 package sessions
 
 import (
@@ -14,7 +14,9 @@ import (
 // Records reads what was logged.
 type Records interface {
 	closest.Records
+	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
 	Rollups(ctx context.Context, id wire.Identity, s wire.RollupSearch) (wire.RollupPage, error)
+	Session(ctx context.Context, id wire.Identity, session string) (wire.RollupFound, error)
 }
 
 // pages are the pages of sessions.
@@ -32,7 +34,12 @@ func Pages(records Records) frame.Section {
 		Routes: []frame.Route{
 			{Pattern: "GET /traces", Page: p.list},
 			{Pattern: "GET /sessions", Page: p.list},
+			{Pattern: "GET /sessions/{id}", Page: p.sessionPage},
 			{Pattern: "GET /users", Page: p.list},
+		},
+		Notices: map[string]string{
+			"no-next":     "There is no later session.",
+			"no-previous": "There is no earlier session.",
 		},
 	}
 }

@@ -4,7 +4,6 @@ package dashboard
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,32 +123,41 @@ func TestAConversationIsReadInItsOrder(t *testing.T) {
 		p.shows("main", strings.Fields(row)[2]) // when it started
 	}
 
-	// From any of them, one step leads to the whole conversation, and its excerpts are not cut off.
+	// From any of them, one step leads to the whole conversation, where each turn has only what it added.
 	p.steps = 0
 	p.clicks(`[data-key="t"]`)
 	p.tookSteps(1)
-	p.shows("#count", "oldest first")
-	p.shows(".chips", "session:")
-	if talk := p.rows(); !slices.Equal(talk, rows) {
-		t.Errorf("the conversation is\n%s\nand not\n%s", strings.Join(talk, "\n"), strings.Join(rows, "\n"))
-	}
-	p.holds("excerpts are whole", `[...document.querySelectorAll(".c-call > div")].every((text) =>
-		text.scrollWidth <= text.clientWidth)`)
+	p.shows(".strip", seed.TalkUser, fmt.Sprint(len(rows), " turns"))
 	p.screenshots("conversation")
-
-	all, from := strings.Join(rows, "\n"), 0
+	chat, from := p.text(".chat"), 0
 	for _, text := range []string{
-		"Hi! Where is my order", "track_parcel", "Order A-", "Tomorrow I am not at home", "→ Yes. I have noted",
-		"Do I have to sign", "→ No signature", "is damaged?", "Thanks, that was quick 👍", "→ You are welcome",
+		"Hi! Where is my order", "track_parcel", "Order A-", "Tomorrow I am not at home", "Yes. I have noted",
+		"Do I have to sign", "No signature", "is damaged?", "Thanks, that was quick 👍", "You are welcome",
 		"solved in 5",
 	} {
-		// The answer to a look-up names the order, too: each text follows the one before.
-		at := strings.Index(all[from:], strings.TrimPrefix(text, "→ "))
+		at := strings.Index(chat[from:], text)
 		if at < 0 {
-			t.Fatalf("%q is not in its place:\n%s", text, all)
+			t.Fatalf("%q is not in its place:\n%s", text, chat)
 		}
 		from += at
 	}
+	said, _, _ := strings.Cut(chat, "Summarize the conversation")
+	if n := strings.Count(said, "Hi! Where is my order"); n != 1 {
+		t.Errorf("the first question is there %d times:\n%s", n, chat)
+	}
+
+	// To a request and back, to the sessions beside it, and to the question before it is deleted.
+	p.press("#turn-2 aside a")
+	p.shows("h1", "support/agent")
+	p.keyTo("t")
+	session := p.text("h1")
+	p.keyTo("j")
+	p.shows("main", "There is no later session")
+	p.unfolds(".actions summary")
+	p.press(".actions .bad")
+	p.shows("#erase", fmt.Sprint(len(rows), " requests"), session)
+	p.press("#erase a.button")
+	p.shows("h1", session)
 
 	// The conversation is a session: the filter goes along to the list of sessions, which is sorted and saved.
 	p.visit("/requests?filter=user:" + seed.TalkUser)
