@@ -41,7 +41,7 @@ func (p *pages) export(c *frame.Exchange, f filter.Filter, s wire.RollupSearch) 
 			write = func(r *wire.Rollup) error { return lines.Write(csvLine(r)) }
 			_ = lines.Write(csvHeader) // lines.Error has its error
 		}
-		// Pages that are a part may have a session twice, which goes on in older calls.
+		// A later page of a part may have older calls of the same session.
 		written := make(map[string]bool)
 		for err == nil {
 			for i := range page.Items {
