@@ -75,6 +75,7 @@ type Trace struct {
 	SessionID string      `json:"session_id,omitempty"`
 	UserID    string      `json:"user_id,omitempty"`
 
+	OwnScores []wire.Score `json:"own_scores"` // of the trace itself, by name
 	// The sums of all spans of a tree.
 	Total *wire.TraceTotal `json:"total,omitempty"`
 	// Of a tree: the root has not ended.
@@ -198,6 +199,7 @@ var otlpOperations = []operation{
 				StartTime: &exampleTime,
 				EndTime:   &exampleTime,
 			}}},
+			OwnScores: []wire.Score{{Name: "helpful", Score: 100}},
 		}),
 	},
 }

@@ -57,16 +57,19 @@ func TestAnExportOfOneServerMakesTheSameRecordsOnAnother(t *testing.T) {
 			ids = append(ids, s.RecordID())
 		}
 	}
+	from.Track("/rest/track-score", harness.AdminKey, map[string]any{"session_id": "s-1", "score": 5})
+	from.Track("/rest/track-score", harness.AdminKey,
+		map[string]any{"trace_id": fmt.Sprintf("%x", traces[0]), "score": 5})
 	orphan := wire.NewID()
 	from.Track("/rest/track-score", harness.AdminKey, map[string]any{"request_id": orphan, "score": 5})
 
 	env := []string{"PROMPTSPOOL_KEY=" + harness.AdminKey}
 	file := filepath.Join(t.TempDir(), "events")
 	out, errs, code := harness.RunWith(t, env, "requests", "export", file, "--url", "http://"+from.Addr)
-	if code != 0 || !strings.Contains(errs, "187 events") {
+	if code != 0 || !strings.Contains(errs, "189 events") {
 		t.Fatalf("export: %d\n%s%s", code, out, errs)
 	}
-	for round, want := range []string{"accepted         187", "already present  187"} {
+	for round, want := range []string{"accepted         189", "already present  189"} {
 		out, errs, code = harness.RunWith(t, env, "requests", "import", file, "--url", "http://"+to.Addr)
 		if code != 0 || !strings.Contains(out, want) {
 			t.Fatalf("import, round %d: %d\n%s%s", round, code, out, errs)
@@ -96,6 +99,10 @@ func TestAnExportOfOneServerMakesTheSameRecordsOnAnother(t *testing.T) {
 		if string(here.Body) != string(there.Body) || strings.Count(string(here.Body), `"span_id"`) != 3 {
 			t.Errorf("a trace is %s, there it was %s", here.Body, there.Body)
 		}
+	}
+	scored := to.Get(fmt.Sprintf("/api/public/v2/traces/%x", traces[0]))
+	if !strings.Contains(string(scored.Body), `"score":5`) {
+		t.Errorf("the trace has lost its score: %s", scored.Body)
 	}
 
 	var orphans wire.OrphanPage
