@@ -60,7 +60,7 @@ type Config struct {
 	Issuer    frame.Issuer
 	Keys      Keys
 	Records   Records
-	Recorder  requests.Recorder
+	Recorder  frame.Recorder
 	Templates templates.Templates
 	Providers []string // the providers that llm_kwargs can be made for
 	Sidecars  overview.Sidecars

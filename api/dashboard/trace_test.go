@@ -88,6 +88,20 @@ func TestThePageOfATraceIsATree(t *testing.T) {
 		t.Errorf("the root is not folded:\n%s", folded)
 	}
 
+	// The trace and the selected span are scored by one form.
+	view := "span=" + failed.RequestID
+	for of, score := range map[string]string{"": "90", failed.RequestID: "10"} {
+		form := s.form(ann, "score", score, "name", "good", "of", of, "view", view)
+		to := s.call(ann, "POST", "/traces/"+testTrace+"/score", form).Header().Get("Location")
+		if to != "/traces/"+testTrace+"?done=scored&"+view {
+			t.Errorf("the score of %q leads to %q", of, to)
+		}
+	}
+	scored := s.call(ann, "GET", "/traces/"+testTrace+"?"+view, nil).Body.String()
+	if !strings.Contains(scored, `good</span> <b>90</b>`) || !strings.Contains(scored, `</meter> <b>10</b>`) {
+		t.Errorf("the scores are not shown:\n%s", scored)
+	}
+
 	record = s.call(ann, "GET", "/requests/"+events[4].RequestID, nil).Body.String()
 	if !strings.Contains(record, `href="`+link(events[2])+`"`) {
 		t.Errorf("the request does not lead to its trace:\n%s", record)

@@ -65,6 +65,7 @@ type components struct {
 	Head       head
 	Order      table.Order
 	Tree       tree
+	Scoring    Scoring
 }
 
 // tree is a trace, as the component takes it.
@@ -106,6 +107,12 @@ func shownComponents() view {
 		Counted:    Counted{Progress: wire.Progress{Incomplete: true}, Everything: "/?all="},
 	}
 	v.Tree = shownTree()
+	v.Scoring = Scoring{
+		Scores: []wire.Score{{Name: "helpful", Score: 80}},
+		Action: "/score",
+		Of:     []Field{{"this span", "1"}, {"the trace", ""}},
+		Parts:  "scores",
+	}
 	v.Findings = []struct{ Place, Message string }{
 		{"Message 1, line 3, column 5", "the variable name is not closed"},
 	}

@@ -33,11 +33,6 @@ type Records interface {
 	) error
 }
 
-// Recorder writes events. Package api documents the results.
-type Recorder interface {
-	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
-}
-
 // Templates knows the versions and labels that a filter may name.
 type Templates interface {
 	Head(ctx context.Context, id wire.Identity, ident string) (wire.Template, error)
@@ -46,7 +41,7 @@ type Templates interface {
 // pages are the pages of requests.
 type pages struct {
 	records   Records
-	recorder  Recorder
+	recorder  frame.Recorder
 	templates Templates
 }
 
@@ -54,7 +49,7 @@ type pages struct {
 var html embed.FS
 
 // Pages returns the pages of requests.
-func Pages(records Records, recorder Recorder, templates Templates) frame.Section {
+func Pages(records Records, recorder frame.Recorder, templates Templates) frame.Section {
 	p := &pages{records, recorder, templates}
 
 	return frame.Section{
@@ -71,6 +66,8 @@ func Pages(records Records, recorder Recorder, templates Templates) frame.Sectio
 			{Pattern: "POST /requests/{id}/score", Page: p.setScore,
 				Review: frame.Review("Set this score?", "Set", "name", "score")},
 			{Pattern: "GET /traces/{id}", Page: p.tracePage},
+			{Pattern: "POST /traces/{id}/score", Page: p.scoreTrace,
+				Review: frame.Review("Set this score?", "Set", "name", "score")},
 
 			{Pattern: "GET /requests/delete", Page: p.erasePage},
 			{Pattern: "POST /requests/delete", Page: p.erase},

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/conversation"
@@ -33,7 +32,7 @@ type recordView struct {
 	MoreOthers int                // how many more of them the page has no section for
 	Back       string             // the address of the list with its filter
 	Erase      string             // the address of the question before it is deleted
-	Query      string             // that filter, and the page's place, for forms
+	Scoring    frame.Scoring
 
 	Previous, Next neighbour // in that list
 	Place          string    // the record's number there, such as "3 of 9"; "" if it is unknown
@@ -103,11 +102,12 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 		Record:  r,
 		Back:    backAddress(f, at),
 		Place:   at.String(),
-		Query:   query.Encode(),
-		AsSent:  t.AsSent,
-		Toggle:  toggled(c.URL),
-		Talk:    talkAddress(r.Metadata),
-		Copy:    t.Address(""),
+		Scoring: c.Scoring("POST /requests/{id}/score", "/requests/"+r.RequestID+"/score", r.Scores,
+			frame.Field{Name: "view", Value: query.Encode()}),
+		AsSent: t.AsSent,
+		Toggle: toggled(c.URL),
+		Talk:   talkAddress(r.Metadata),
+		Copy:   t.Address(""),
 	}
 	v.Again, _ = atProvider(r)
 	if len(read.Output) > 0 {
@@ -218,7 +218,7 @@ func (p *pages) rawRecord(c *frame.Exchange) error {
 	return c.Send("application/json; charset=utf-8", string(raw))
 }
 
-// setScore scores a request the way a program would: by an event.
+// setScore scores a request.
 func (p *pages) setScore(c *frame.Exchange) error {
 	// An event for a request that does not exist, or is another account's, would be
 	// accepted and wait for that request.
@@ -227,21 +227,7 @@ func (p *pages) setScore(c *frame.Exchange) error {
 		return err
 	}
 
-	score, err := strconv.Atoi(c.PostForm.Get("score"))
-	if err != nil {
-		return wire.Invalid(wire.FieldError{Field: "score", Reason: "must be an integer from 0 to 100"})
-	}
-
-	// The event has the body that a program would send, so the same checks apply to it.
-	body, err := json.Marshal(map[string]any{
-		"request_id": id,
-		"score":      score,
-		"name":       strings.TrimSpace(c.PostForm.Get("name")),
-	})
-	if err != nil {
-		return err
-	}
-	if err := p.recordScore(c, id, body); err != nil {
+	if err := c.SetScore(p.recorder, map[string]any{"request_id": id}); err != nil {
 		return err
 	}
 
@@ -251,33 +237,4 @@ func (p *pages) setScore(c *frame.Exchange) error {
 	to.Set("done", "scored")
 
 	return c.Redirect(address.Of("/requests/"+id, to), "")
-}
-
-// recordScore writes the event of a score, after the checks that a program's score passes.
-func (p *pages) recordScore(c *frame.Exchange, id string, body json.RawMessage) error {
-	object, err := wire.ParseObject(body)
-	if err != nil {
-		return err
-	}
-	// As the API checks it: the archive keeps whatever it is given.
-	if _, err := wire.DecodeScore(object); err != nil {
-		return err
-	}
-
-	results, err := p.recorder.Record(c.Context(), c.Identity(), []wire.Event{{
-		ID:         wire.NewID(),
-		Kind:       wire.KindScore,
-		RequestID:  id,
-		AcceptedAt: c.Now().UTC(),
-		Sidecar:    "dashboard",
-		Body:       body,
-	}})
-	if err != nil {
-		return err
-	}
-	if reason := results[0].Reason; reason != "" {
-		return wire.Errorf(wire.CodeInvalid, "The score was rejected: %s.", reason)
-	}
-
-	return nil
 }

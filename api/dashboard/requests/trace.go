@@ -36,6 +36,7 @@ type traceView struct {
 	From, To, All  int    // the first and the last row that are shown, and how many there are
 	Earlier, Later string // the addresses of the rows before and after these; or ""
 	Failed         string // the address of the first span that failed by itself
+	Scoring        frame.Scoring
 	Selected       *spanView
 }
 
@@ -111,8 +112,37 @@ func (p *pages) tracePage(c *frame.Exchange) error {
 	if v.Selected, err = p.selectedSpan(c, v.row(s, all[at])); err != nil {
 		return err
 	}
+	v.Scoring = c.Scoring("POST /traces/{id}/score", s.path+"/score", v.Selected.Scores,
+		frame.Field{Name: "view", Value: s.query.Encode()})
+	v.Scoring.Parts = "facts scores"
+	v.Scoring.Of = []frame.Field{
+		{Name: "this span", Value: cmp.Or(v.Selected.SameCall, v.Selected.ID)},
+		{Name: "the trace"},
+	}
 
 	return c.Show(http.StatusOK, "trace", v.Outcome()+" · "+v.Root.Name+" · Trace", "requests", v)
+}
+
+// scoreTrace scores a trace or one of its spans.
+func (p *pages) scoreTrace(c *frame.Exchange) error {
+	// As of requests: a score of what does not exist would wait for it.
+	id, span := c.PathValue("id"), c.PostForm.Get("of")
+	trace, err := p.records.Trace(c.Context(), c.Identity(), id)
+	target := map[string]any{"trace_id": trace.TraceID}
+	if err == nil && span != "" {
+		_, err = p.records.Request(c.Context(), c.Identity(), span)
+		target = map[string]any{"request_id": span}
+	}
+	if err == nil {
+		err = c.SetScore(p.recorder, target)
+	}
+	if err != nil {
+		return err
+	}
+
+	q, _ := url.ParseQuery(c.PostForm.Get("view"))
+
+	return c.Redirect(readTraceState(trace.TraceID, q).with("done", "scored"), "")
 }
 
 // Outcome returns how the trace ended.

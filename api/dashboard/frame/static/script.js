@@ -98,7 +98,7 @@ document.addEventListener("click", (event) => {
   unfold(link);
 });
 
-// A form that stays sends itself, and only its part of the page is shown anew: the next value can be typed at once.
+// A form that stays sends itself, and only its parts of the page are shown anew: the next value can be typed at once.
 document.addEventListener("submit", async (event) => {
   const form = event.target, id = form.dataset.stays;
   if (!id) return;
@@ -109,9 +109,9 @@ document.addEventListener("submit", async (event) => {
     !confirm(`No score has the name ${name} yet. Existing: ${known.slice(0, 8).join(", ")}. Create it?`)) return;
   const answer = await fetch(form.action, { method: "POST", body: sent }).catch(() => null);
   const page = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
-  const fresh = page && page.getElementById(id);
-  if (!fresh) return form.submit(); // signed out or refused: the page says so
-  document.getElementById(id).replaceChildren(...fresh.childNodes);
+  const fresh = page && id.split(" ").map((part) => [document.getElementById(part), page.getElementById(part)]);
+  if (!fresh?.every(([, part]) => part)) return form.submit(); // signed out or refused: the page says so
+  for (const [part, now] of fresh) part.replaceChildren(...now.childNodes);
   keepName(name);
   if (!known.includes(name)) names = undefined; // one more
   say(page.querySelector("div.notice")?.textContent ?? "");

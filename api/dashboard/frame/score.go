@@ -1,0 +1,82 @@
+package frame
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"promptspool/api/access"
+	"promptspool/api/wire"
+)
+
+// Scoring is what the component of that name shows: scores, and the form that sets one.
+type Scoring struct {
+	Scores []wire.Score
+	Action string  // where the form is sent; "" for readers who may not score
+	Fields []Field // that are sent along
+	Of     []Field // what the score may be of, if the reader chooses; named by Value
+	Parts  string  // ids of the page's parts that a new score changes
+
+	CSRF, Session string
+}
+
+// Field is a value in a form.
+type Field struct{ Name, Value string }
+
+// Scoring returns scores with the form for a route, which is sent to action.
+func (c *Exchange) Scoring(route, action string, scores []wire.Score, fields ...Field) Scoring {
+	s := Scoring{Scores: scores, Fields: fields, Parts: "scores", CSRF: c.CSRF(), Session: c.FormSession()}
+	if c.User.Role.Includes(access.Role(route)) {
+		s.Action = action
+	}
+
+	return s
+}
+
+// Recorder writes events. Package api documents the results.
+type Recorder interface {
+	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
+}
+
+// SetScore sets the score in a form the way a program would: by an event. target has the members that
+// name what it is of.
+func (c *Exchange) SetScore(recorder Recorder, target map[string]any) error {
+	score, err := strconv.Atoi(c.PostForm.Get("score"))
+	if err != nil {
+		return wire.Invalid(wire.FieldError{Field: "score", Reason: "must be an integer from 0 to 100"})
+	}
+
+	// The event has the body that a program would send, so the same checks apply to it: the archive
+	// keeps whatever it is given.
+	target["score"], target["name"] = score, strings.TrimSpace(c.PostForm.Get("name"))
+	body, err := json.Marshal(target)
+	if err != nil {
+		return err
+	}
+	object, err := wire.ParseObject(body)
+	if err != nil {
+		return err
+	}
+	w, err := wire.DecodeScore(object)
+	if err != nil {
+		return err
+	}
+
+	results, err := recorder.Record(c.Context(), c.Identity(), []wire.Event{{
+		ID:         wire.NewID(),
+		Kind:       wire.KindScore,
+		RequestID:  w.RequestID,
+		AcceptedAt: c.Now().UTC(),
+		Sidecar:    "dashboard",
+		Body:       body,
+	}})
+	if err != nil {
+		return err
+	}
+	if reason := results[0].Reason; reason != "" {
+		return wire.Errorf(wire.CodeInvalid, "The score was rejected: %s.", reason)
+	}
+
+	return nil
+}
