@@ -9,10 +9,8 @@
 package ops
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"io"
 	"log/slog"
 	"net"
 	"time"
@@ -43,10 +41,6 @@ type Config struct {
 
 	// Status is shown as JSON by /statusz and by the control socket's GET /status.
 	Status func() any
-
-	// Describe writes the status as text for people; /statusz shows it to browsers.
-	// Optional.
-	Describe func(io.Writer)
 
 	// ConnectionsMax bounds the open connections; 0 means ConnectionsMax.
 	ConnectionsMax int
@@ -114,18 +108,7 @@ func (c Config) started(ctx *fasthttp.RequestCtx) (any, error) {
 	return c.ready(ctx)
 }
 
-func (c Config) status(ctx *fasthttp.RequestCtx) (any, error) {
-	// Browsers ask for HTML or text, programs for anything.
-	accept := ctx.Request.Header.Peek("Accept")
-	person := bytes.Contains(accept, []byte("text/html")) || bytes.Contains(accept, []byte("text/plain"))
-	if c.Describe == nil || !person {
-		return c.Status(), nil
-	}
-
-	ctx.SetContentType("text/plain; charset=utf-8")
-	c.Describe(ctx)
-	return nil, nil
-}
+func (c Config) status(*fasthttp.RequestCtx) (any, error) { return c.Status(), nil }
 
 // newServer serves a table of routes. It counts panics in panics, unless that is nil.
 func newServer(logger *slog.Logger, panics prometheus.Counter, routes []route) *Server {

@@ -72,7 +72,6 @@ func start(t *testing.T) *listener {
 		Metrics:  l.metrics,
 		Logger:   slog.New(slog.NewTextHandler(&l.log, nil)),
 		Status:   func() any { return l.status() },
-		Describe: func(w io.Writer) { _, _ = io.WriteString(w, "sidecar  pod-1\n") },
 		Ready: func() error {
 			if err := l.notYet.Load(); err != nil {
 				return *err
@@ -284,22 +283,6 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 	close(leave)
 	if err := <-served; err != nil {
 		t.Error(err)
-	}
-}
-
-func TestABrowserIsToldInWords(t *testing.T) {
-	l := start(t)
-	for accept, want := range map[string]string{
-		"text/html,application/xhtml+xml": "sidecar  pod-1\n",
-		"text/plain":                      "sidecar  pod-1\n",
-		"*/*":                             `{"events":7}` + "\n",
-		"application/json":                `{"events":7}` + "\n",
-	} {
-		r := l.raw("GET /statusz HTTP/1.1\r\nHost: here\r\nAccept: " + accept +
-			"\r\nConnection: close\r\n\r\n")
-		if r.Status != 200 || r.Text != want {
-			t.Errorf("Accept: %s gets %d %q", accept, r.Status, r.Text)
-		}
 	}
 }
 

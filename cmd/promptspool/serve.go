@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -24,7 +23,6 @@ import (
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/cmd/promptspool/internal/machine"
-	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/cmd/promptspool/internal/spooltool"
 	"promptspool/metrics"
 	"promptspool/proxy"
@@ -186,9 +184,6 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		ConnectionsMax: opsConnections,
 		Ready:          health.err,
 		Status:         func() any { return status() },
-		Describe: func(w io.Writer) {
-			_ = print.WriteTable(w, func(t *print.Table) { describeServer(t, status()) })
-		},
 	}
 
 	p := process{
@@ -407,9 +402,6 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Started:        preloading.started,
 		Ready:          spool.Ready,
 		Status:         func() any { return status() },
-		Describe: func(w io.Writer) {
-			_ = print.WriteTable(w, func(t *print.Table) { describeSidecar(t, status()) })
-		},
 	}
 
 	p := process{

@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"promptspool/api"
+	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/spool/archive"
 )
@@ -46,7 +49,10 @@ func TestTheStatusNamesNodesThatAreAway(t *testing.T) {
 
 	// What nobody could count is not shown as 0.
 	var shown strings.Builder
-	err := print.WriteTable(&shown, func(t *print.Table) { describeServer(t, s) })
+	app := cli.App{Writer: &shown, Flags: []cli.Flag{config.OutputFlag()}, Action: func(c *cli.Context) error {
+		return print.Output(c, s, func(t *print.Table) { describeServer(t, s) })
+	}}
+	err := app.Run([]string{"status"})
 	text := shown.String()
 	if err != nil || !strings.Contains(text, "db1:5432") || !strings.Contains(text, "2 alive, 1 silent") ||
 		strings.Contains(text, "records") || strings.Contains(text, "orphans") {

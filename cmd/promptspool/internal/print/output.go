@@ -22,20 +22,14 @@ import (
 // cellRunesMax is how much of a cell is shown; JSON has the whole.
 const cellRunesMax = 80
 
-// WriteTable writes the table that fill makes.
-func WriteTable(w io.Writer, fill func(*Table)) error { return newTable(w, time.Local).fill(fill) }
-
-func (t *Table) fill(fill func(*Table)) error {
-	fill(t)
-	return t.Flush()
-}
-
 // Output prints v as JSON or as the table that fill makes, by --output.
 func Output(c *cli.Context, v any, fill func(*Table)) error {
 	if config.Read(c).AsJSON() {
 		return JSON(c.App.Writer, v)
 	}
-	return newTable(c.App.Writer, config.Read(c).Zone()).fill(fill)
+	t := newTable(c.App.Writer, config.Read(c).Zone())
+	fill(t)
+	return t.Flush()
 }
 
 // Table is a table for people, of columns without styles.
