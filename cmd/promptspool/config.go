@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/urfave/cli/v2"
 
@@ -15,9 +14,7 @@ import (
 
 // configCommand checks and shows configurations.
 func configCommand() *cli.Command {
-	data := config.TextFlag("data", "",
-		"the data `folder` of a running process, or that of up for both of its roles")
-
+	data := config.TextFlag("data", "", "the data `folder` of a running process")
 	return &cli.Command{
 		Name:  "config",
 		Usage: "check and show configuration files",
@@ -137,21 +134,14 @@ func fileSettings(c *cli.Context, path string) (shown []config.ShownSetting, err
 	return shown, nil
 }
 
-// runningSettings returns the settings of the process on a data folder; for the folder of `up` those of both roles.
+// runningSettings returns the settings of the process on a data folder. Each role of `up` has those of `up`.
 func runningSettings(c *cli.Context, data string) (shown []config.ShownSetting, err error) {
-	if !datafolder.IsUp(data) {
-		err = ops.Control(c.Context, data, "GET", "/config", nil, &shown)
-		return shown, err
+	folder, err := datafolder.OfRole(data, "server")
+	if err != nil {
+		return nil, err
 	}
-
-	for _, role := range datafolder.UpRoles {
-		var settings []config.ShownSetting
-		if err := ops.Control(c.Context, filepath.Join(data, role), "GET", "/config", nil, &settings); err != nil {
-			return nil, err
-		}
-		shown = append(shown, ofRole(role, settings)...)
-	}
-	return shown, nil
+	err = ops.Control(c.Context, folder, "GET", "/config", nil, &shown)
+	return shown, err
 }
 
 // ofRole puts a role's name before its settings.

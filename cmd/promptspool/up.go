@@ -122,6 +122,7 @@ func upConfigs(c *cli.Context, data string) (serverConfig, sidecarConfig, error)
 	r := config.Read(c)
 	sidecarSide := sidecarConfigOf(r)
 	sidecarSide.data = filepath.Join(data, "sidecar")
+	sidecarSide.source = config.FixedSource(config.SettingsOf(c))
 
 	serverSide := serverConfig{
 		roleConfig:   sidecarSide.roleConfig,
@@ -133,7 +134,6 @@ func upConfigs(c *cli.Context, data string) (serverConfig, sidecarConfig, error)
 	serverSide.data = filepath.Join(data, "server")
 	serverSide.listen, serverSide.opsListen = r.Address("server-listen"), r.Address("server-ops-listen")
 	serverSide.otlpListen = config.Address{} // apps send to the sidecar
-	serverSide.source = config.FixedSource(upSettings(c, "server"))
 	if err := r.Err(); err != nil {
 		return serverConfig{}, sidecarConfig{}, err
 	}
@@ -152,10 +152,6 @@ func sidecarOf(
 	// The real address: a port of 0 is known only once the server is up.
 	role.upstream = "http://" + central.at.api
 	role.introduces = serverSide.bootstrapKey
-	role.source = config.FixedSource(append(upSettings(c, "sidecar"), config.ShownSetting{
-		Setting: "upstream", Value: role.upstream, From: "up",
-	}))
-
 	if c.Bool("demo") {
 		_, _ = fmt.Fprintln(c.App.ErrWriter, "Filling the demo takes a few seconds.")
 		if err := demo.Fill(ctx, role.upstream, serverSide.bootstrapKey, time.Now()); err != nil {
@@ -177,27 +173,6 @@ func sidecarOf(
 		})
 	}
 	return sidecar(ctx, role)
-}
-
-// upSettings are the settings of `up` that are one role's, under the names of that role's flags.
-func upSettings(c *cli.Context, role string) (shown []config.ShownSetting) {
-	flags := config.RoleFlags(c.App, role)
-	for _, s := range config.SettingsOf(c) {
-		own := strings.HasPrefix(s.Setting, "server-")
-		switch {
-		case role == "server" && own:
-			s.Setting = strings.TrimPrefix(s.Setting, "server-")
-		case role == "server" && strings.HasSuffix(s.Setting, "listen"):
-			continue // the sidecar's
-		case s.Setting == "data":
-			s.Value = filepath.Join(s.Value, role)
-		}
-
-		if _, known := flags[s.Setting]; known {
-			shown = append(shown, s)
-		}
-	}
-	return shown
 }
 
 // runningServer is a server that is up: its addresses, and the code with which the first person signs up.
