@@ -249,7 +249,7 @@ func (q *Queue) commit(batch []*write, seq uint64, at time.Time) error {
 		return err
 	}
 
-	start, first := time.Now(), seq
+	start := time.Now()
 	txn := q.writing.writer.Begin(&q.framer)
 	defer txn.Discard()
 
@@ -266,9 +266,6 @@ func (q *Queue) commit(batch []*write, seq uint64, at time.Time) error {
 
 	crashpoint.Reach(crashpoint.BeforeCommit)
 	if err := q.sync(&txn); err != nil {
-		// The keys may be on the disk without their frames. No caller gets a 200 for
-		// these events, so the next start must not report them as lost.
-		q.writing.writer.Forget(first)
 		return err
 	}
 	crashpoint.Reach(crashpoint.AfterCommit)

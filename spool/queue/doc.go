@@ -101,15 +101,14 @@
 //
 //   - The names of new logs are synced when a generation is made and gets its place, before
 //     the first commit. A generation never continues in a second log.
-//   - A commit that failed may have left its keys without their frames. Writer.Forget
-//     removes them.
 //   - On a full disk, a write into a hole of a file is SIGBUS (see "A full disk"). A sync
 //     succeeds in a folder that is gone or read-only (see "A disk that breaks").
 //
 // If the kernel writes the write-ahead log by itself before the value log is synced, and
 // then the power fails, the newest commit lacks frames although it was never answered. So
-// what is missing from the newest commit, and from no other, is counted as uncertain, not
-// as lost (Evidence.DropUncertain).
+// may one that failed: none follows it before the next start. So what is missing from the
+// newest commit, and from no other, is counted as uncertain, not as lost
+// (Evidence.DropUncertain).
 //
 // # A full disk
 //

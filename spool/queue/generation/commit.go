@@ -1,13 +1,10 @@
 package generation
 
 import (
-	"os"
-
 	badger "github.com/dgraph-io/badger/v4"
 
 	"promptspool/spool/crashpoint"
 	"promptspool/spool/queue/frame"
-	"promptspool/spool/rawlog"
 )
 
 // Event is one event on its way to the disk.
@@ -89,39 +86,6 @@ func (t *Transaction) Commit() error {
 func (t *Transaction) Discard() {
 	t.framer.reset() // Badger does not look at the buffer any more
 	t.txn.Discard()
-}
-
-// Forget removes the events from this sequence on from the write-ahead log.
-//
-// It does so as far as the file can still be written. The events were not answered, and
-// their frames may not be on the disk: the next start would report them as missing. Errors
-// are ignored, because the spool has failed already.
-func (w *Writer) Forget(seq uint64) {
-	// Badger still has the file mapped. After a failed commit it writes nothing more.
-	paths, err := filesBySuffix(w.db.Opts().Dir, ".mem")
-	if err != nil || len(paths) != 1 {
-		return
-	}
-
-	var at int64 = rawlog.HeaderBytes
-	err = rawlog.Map(paths[0], func(data []byte, _ []rawlog.Span) error {
-		for e := range rawlog.Entries(data) {
-			if k, ok := frame.DecodeEventKey(e.Key); ok && k.Seq >= seq {
-				break
-			}
-			at = int64(e.End)
-		}
-		return nil
-	})
-	if err != nil {
-		return
-	}
-
-	// Zeros over the header of an entry end the log there: it does not verify.
-	if file, err := os.OpenFile(paths[0], os.O_WRONLY, 0); err == nil {
-		_, _ = file.WriteAt(make([]byte, rawlog.HeaderBytes), at)
-		_ = file.Close()
-	}
 }
 
 // Framer makes the frames of one commit after the other. Its zero value is ready.

@@ -52,24 +52,6 @@ func commit(t *testing.T, w *generation.Writer, seqs ...uint64) {
 	}
 }
 
-// What the spool takes back after a failed commit must not be found by the next start.
-func TestForgottenEventsAreNotInTheLog(t *testing.T) {
-	w, dir := create(t, 1)
-	commit(t, w, 1, 2)
-	commit(t, w, 3, 4)
-	w.Forget(3)
-	ev, err := generation.Examine(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if ev.Agrees(1) || ev.Len() != 4 { // the frames are there, and no key names the last two
-		t.Errorf("%d whole events, of which the log agrees with all", ev.Len())
-	}
-	if err := w.Discard(); err != nil {
-		t.Error(err)
-	}
-}
-
 // The mark is what counts only where nothing was committed: a power failure may bring it back.
 func TestAnUnfinishedGenerationIsNone(t *testing.T) {
 	w, dir := create(t, 1)
