@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 
@@ -63,8 +62,7 @@ func peopleRoutes(people People, server string) []route {
 
 	return []route{
 		{"GET", "/people", func(ctx *fasthttp.RequestCtx) (any, error) {
-			args := ctx.QueryArgs()
-			all, err := people.People(ctx, cmp.Or(string(args.Peek("project")), string(args.Peek("account"))))
+			all, err := people.People(ctx, string(ctx.QueryArgs().Peek("project")))
 			return PeopleList{Items: append([]wire.User{}, all...)}, err
 		}},
 		{"POST", "/people/invites", posted(func(ctx context.Context, n NewInvite) (any, error) {

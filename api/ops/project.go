@@ -7,12 +7,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The name and the id of a project in JSON. Inside a text the quotes would be escaped, so neither
-// finds anything there; nor has a name or an id a quote.
-var (
-	projectMember = regexp.MustCompile(`"project(_id)?"\s*:`)
-	accountMember = regexp.MustCompile(`"account(_id)?":("[^"]*")`)
-)
+// accountMember is the name or the id of a project in JSON. Inside a text the quotes would be
+// escaped, so it finds nothing there; nor has a name or an id a quote.
+var accountMember = regexp.MustCompile(`"account(_id)?":("[^"]*")`)
 
 // InProject returns v as JSON in which a project has its name of before, too: "account".
 func InProject(v any) json.RawMessage {
@@ -23,11 +20,10 @@ func InProject(v any) json.RawMessage {
 	return accountMember.ReplaceAll(text, []byte(`"project$1":$2,$0`))
 }
 
-// inProject makes routes read and write both names of a project.
+// inProject makes routes write both names of a project.
 func inProject(routes []route) []route {
 	for i, r := range routes {
 		routes[i].handle = func(ctx *fasthttp.RequestCtx) (any, error) {
-			ctx.Request.SetBody(projectMember.ReplaceAll(ctx.PostBody(), []byte(`"account$1":`)))
 			v, err := r.handle(ctx)
 			if err != nil {
 				return nil, err

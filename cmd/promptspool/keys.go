@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,9 +17,8 @@ import (
 // keysCommand manages the keys of a running server, on the server's machine.
 func keysCommand() *cli.Command {
 	common := append(config.ShowingFlags(), config.ServerDataFlag())
-	project := config.ProjectFlag("keys create", "default",
-		"the `project` that the key belongs to (created if missing)")
 	create := config.OfCommand("keys create",
+		config.TextFlag("project", "default", "the `project` that the key belongs to (created if missing)"),
 		config.TextFlag("scope", "app", "`scope`: app (log, score and fetch templates), "+
 			"full (everything), or some of log, score, fetch, read, publish and manage, with commas between them"),
 		config.SwitchFlag("shared", "make the key even if people who signed up by themselves own the project"),
@@ -41,7 +39,7 @@ func keysCommand() *cli.Command {
 			{
 				Name:   "create",
 				Usage:  "make a key and show it, this once",
-				Flags:  slices.Concat([]cli.Flag{project}, create, common),
+				Flags:  append(create, common...),
 				Action: createKey,
 			},
 			{

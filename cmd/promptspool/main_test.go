@@ -72,11 +72,7 @@ func TestEveryFlagHasAVariableAndSaysWhatItIsFor(t *testing.T) {
 		for _, f := range c.Flags {
 			f, ok := f.(cli.DocGenerationFlag)
 			isOurs := regexp.MustCompile(`^PROMPTSPOOL_[A-Z_]+$`).MatchString
-			want := 1
-			if f.Names()[0] == "project" {
-				want = 2 // that of --account, its name of before, is read as well
-			}
-			if !ok || len(f.GetEnvVars()) != want || !isOurs(f.GetEnvVars()[0]) {
+			if !ok || len(f.GetEnvVars()) != 1 || !isOurs(f.GetEnvVars()[0]) {
 				t.Errorf("%s %v: the variable is not one of ours", name, f)
 				continue
 			}

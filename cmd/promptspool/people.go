@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -23,9 +22,9 @@ func peopleCommand() *cli.Command {
 	both := append(config.ShowingFlags(), config.ServerDataFlag())
 	links := append([]cli.Flag{address}, both...)
 
-	listed := config.ProjectFlag("people list", "", "list only the people of this `project`")
-	joined := config.ProjectFlag("people invite", "default", "the `project` to join; created if it does not exist")
+	list := config.OfCommand("people list", config.TextFlag("project", "", "list only the people of this `project`"))
 	invite := config.OfCommand("people invite",
+		config.TextFlag("project", "default", "the `project` to join; created if it does not exist"),
 		config.TextFlag("role", string(wire.RoleViewer), "the `role`: viewer (can read), reviewer (can also score), "+
 			"editor (can also edit templates and move labels) or owner (also manages people and keys)"),
 	)
@@ -37,13 +36,13 @@ func peopleCommand() *cli.Command {
 			{
 				Name:   "list",
 				Usage:  "list who can sign in",
-				Flags:  append([]cli.Flag{listed}, both...),
+				Flags:  append(list, both...),
 				Action: listPeople,
 			},
 			{
 				Name:   "invite",
 				Usage:  "print a link with which one person signs up",
-				Flags:  slices.Concat([]cli.Flag{joined}, invite, links),
+				Flags:  append(invite, links...),
 				Action: invitePerson,
 			},
 			{

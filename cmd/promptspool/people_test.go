@@ -53,9 +53,8 @@ func TestPeople(t *testing.T) {
 	if strings.Contains(list.Out, "bob@") || !strings.Contains(list.Out, "ann@") {
 		t.Errorf("the people of a project are %+v", list)
 	}
-	Equal(t, "the flag of before", say(t, "people", "list", "--account", "acme"), list)
-	t.Setenv("PROMPTSPOOL_PEOPLE_LIST_ACCOUNT", "acme")
-	Equal(t, "the variable of before", say(t, "people", "list"), list)
+	t.Setenv("PROMPTSPOOL_PEOPLE_LIST_PROJECT", "acme")
+	Equal(t, "the variable", say(t, "people", "list"), list)
 
 	note := "Send this link. It works once and expires on Nov 29.\n"
 	Equal(t, "invite", say(t, "people", "invite", "--role", "editor"),

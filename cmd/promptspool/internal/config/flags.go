@@ -58,18 +58,6 @@ func OfCommand(command string, flags ...cli.Flag) []cli.Flag {
 	return flags
 }
 
-// ProjectFlag is the name of a project, for a command. It is also read from --account, its name of before.
-func ProjectFlag(command, value, usage string) cli.Flag {
-	return &cli.StringFlag{
-		Name:        "project",
-		Aliases:     []string{"account"},
-		Value:       value,
-		DefaultText: value,
-		Usage:       usage,
-		EnvVars:     append(Variables(command+" project"), Variables(command+" account")...),
-	}
-}
-
 // SecretFlags are a flag whose value is a secret, and one for a file that holds it.
 func SecretFlags(name, usage string) []cli.Flag {
 	return []cli.Flag{
