@@ -69,9 +69,9 @@ func start(t *testing.T) *listener {
 	ln := fasthttputil.NewInmemoryListener()
 	l.dial = ln.Dial
 	serve(t, New(Config{
-		Metrics:  l.metrics,
-		Logger:   slog.New(slog.NewTextHandler(&l.log, nil)),
-		Status:   func() any { return l.status() },
+		Metrics: l.metrics,
+		Logger:  slog.New(slog.NewTextHandler(&l.log, nil)),
+		Status:  func() any { return l.status() },
 		Ready: func() error {
 			if err := l.notYet.Load(); err != nil {
 				return *err
