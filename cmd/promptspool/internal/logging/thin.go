@@ -9,11 +9,11 @@ import (
 
 // A lasting problem logs the same line thousands of times, and buries the others. Of the warnings
 // and errors with the same message, thinBurst are logged within thinWindow. The others are
-// counted, and the last of them is logged when the window ends.
+// counted, and the first one after the window says how many they were.
 const (
 	thinWindow   = 10 * time.Second
 	thinBurst    = 5
-	thinMessages = 256 // different messages at a time; those beyond them pass
+	thinMessages = 256 // different messages at a time; one beyond them has all forgotten
 )
 
 // thin is a slog.Handler that leaves out repetitions before another. Safe for concurrent use.
@@ -29,10 +29,9 @@ type thinState struct {
 
 // repeated is one message within one window.
 type repeated struct {
+	begun   time.Time
 	passed  int
 	leftOut int
-	last    slog.Record  // of those left out
-	through slog.Handler // the handler that got it
 }
 
 // NewThin returns a handler that leaves out repetitions, and passes the rest on to next.
@@ -50,56 +49,43 @@ func (h thin) WithGroup(name string) slog.Handler { return thin{h.next.WithGroup
 
 // Handle passes a record on, or counts it.
 func (h thin) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level >= slog.LevelWarn && !h.state.passes(h.next, r) {
-		return nil
+	if r.Level >= slog.LevelWarn {
+		leftOut, passes := h.state.passes(r.Message)
+		if !passes {
+			return nil
+		}
+		if leftOut > 0 {
+			r = r.Clone() // the caller may reuse the record
+			r.AddAttrs(slog.Int("repeated", leftOut))
+		}
 	}
 	return h.next.Handle(ctx, r)
 }
 
-func (s *thinState) passes(through slog.Handler, r slog.Record) bool {
+// passes reports whether a message is logged, and how many were left out in the window before.
+//
+// If there were any, the next window has no burst: a lasting problem is one line in each window.
+func (s *thinState) passes(message string) (leftOut int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	m := s.messages[r.Message]
-	switch {
-	case m == nil && len(s.messages) >= thinMessages:
-		return true
-	case m == nil:
-		m = new(repeated)
-		s.messages[r.Message] = m
-		time.AfterFunc(thinWindow, func() { s.end(r.Message) })
-	}
-
-	if m.passed < thinBurst {
-		m.passed++
-		return true
-	}
-
-	m.leftOut++
-	// A copy: the caller may reuse the record.
-	m.last, m.through = r.Clone(), through
-	return false
-}
-
-// end closes a message's window, and logs how many records were left out in it.
-//
-// If there were any, the next window begins immediately and without a burst: a lasting problem
-// is one line in each window.
-func (s *thinState) end(message string) {
-	s.mu.Lock()
 	m := s.messages[message]
-	if m.leftOut == 0 {
-		delete(s.messages, message)
-		s.mu.Unlock()
-		return
+	if m == nil || time.Since(m.begun) >= thinWindow {
+		next := repeated{begun: time.Now()}
+		if m != nil && m.leftOut > 0 {
+			leftOut, next.passed = m.leftOut, thinBurst-1
+		}
+		if m == nil && len(s.messages) == thinMessages {
+			clear(s.messages)
+		}
+		m = &next
+		s.messages[message] = m
 	}
 
-	last, through, leftOut := m.last, m.through, m.leftOut
-	s.messages[message] = &repeated{passed: thinBurst}
-	time.AfterFunc(thinWindow, func() { s.end(message) })
-	s.mu.Unlock()
-
-	// Outside the lock: the handler may be slow.
-	last.AddAttrs(slog.Int("repeated", leftOut))
-	_ = through.Handle(context.Background(), last)
+	if m.passed == thinBurst {
+		m.leftOut++
+		return 0, false
+	}
+	m.passed++
+	return leftOut, true
 }

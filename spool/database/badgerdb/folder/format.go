@@ -90,23 +90,8 @@ func badgerFiles(dir string) (files, manifest bool, err error) {
 // folder with files and no FORMAT is never ours.
 func WriteFormat(dir string) error {
 	path := filepath.Join(dir, formatName)
-	temp := path + ".tmp"
-
-	// Under another name first: with a torn FORMAT our database could not be opened
-	// again.
-	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("write the database's format: %w", err)
-	}
-
-	_, err = fmt.Fprintf(f, "%s%d\n", formatPrefix, Format)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = disk.Rename(temp, path)
-	}
-	if err == nil {
-		err = disk.SyncDir(dir)
-	}
-	if err != nil {
+	text := fmt.Appendf(nil, "%s%d\n", formatPrefix, Format)
+	if err := disk.WriteFile(path, path+".tmp", text); err != nil {
 		return fmt.Errorf("write the database's format: %w", err)
 	}
 	return nil
