@@ -73,8 +73,10 @@ func copyArchive(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	shown, progress := print.NewProgress(c), copyProgress(int64(size.Records), time.Now)
-	copied, err := transfer.Copy(c.Context, source, target, func(p transfer.Progress) { shown.Show(progress(p)) })
+	shown, of := print.NewProgress(c), humanize.Comma(int64(size.Records))
+	copied, err := transfer.Copy(c.Context, source, target, func(p transfer.Progress) {
+		shown.Show(fmt.Sprintf("%s: %s of %s records", p.Stage, humanize.Comma(p.Done["records"].Items), of))
+	})
 	shown.End()
 	if err != nil {
 		return copyError(c.Context, err)
