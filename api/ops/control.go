@@ -77,13 +77,13 @@ func NewControl(c ControlConfig) *Server {
 		served(c.Archive != nil, archiveRoutes(c.Archive, c.Logger),
 			"This process has no archive; a server does. Give the server's data folder as --data."),
 		profileRoutes(),
-		served(c.People != nil, inProject(peopleRoutes(c.People, c.Server)),
+		served(c.People != nil, peopleRoutes(c.People, c.Server),
 			"This process has no sign-in; only a server has a dashboard. "+
 				"Give the server's data folder as --data."),
 		served(c.People != nil && c.Keys != nil, projectRoutes(c),
 			"This process has no projects; a server does. Give the server's data folder as --data."),
 		processRoutes(c),
-		served(c.Keys != nil, inProject(keyRoutes(c)),
+		served(c.Keys != nil, keyRoutes(c),
 			"This process keeps no keys; a server does. Give the server's data folder as --data."),
 	)
 	server := newServer(c.Logger, nil, routes)

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -149,16 +150,13 @@ func (a *audited) Audit(_ context.Context, _ string, e wire.AuditEntry) error {
 }
 
 func TestAProjectHasItsNameOfBeforeToo(t *testing.T) {
-	dir := t.TempDir()
-	control(t, dir, &ring{})
-
-	var made map[string]any
-	sent := map[string]string{"account": "acme", "name": `{"account": "x"}`, "scope": "app"}
-	if err := Control(t.Context(), dir, "POST", "/keys", sent, &made); err != nil {
+	k := wire.Key{AccountID: "7", AccountName: "acme", Name: `{"account": "x"}`}
+	var shown map[string]any
+	if err := json.Unmarshal(InProject(k), &shown); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "key", []any{made["project"], made["account"], made["project_id"], made["account_id"], made["name"]},
-		[]any{"acme", "acme", "", "", `{"account": "x"}`})
+	same(t, "key", []any{shown["project"], shown["account"], shown["project_id"], shown["account_id"], shown["name"]},
+		[]any{"acme", "acme", "7", "7", `{"account": "x"}`})
 }
 
 // founded are the people of a server where a stranger created the account "eves" by

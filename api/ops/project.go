@@ -3,8 +3,6 @@ package ops
 import (
 	"encoding/json"
 	"regexp"
-
-	"github.com/valyala/fasthttp"
 )
 
 // accountMember is the name or the id of a project in JSON. Inside a text the quotes would be
@@ -18,18 +16,4 @@ func InProject(v any) json.RawMessage {
 		panic(err) // these types marshal without errors
 	}
 	return accountMember.ReplaceAll(text, []byte(`"project$1":$2,$0`))
-}
-
-// inProject makes routes write both names of a project.
-func inProject(routes []route) []route {
-	for i, r := range routes {
-		routes[i].handle = func(ctx *fasthttp.RequestCtx) (any, error) {
-			v, err := r.handle(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return InProject(v), nil
-		}
-	}
-	return routes
 }
