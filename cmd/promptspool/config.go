@@ -15,6 +15,7 @@ import (
 // configCommand checks and shows configurations.
 func configCommand() *cli.Command {
 	data := config.TextFlag("data", "", "the data `folder` of a running process")
+
 	return &cli.Command{
 		Name:  "config",
 		Usage: "check and show configuration files",

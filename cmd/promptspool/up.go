@@ -152,6 +152,7 @@ func sidecarOf(
 	// The real address: a port of 0 is known only once the server is up.
 	role.upstream = "http://" + central.at.api
 	role.introduces = serverSide.bootstrapKey
+
 	if c.Bool("demo") {
 		_, _ = fmt.Fprintln(c.App.ErrWriter, "Filling the demo takes a few seconds.")
 		if err := demo.Fill(ctx, role.upstream, serverSide.bootstrapKey, time.Now()); err != nil {
