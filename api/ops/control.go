@@ -32,13 +32,9 @@ type ControlConfig struct {
 	Archive  Archive
 	Status   func() any   // required; may be called concurrently
 	Ready    func() error // as Config.Ready; nil means it is always ready
-	Settings Settings
+	Settings func() any   // required; the configuration in force, without secrets; as Status
 	Logger   *slog.Logger
 }
-
-// Settings returns the configuration in force, without secrets. It may be called
-// concurrently.
-type Settings interface{ Settings() any }
 
 // NewKey asks for a key.
 type NewKey struct {
@@ -112,13 +108,7 @@ func processRoutes(c ControlConfig) []route {
 	return []route{
 		{"GET", "/status", func(*fasthttp.RequestCtx) (any, error) { return c.Status(), nil }},
 		{"GET", "/readyz", Config{Ready: c.Ready}.ready},
-		{"GET", "/config", func(*fasthttp.RequestCtx) (any, error) {
-			if c.Settings == nil {
-				return nil, wire.Errorf(wire.CodeNotImplemented,
-					"This process cannot tell its settings; `promptspool config print FILE` shows a file's.")
-			}
-			return c.Settings.Settings(), nil
-		}},
+		{"GET", "/config", func(*fasthttp.RequestCtx) (any, error) { return c.Settings(), nil }},
 	}
 }
 

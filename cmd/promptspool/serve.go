@@ -197,7 +197,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 			Audit:    db,
 			People:   people.Operator(keys),
 			Archive:  storage.tools,
-			Settings: settings,
+			Settings: settings.Settings,
 		},
 		background: []func(context.Context) error{
 			db.Run,
@@ -409,7 +409,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		api:     handlers.NewServer(),
 		tls:     certificates,
 		ops:     operations,
-		control: ops.ControlConfig{Spool: spooltool.Live{Queue: spool, Proxy: recorder}, Settings: settings},
+		control: ops.ControlConfig{Spool: spooltool.Live{Queue: spool, Proxy: recorder}, Settings: settings.Settings},
 		background: []func(context.Context) error{
 			spool.Run,
 			templates.Run,
