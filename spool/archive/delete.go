@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -39,9 +40,12 @@ type deletion struct {
 	store      Store
 	account    string
 	which      func(*State) bool // nil: all
+	spare      func(*State) bool // of a trace, what another deletion deletes; or nil
 	tombstones bool              // with them they never come back
-	traces     map[UUID]bool     // of what was deleted, unless it is nil
 	logs       []UUID            // State.logsLink of what the last step deleted
+	traces     map[UUID]bool     // that ownTraces has looked at; nil unless a session is deleted
+	before     time.Time         // of that deletion
+	full       error             // why some of them are not kept out
 	sum        wire.Deleted      // what was deleted
 }
 
@@ -84,31 +88,66 @@ func ofTrace(trace UUID, before time.Time) wire.Deletion {
 // session deletes the records of a session, and the traces that only it is in: a span that arrives
 // late need not name its session.
 func (w *deletion) session(ctx context.Context, d wire.Deletion) error {
-	w.traces = make(map[UUID]bool)
-	value := wire.Deletion{Key: dialect.SessionKey, Value: d.SessionID, Before: d.Before}
-	if err := w.value(ctx, value); err != nil {
-		return err
-	}
-	if err := w.ownScores(ctx, []wire.ScoreTarget{{SessionID: d.SessionID}}, d.Before); err != nil {
-		return err
+	w.traces, w.before = make(map[UUID]bool), d.Before
+	err := w.value(ctx, wire.Deletion{Key: dialect.SessionKey, Value: d.SessionID, Before: d.Before})
+	if err == nil {
+		err = w.ownScores(ctx, []wire.ScoreTarget{{SessionID: d.SessionID}}, d.Before)
 	}
 
-	var whole []wire.Deletion
-	for trace := range w.traces {
+	return cmp.Or(err, w.full)
+}
+
+// ownTraces deletes what else is in the traces of some records of a session, unless they have another
+// session too. The records themselves are deleted after that: by them, a deletion that is repeated
+// finds the traces that an interrupted one has left.
+func (w *deletion) ownTraces(ctx context.Context, ids []string) error {
+	var traces []UUID
+	err := w.store.Change(ctx, w.account, ids, false, func(g *Group, reader Reader) error {
+		traces = nil
+		for _, r := range slices.Clone(g.Records) {
+			if len(r.State.History) == 0 || !w.which(&r.State.State) {
+				continue
+			}
+			call, err := g.CallOf(reader, r)
+			if err != nil {
+				return err
+			}
+			for _, r := range call {
+				if trace, ok := r.State.Trace(); ok {
+					traces = append(traces, trace)
+				}
+			}
+		}
+		return nil
+	})
+
+	var own []wire.Deletion
+	for _, trace := range traces {
+		if w.traces[trace] {
+			continue
+		}
+		w.traces[trace] = true
 		shared := false
-		err := w.eachOfTrace(ctx, trace, func(page []State) error {
-			shared = shared || slices.ContainsFunc(page, func(s State) bool { return s.SessionID() != "" })
+		err = cmp.Or(err, w.eachOfTrace(ctx, trace, func(page []State) error {
+			stays := func(s State) bool { return s.SessionID() != "" && !w.which(&s) }
+			shared = shared || slices.ContainsFunc(page, stays)
 			return nil
-		})
-		if err != nil {
-			return err
-		}
+		}))
 		if !shared {
-			whole = append(whole, ofTrace(trace, d.Before))
+			own = append(own, ofTrace(trace, w.before))
 		}
 	}
+	if err != nil {
+		return err
+	}
 
-	return w.wholeTraces(ctx, whole)
+	others := deletion{store: w.store, account: w.account, tombstones: true, spare: w.which}
+	err = others.wholeTraces(ctx, own)
+	w.full = cmp.Or(w.full, others.full)
+	w.sum.Records += others.sum.Records
+	w.sum.Events += others.sum.Events
+
+	return err
 }
 
 // trace deletes the records of a trace.
@@ -123,11 +162,13 @@ func (w *deletion) wholeTraces(ctx context.Context, traces []wire.Deletion) erro
 	if len(traces) == 0 {
 		return nil
 	}
-	if err := w.store.Forget(ctx, w.account, traces...); err != nil {
+	err := w.store.Forget(ctx, w.account, traces...)
+	if wire.IsCode(err, wire.CodeTooLarge) && w.spare != nil {
+		w.full = errTracesForgotten // the records must go nevertheless
+	} else if err != nil {
 		return err
 	}
 
-	w.traces = nil
 	var own []wire.ScoreTarget
 	for _, d := range traces {
 		own = append(own, wire.ScoreTarget{TraceID: d.Value})
@@ -143,7 +184,9 @@ func (w *deletion) wholeTraces(ctx context.Context, traces []wire.Deletion) erro
 				if !page[i].Deleted(SelectorOf(d)) {
 					continue
 				}
-				ids = append(ids, page[i].RequestID)
+				if w.spare == nil || !w.spare(&page[i]) {
+					ids = append(ids, page[i].RequestID)
+				}
 				if key, ok := page[i].LinkedTo(); ok {
 					links = append(links, key)
 				}
@@ -201,6 +244,11 @@ func (w *deletion) ownScores(ctx context.Context, targets []wire.ScoreTarget, be
 	return nil
 }
 
+// errTracesForgotten is for a session whose deletion is complete but for what is still to come.
+var errTracesForgotten = wire.Errorf(wire.CodeTooLarge, "The session was deleted. This project has deleted so many "+
+	"metadata values and traces that no more can be remembered: spans of the session's traces that arrive later "+
+	"without its id will be stored. Delete them by trace or request_id.")
+
 // eachOfTrace calls fn with the records of a trace, some at a time.
 func (w *deletion) eachOfTrace(ctx context.Context, trace UUID, fn func(page []State) error) error {
 	for after, more := "", true; more; {
@@ -240,7 +288,15 @@ func (w *deletion) offList(ctx context.Context, which OffList) error {
 // records deletes records by their ids, some in each transaction.
 func (w *deletion) records(ctx context.Context, ids []string) error {
 	for step := range slices.Chunk(ids, ChangeStep) {
-		if err := Apart(step, func(part []string) error { return w.together(ctx, part) }); err != nil {
+		err := Apart(step, func(part []string) error {
+			if w.traces != nil {
+				if err := w.ownTraces(ctx, part); err != nil {
+					return err
+				}
+			}
+			return w.together(ctx, part)
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -317,9 +373,6 @@ func (w *deletion) remove(g *Group, reader Reader, r *Record, sum *wire.Deleted)
 		if events := len(r.State.History); events > 0 && !r.Removed {
 			sum.Records++
 			sum.Events += int64(events)
-		}
-		if trace, ok := r.State.Trace(); ok && w.traces != nil {
-			w.traces[trace] = true
 		}
 		if link, ok := r.State.logsLink(); ok && w.tombstones {
 			w.logs = append(w.logs, link)

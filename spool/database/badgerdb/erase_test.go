@@ -17,6 +17,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/records"
+	"promptspool/spool/archive/rollup"
 	"promptspool/spool/database/databasetest"
 	"promptspool/spool/disk/disktest"
 )
@@ -29,7 +30,7 @@ func secretBody(n int, user string) string {
 		text[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[r.IntN(64)]
 	}
 
-	return `{"function_name":"f","kwargs":{"prompt":"` + string(text) + `"},` +
+	return `{"function_name":"f","session_id":"of ` + user + `","kwargs":{"prompt":"` + string(text) + `"},` +
 		`"metadata":{"user":"` + user + `"}}`
 }
 
@@ -143,6 +144,21 @@ func TestNothingOfADeletedRecordIsLeftInTheFiles(t *testing.T) {
 	}
 }
 
+func TestNothingOfADeletedSessionIsLeftInTheFiles(t *testing.T) {
+	dir := t.TempDir()
+	db := openIn(t, dir)
+	databasetest.RunLargeSession(t, db, 2000)
+	if !inFiles(t, dir, []byte(databasetest.LargeSession)) {
+		t.Fatal("the session is gone before anything was erased, so the test proves nothing")
+	}
+	if err := db.Erase(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if inFiles(t, dir, []byte(databasetest.LargeSession)) {
+		t.Error("the session's name is still in the files")
+	}
+}
+
 func TestADeletionIsErasedAfterARestartToo(t *testing.T) {
 	dir := t.TempDir()
 	db := openIn(t, dir)
@@ -224,6 +240,11 @@ func TestRetentionByAge(t *testing.T) {
 		page, err := db.Search(t.Context(), "b", query.Query{Limit: 100})
 		if err != nil || len(page.Rows) != c.left || page.Rows[0].RequestID != databasetest.ID(1029) {
 			t.Errorf("%d rows are left of %v (%v), want the newest %d", len(page.Rows), c.age, err, c.left)
+		}
+		q := rollup.Query{Names: []string{"of x"}, Sort: rollup.FactOf("turns"), Limit: 1}
+		sessions, err := db.Rollups(t.Context(), "b", q)
+		if err != nil || sessions.Entries[0].Of[rollup.Turns] != int64(c.left) {
+			t.Errorf("their session is %+v (%v)", sessions, err)
 		}
 	}
 }

@@ -202,6 +202,30 @@ func deletingSessions(t *testing.T, open Open) {
 		return deleted
 	}
 
+	// Wherever a deletion is interrupted, another one completes it.
+	for n, interrupted := 0, true; interrupted; n++ {
+		account := fmt.Sprint("interrupted-", n)
+		apply(t, s, account,
+			call(1, "s-1", own), step(2, own), step(3, own), call(4, "s-1", shared), call(5, "s-2", shared))
+		d := wire.Deletion{SessionID: "s-1", Before: Start.Add(seconds(10))}
+		_, err := archive.Delete(t.Context(), &failing{Store: s, changes: n}, account, d)
+		interrupted = err == errInterrupted
+		if _, again := archive.Delete(t.Context(), s, account, d); again != nil || err != nil && !interrupted {
+			t.Fatal(err, again)
+		}
+		if left := slices.Concat(ofTrace(t, s, account, own), ofTrace(t, s, account, shared)); len(left) != 1 {
+			t.Errorf("after a deletion that ended at its change %d, and another, there are %q", n, left)
+		}
+	}
+
+	// If no more traces can be remembered, all that is there is deleted nevertheless.
+	apply(t, s, "full", call(1, "s-1", own), step(2, own))
+	d := wire.Deletion{SessionID: "s-1", Before: Start.Add(seconds(10))}
+	_, err := archive.Delete(t.Context(), &failing{Store: s, changes: 99, full: true}, "full", d)
+	if left := ofTrace(t, s, "full", own); len(left) > 0 || !wire.IsCode(err, wire.CodeTooLarge) {
+		t.Errorf("%q are left, %v", left, err)
+	}
+
 	// With the trace that only this session is in; what is accepted later is of a living session.
 	deleted := remove(wire.Deletion{SessionID: "s-1", Before: Start.Add(seconds(10))})
 	want("after the session", ID(1004), ID(1005))
@@ -225,6 +249,61 @@ func deletingSessions(t *testing.T, open Open) {
 	want("at the end")
 	sameRollups(t, nil, s, account)
 }
+
+// failing is a store that takes so many changes.
+type failing struct {
+	archive.Store
+	changes int
+	full    bool // no more traces can be remembered
+}
+
+var errInterrupted error = wire.Errorf(wire.CodeInternal, "interrupted")
+
+func (s *failing) Change(
+	ctx context.Context, account string, ids []string, alone bool, fn func(*archive.Group, archive.Reader) error,
+) error {
+	if s.changes--; s.changes < 0 {
+		return errInterrupted
+	}
+	return s.Store.Change(ctx, account, ids, alone, fn)
+}
+
+func (s *failing) Forget(ctx context.Context, account string, values ...wire.Deletion) error {
+	if s.changes--; s.changes < 0 {
+		return errInterrupted
+	}
+	if s.full && strings.HasPrefix(values[0].Key, "\x00") {
+		return wire.Errorf(wire.CodeTooLarge, "no more")
+	}
+	return s.Store.Forget(ctx, account, values...)
+}
+
+// RunLargeSession deletes a session of many traces, whose tombstones are as many. Of the others there
+// is one for each record.
+func RunLargeSession(t *testing.T, s archive.Store, traces int) {
+	for first := 0; first < traces; first += 2000 {
+		var events []archive.Event
+		for n := first; n < min(first+2000, traces); n++ {
+			body := fmt.Sprintf(`{"session_id":%q,"trace_id":"%032x",`, LargeSession, n+1) + requestBody("x")[1:]
+			events = append(events, Event(t, n, wire.KindRequest, ID(1_000_000+n), body))
+		}
+		apply(t, s, account, events...)
+	}
+
+	d := wire.Deletion{SessionID: LargeSession, Before: Start.Add(seconds(traces))}
+	sum, err := archive.Delete(t.Context(), s, account, d)
+	if err != nil || sum.Records != int64(traces) {
+		t.Fatalf("%+v was deleted, %v", sum, err)
+	}
+	sameRollups(t, nil, s, account)
+	late := Event(t, 1, wire.KindSpan, ID(1), SpanBody(fmt.Sprintf("%032x", traces/2), 1, "late"))
+	if apply(t, s, account, late); len(ofTrace(t, s, account, fmt.Sprintf("%032x", traces/2))) > 0 {
+		t.Error("a span of a deleted trace is there")
+	}
+}
+
+// LargeSession is the session of RunLargeSession.
+const LargeSession = "session-of-many-traces"
 
 // findingSessions finds sessions, traces and users by their calls, and reads a session.
 func findingSessions(t *testing.T, open Open) {

@@ -419,3 +419,18 @@ func TestAPageOfOrphansIsBoundedByBytes(t *testing.T) {
 		t.Errorf("%d of %d are deleted (%v)", sum.Records, orphans, err)
 	}
 }
+
+func TestNothingOfADeletedSessionIsLeftInTheTables(t *testing.T) {
+	dsn := postgres.Empty(t)
+	db := checked(t, dsn)
+	databasetest.RunLargeSession(t, db, 2000)
+	for _, table := range []string{
+		"record_states", "record_deltas", "record_calls", "records", "record_bodies", "rollups", "rollup_totals",
+	} {
+		left := 0
+		err := postgrestest.Connect(t, dsn).QueryRow(t.Context(), `SELECT count(*) FROM `+table).Scan(&left)
+		if err != nil || left > 0 {
+			t.Errorf("%d rows of %s are left, %v", left, table, err)
+		}
+	}
+}
