@@ -24,6 +24,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"promptspool/api/admission"
@@ -200,6 +201,7 @@ type API struct {
 	exports     *admission.Pool // by the key's id
 	pageExports *admission.Pool // by the person
 	scans       *admission.Pool // by the key's id
+	longTraces  sync.Mutex      // its holder answers one
 	continued   continuedExports
 	busy        *busy
 	appRequests map[string]requestMetrics // by the route's name; of the routes for apps

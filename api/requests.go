@@ -237,6 +237,9 @@ func (a *API) deleteTrace(c *exchange) error {
 	return a.deleteMatching(c, wire.Deletion{TraceID: c.ident})
 }
 
+// longTrace is how many spans of a trace take little memory.
+const longTrace = 5000
+
 // trace returns the spans of a trace: by their start or, if the caller wants that, as a tree.
 func (a *API) trace(c *exchange) error {
 	form, err := c.wordArg("form", []string{"flat", "tree"})
@@ -244,6 +247,11 @@ func (a *API) trace(c *exchange) error {
 		return err
 	}
 	trace, err := a.recorded.Trace(c.context, c.id, c.ident)
+	// One at a time: as JSON, a long trace takes many times its memory.
+	if len(trace.Spans) > longTrace {
+		a.longTraces.Lock()
+		defer a.longTraces.Unlock()
+	}
 	if err == nil && form == "tree" {
 		return c.answer(tracetree.Of(trace), nil)
 	}

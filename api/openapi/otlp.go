@@ -71,7 +71,7 @@ type Trace struct {
 	TraceID   string      `json:"trace_id"`
 	Spans     []TraceSpan `json:"spans"`               // by start; of a tree its roots
 	Closed    bool        `json:"closed,omitempty"`    // set once the trace was closed
-	Truncated bool        `json:"truncated,omitempty"` // whether the trace has more spans than the 10,000 of an answer
+	Truncated bool        `json:"truncated,omitempty"` // whether the trace has more spans than the 40,000 of an answer
 	SessionID string      `json:"session_id,omitempty"`
 	UserID    string      `json:"user_id,omitempty"`
 

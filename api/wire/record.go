@@ -241,7 +241,7 @@ type Trace struct {
 	// Closed is set once the trace was closed.
 	Closed bool `json:"closed,omitempty"`
 
-	// Whether the trace has more spans than the 10,000 of an answer.
+	// Whether the trace has more spans than the 40,000 of an answer.
 	Truncated bool `json:"truncated,omitempty"`
 
 	// Those of one of its spans.
@@ -271,7 +271,7 @@ type TraceSpan struct {
 }
 
 // TraceSpansMax bounds the spans that a trace is answered with.
-const TraceSpansMax = 10_000
+const TraceSpansMax = 40_000
 
 // TraceTree answers GET /api/public/v2/traces/{id}?form=tree: the spans of a Trace, each below its parent.
 type TraceTree struct {

@@ -31,6 +31,11 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 	if err != nil {
 		return wire.Trace{}, err
 	}
+	if found != nil && found.Of[rollup.Spans] >= traceKeptMin {
+		// One caller at a time, as it takes much memory. Those who wait find it remembered.
+		svc.traces.reading.Lock()
+		defer svc.traces.reading.Unlock()
+	}
 	kept := svc.traces.find(id.Account, found)
 	if kept != nil && !kept.Closed {
 		closed, err := svc.IsClosed(ctx, id, parsed)
@@ -110,6 +115,8 @@ const (
 // the other waits only once for all of them. Together they have at most wire.TraceSpansMax spans.
 // It is safe for concurrent use.
 type keptTraces struct {
+	reading sync.Mutex // its holder may read a long one
+
 	mu    sync.Mutex
 	spans int
 	all   []keptTrace
