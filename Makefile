@@ -150,7 +150,7 @@ soak: packages
 	.ci/install
 	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -count=1 -timeout 0 -p 1 -parallel 1 -v \
 		-run 'ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|ADayInShort|SmallCgroup|AFuzzer|CostGrows|GeneratedShapes|LargeShapes|HugeLists|AnAttackedSidecar' ./cmd/promptspool/e2e/... | grep -Ev '^ *=== '
-	go test -count=1 -timeout 0 -run '^TestArchive' ./spool/database/badgerdb ./spool/database/postgres -rapid.checks 1000
+	PROMPTSPOOL_SOAK=1 go test -count=1 -timeout 0 -run '^TestArchive|TwoServers' ./spool/database/badgerdb ./spool/database/postgres -rapid.checks 1000
 	$(GOTEST) -tags portable ./spool/... ./proxy/... ./registry/... ./api/edge ./api/ops
 	$(GOTEST) -tags portable -run TestACallOnLocalhost ./cmd/promptspool/e2e/delivery
 

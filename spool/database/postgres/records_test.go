@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -432,5 +434,43 @@ func TestNothingOfADeletedSessionIsLeftInTheTables(t *testing.T) {
 		if err != nil || left > 0 {
 			t.Errorf("%d rows of %s are left, %v", left, table, err)
 		}
+	}
+}
+
+// In its long form a session has a million calls.
+func TestTwoServersAddUpOneSession(t *testing.T) {
+	calls, batch := 2000, 250
+	if os.Getenv("PROMPTSPOOL_SOAK") != "" {
+		calls = 1_000_000
+	}
+	dsn := postgres.Empty(t)
+	servers := []*postgres.DB{checked(t, dsn), checked(t, dsn)}
+	work := make(chan int)
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for first := range work {
+				var events []archive.Event
+				for n := first; n < first+batch; n++ {
+					events = append(events, eventAt(t, monday.Add(time.Duration(n)*time.Millisecond), wire.KindRequest,
+						idAt(monday, n), n, `{"function_name":"f","session_id":"one"}`))
+				}
+				apply(t, servers[w%2], events...)
+			}
+		})
+	}
+	for first := 0; first < calls; first += batch {
+		work <- first
+	}
+	close(work)
+	wg.Wait()
+
+	q := rollup.Query{Names: []string{"one"}, Sort: rollup.FactOf("turns"), Limit: 1}
+	page, err := servers[1].Rollups(t.Context(), account, q)
+	last := monday.Add(time.Duration(calls-1) * time.Millisecond)
+	want := rollup.Sums{First: monday.UnixMicro(), Last: last.UnixMicro()}
+	want.Of[rollup.Turns] = int64(calls)
+	if err != nil || len(page.Entries) != 1 || page.Entries[0].Sums != want {
+		t.Errorf("the session is %+v, %v; want %+v", page, err, want)
 	}
 }
