@@ -39,7 +39,8 @@ const (
 // BenchmarkDashboard asks a real server for each of its pages and prints the time to the
 // first byte and the weight, beside the floor: a page that reads nothing but who is
 // signed in. PROMPTSPOOL_BENCH_RECORDS sets how many records the account has (50,000 by
-// default), over twenty days that have just ended.
+// default), over twenty days that have just ended: 2,000,000 are in 200,000 sessions and
+// traces of 40,000 users, and there is one more trace of 10,000 spans.
 func BenchmarkDashboard(b *testing.B) {
 	for range b.N {
 		s := newPagesStage(b)
@@ -126,6 +127,7 @@ func (s *pagesStage) fill(b *testing.B, data string) {
 	span := 20 * 24 * time.Hour
 	begin := time.Now().Add(-span).Truncate(time.Second)
 	s.calls = databasetest.NewCalls(b, begin, span/time.Duration(s.records))
+	s.calls.Lived = true
 	a := records.New(records.Config{
 		Store:   db,
 		Prices:  prices.BuiltIn(),
@@ -151,7 +153,40 @@ func (s *pagesStage) fill(b *testing.B, data string) {
 		}
 		work.Wait()
 	}
+	s.fillTrace(b, a, wire.Identity{Account: key.AccountID})
 	b.Logf("%d records made at %.0f/s", s.records, float64(s.records)/time.Since(begun).Seconds())
+}
+
+// longTrace is a trace of 10,000 spans.
+const longTrace = "5b8efff798038103d269b633813fc60c"
+
+// fillTrace makes longTrace: each span is below one of the hundred before it.
+func (s *pagesStage) fillTrace(b *testing.B, a *records.Service, id wire.Identity) {
+	b.Helper()
+	const spans, batch = 10_000, 500
+	for first := 0; first < spans; first += batch {
+		var events []wire.Event
+		for n := first; n < first+batch; n++ {
+			const body = `{"resource":{},"scope":{},"span":{"traceId":%q,"spanId":"%016x","parentSpanId":%q,` +
+				`"name":"step %d","startTimeUnixNano":"%d","endTimeUnixNano":"%d"}}`
+			parent, start := "", s.calls.At(s.records/2).Add(time.Duration(n)*time.Millisecond)
+			if n > 0 {
+				parent = fmt.Sprintf("%016x", n-n*7%min(n, 100))
+			}
+			events = append(events, wire.Event{
+				ID:         s.calls.ID(s.records/2+n, 8),
+				Kind:       wire.KindSpan,
+				RequestID:  s.calls.ID(s.records/2+n, 9),
+				AcceptedAt: start,
+				Sidecar:    "host-a",
+				Body: fmt.Appendf(nil, body, longTrace, n+1, parent, n, start.UnixNano(),
+					start.Add(time.Second).UnixNano()),
+			})
+		}
+		if _, err := a.Record(b.Context(), id, events); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // publish makes the templates that the records name.
@@ -233,6 +268,24 @@ func (s *pagesStage) pages(b *testing.B) []benchPage {
 		{"people", "/people"},
 		{"audit", "/audit"},
 		{"sign in", "/sign-in"},
+	}
+
+	_, trace, user := s.calls.Session(s.records / 2)
+	all = append(all,
+		benchPage{"a trace", "/traces/" + trace},
+		benchPage{"a trace of 10,000 spans", "/traces/" + longTrace},
+		benchPage{"a user's sessions", "/sessions?filter=user:" + user})
+	for _, list := range []string{"traces", "sessions", "users"} {
+		for _, sort := range []string{
+			"last_seen", "first_seen", "turns", "errors", "cost", "tokens", "mean_score", "duration_ms",
+		} {
+			all = append(all, benchPage{list + " by " + sort, "/" + list + "?sort=" + sort})
+		}
+		for name, line := range map[string]string{
+			"with a cost": "cost:>0.01", "with a tag": "tag:tag-7",
+		} {
+			all = append(all, benchPage{list + " " + name, "/" + list + "?filter=" + url.QueryEscape(line)})
+		}
 	}
 
 	if res, body := s.get(b, "/requests", nil, ""); res.StatusCode == http.StatusOK {
