@@ -316,12 +316,13 @@ func DecodeRollupSearch(object Object) (RollupSearch, error) {
 
 // Rollup is what the records of a session, a trace or a user add up to.
 type Rollup struct {
-	ID           string    `json:"id"`         // as records name it; of a trace 32 hexadecimal digits
-	FirstSeen    time.Time `json:"first_seen"` // when the first began; after a deletion it may be earlier
-	LastSeen     time.Time `json:"last_seen"`  // when the last ended; after a deletion it may be later
-	Turns        int64     `json:"turns"`      // calls
-	Spans        int64     `json:"spans"`      // spans that name it, calls among them
-	Cost         float64   `json:"cost"`       // US dollars, of calls with a known price
+	ID           string    `json:"id"`             // as records name it; of a trace 32 hexadecimal digits
+	Name         string    `json:"name,omitempty"` // of a trace's first span, on pages of at most 100 traces
+	FirstSeen    time.Time `json:"first_seen"`     // when the first began; after a deletion it may be earlier
+	LastSeen     time.Time `json:"last_seen"`      // when the last ended; after a deletion it may be later
+	Turns        int64     `json:"turns"`          // calls
+	Spans        int64     `json:"spans"`          // spans that name it, calls among them
+	Cost         float64   `json:"cost"`           // US dollars, of calls with a known price
 	InputTokens  int64     `json:"input_tokens"`
 	OutputTokens int64     `json:"output_tokens"`
 	Errors       int64     `json:"errors"`     // calls and spans that failed

@@ -8,6 +8,7 @@ import (
 
 	"promptspool/api/calls/otel/dialect"
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rollup"
 	"promptspool/spool/archive/rowcode"
@@ -49,7 +50,13 @@ func (svc *Service) Rollups(ctx context.Context, id wire.Identity, s wire.Rollup
 		return answer, err
 	}
 	for i := range page.Entries {
-		answer.Items = append(answer.Items, page.Entries[i].Answer())
+		item := page.Entries[i].Answer()
+		if q.Kind == rollup.Trace && len(page.Entries) <= namedTracesMax {
+			if item.Name, err = svc.traceName(ctx, id.Account, item.ID); err != nil {
+				return answer, err
+			}
+		}
+		answer.Items = append(answer.Items, item)
 	}
 	answer.Total = page.Total
 	if page.More && answer.Complete {
@@ -57,6 +64,27 @@ func (svc *Service) Rollups(ctx context.Context, id wire.Identity, s wire.Rollup
 	}
 
 	return answer, nil
+}
+
+// namedTracesMax is how many traces a page may have that tells their names: each takes a read.
+const namedTracesMax = 100
+
+// traceName returns the name of a trace's first span, of its root if that is among the first. Ids
+// begin with the time at which a span began.
+func (svc *Service) traceName(ctx context.Context, account, id string) (name string, err error) {
+	trace, _ := archive.ParseTrace(id)
+	first, _, err := svc.config.Store.Trace(ctx, account, trace, "", 3)
+	for i := range first {
+		span, ok := first[i].TraceSpan()
+		if ok && span.ParentID == nil {
+			return span.Name, nil
+		}
+		if name == "" {
+			name = span.Name
+		}
+	}
+
+	return name, err
 }
 
 // nameRollups narrows q to the names that the calls have which a search finds. If these are too many
