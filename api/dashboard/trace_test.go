@@ -51,6 +51,12 @@ func TestThePageOfATraceIsATree(t *testing.T) {
 		"startTimeUnixNano":"1795318944000000000"}}`, testTrace))
 	s.record(ann, lost)
 
+	list := s.call(ann, "GET", "/traces", nil).Body.String()
+	want := `title="` + testTrace + `">the &lt;root&gt;</a> <small class="soft">5b8efff7</small>`
+	if !strings.Contains(list, want) {
+		t.Errorf("the list of traces has no %s:\n%s", want, list)
+	}
+
 	// The first failure is selected, and shown beside the tree.
 	in := strings.Join(strings.Fields(s.call(ann, "GET", "/traces/"+testTrace, nil).Body.String()), " ")
 	at := 0

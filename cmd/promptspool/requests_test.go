@@ -37,6 +37,12 @@ chat-17     2026-11-21 10:00:08 UTC   8000 ms      3      4       1  1000+20  $0
 More: --cursor c2
 `)
 
+	named := strings.Replace(session, `{`, `{"name":"Answer",`, 1)
+	url, _ = answering(t, `{"success":true,"items":[`+named+`],"total":1,"complete":true,"next_cursor":null}`)
+	if got := say(t, "traces", "list", "--url", url, "--key", "k"); !strings.Contains(got.Out, "62.5  Answer\n") {
+		t.Errorf("a trace without its name: %+v", got)
+	}
+
 	url, call = answering(t, `{"success":true,"items":[],"complete":true,"next_cursor":null}`)
 	for _, of := range []string{"traces", "users"} {
 		got := say(t, of, "list", "--filter", "turns:1", "--url", url, "--key", "k")

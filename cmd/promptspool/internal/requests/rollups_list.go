@@ -84,8 +84,12 @@ func listRollups(c *cli.Context, of string) error {
 	}
 
 	p := print.NewPainter(c)
+	name := "NAME"
+	if of != "traces" {
+		name = ""
+	}
 	g := print.NewGrid(p, strings.ToUpper(strings.TrimSuffix(of, "s"))+"_ID", "LAST_SEEN", ">DURATION", ">TURNS",
-		">SPANS", ">ERRORS", ">TOKENS", ">COST", ">SCORE")
+		">SPANS", ">ERRORS", ">TOKENS", ">COST", ">SCORE", name)
 	for _, r := range page.Items {
 		g.Row(rollupCells(g, &r)...)
 	}
@@ -116,5 +120,6 @@ func rollupCells(g *print.Grid, r *wire.Rollup) []any {
 		print.Styled(r.ID, print.Cyan), g.Moment(r.LastSeen), brief(r.LastSeen.Sub(r.FirstSeen)), r.Turns, r.Spans,
 		print.Styled(strconv.FormatInt(r.Errors, 10), errors),
 		tokens(wire.Row{InputTokens: &r.InputTokens, OutputTokens: &r.OutputTokens}), money(&r.Cost), score,
+		r.Name,
 	}
 }
