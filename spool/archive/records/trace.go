@@ -43,19 +43,24 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 			kept = nil
 		}
 	}
-	if kept != nil {
-		return *kept, nil
+	if kept == nil {
+		read, err := svc.readTrace(ctx, id, parsed)
+		if err != nil {
+			return wire.Trace{}, err
+		}
+		kept = &read
+		if found != nil {
+			svc.traces.keep(id.Account, *found, read)
+		}
 	}
 
-	answer, err := svc.readTrace(ctx, id, parsed)
-	if err == nil && found != nil {
-		svc.traces.keep(id.Account, *found, answer)
-	}
+	answer := *kept
+	answer.OwnScores, err = svc.ownScores(ctx, id.Account, wire.ScoreTarget{TraceID: answer.TraceID})
 
 	return answer, err
 }
 
-// readTrace is Trace for one that is not remembered.
+// readTrace is Trace for one that is not remembered, without its own scores.
 func (svc *Service) readTrace(ctx context.Context, id wire.Identity, parsed archive.UUID) (wire.Trace, error) {
 	answer := wire.Trace{Success: true, TraceID: hex.EncodeToString(parsed[:]), Spans: []wire.TraceSpan{}}
 	logged := map[string]bool{} // ids of records that have only the caller's word for their span
@@ -99,10 +104,8 @@ func (svc *Service) readTrace(ctx context.Context, id wire.Identity, parsed arch
 		a, b := &answer.Spans[i], &answer.Spans[j]
 		return cmp.Or(startOf(a).Compare(startOf(b)), cmp.Compare(a.ID, b.ID)) < 0
 	})
-	scores, err := svc.ownScores(ctx, id.Account, wire.ScoreTarget{TraceID: answer.TraceID})
-	answer.OwnScores = scores
 
-	return answer, err
+	return answer, nil
 }
 
 // Bounds of keptTraces.

@@ -128,6 +128,13 @@ func TestALongTraceIsReadAgainOnlyIfItHasChanged(t *testing.T) {
 	read(1200, 1, false)
 	mustApply(t, store.DB, s.id.Account, spans(1201, 1202)...)
 	read(1201, 2, false)
+	score := write(1, wire.KindScore, `{"score":7}`)
+	score.RequestID = (&wire.ScoreTarget{TraceID: id}).RecordID()
+	s.record(t, score)
+	read(1201, 2, false)
+	if got, err := s.Trace(t.Context(), s.id, id); err != nil || len(got.OwnScores) != 1 {
+		t.Errorf("the trace's own scores are %+v, %v", got.OwnScores, err)
+	}
 	if _, err := s.Trace(t.Context(), wire.Identity{Account: "another"}, id); !wire.IsCode(err, wire.CodeNotFound) {
 		t.Errorf("another account: %v", err)
 	}
