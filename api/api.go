@@ -52,6 +52,7 @@ type Recorded interface {
 	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
 	Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error)
 	Rollups(ctx context.Context, id wire.Identity, s wire.RollupSearch) (wire.RollupPage, error)
+	Spans(ctx context.Context, id wire.Identity, s wire.SpanSearch) (wire.SpanPage, error)
 	Session(ctx context.Context, id wire.Identity, session string) (wire.RollupFound, error)
 
 	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)

@@ -221,6 +221,17 @@ func (a *API) searchRollups(c *exchange) error {
 	return c.answer(page, err)
 }
 
+// searchSpans lists spans.
+func (a *API) searchSpans(c *exchange) error {
+	s, err := wire.DecodeSpanSearch(c.object)
+	if err != nil {
+		return err
+	}
+	page, err := a.recorded.Spans(c.context, c.id, s)
+
+	return c.answer(page, err)
+}
+
 // session returns what the records of a session add up to.
 func (a *API) session(c *exchange) error {
 	session, err := a.recorded.Session(c.context, c.id, c.ident)

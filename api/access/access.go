@@ -60,7 +60,7 @@ var Table = []Entry{
 	},
 	{
 		Does: "Search, read, count and export calls", Scope: wire.ScopeRead, Role: wire.RoleViewer,
-		Routes: "search-requests get-request get-trace search-sessions get-session " +
+		Routes: "search-requests get-request get-trace search-spans search-sessions get-session " +
 			"export-requests suggest-values list-orphans analyze-requests template-statistics backtest",
 		Pages: "GET /{$}, GET /projects, GET /requests, POST /requests/view, GET /suggestions, GET /requests/export, " +
 			"GET /requests/{id}, GET /requests/{id}/raw, GET /requests/{id}/text, GET /traces/{id}, " +

@@ -79,6 +79,11 @@ func (c *Client) Rollups(ctx context.Context, id wire.Identity, s wire.RollupSea
 	return ask[wire.RollupPage](ctx, c, post(id, "/api/public/v2/"+s.Of+"/search", s))
 }
 
+// Spans finds spans.
+func (c *Client) Spans(ctx context.Context, id wire.Identity, s wire.SpanSearch) (wire.SpanPage, error) {
+	return ask[wire.SpanPage](ctx, c, post(id, "/api/public/v2/spans/search", s))
+}
+
 // Session returns what the records of a session add up to.
 func (c *Client) Session(ctx context.Context, id wire.Identity, session string) (wire.RollupFound, error) {
 	return ask[wire.RollupFound](ctx, c, get(id, "/api/public/v2/sessions/"+url.PathEscape(session), nil))

@@ -190,15 +190,9 @@ var otlpOperations = []operation{
 			"to. `GET /api/public/v2/requests/{id}` has the whole span under its `id`. " +
 			"A sidecar asks its server.",
 		answers: success("The spans.", Trace{
-			Success: true,
-			TraceID: exampleTrace,
-			Spans: []TraceSpan{{TraceSpan: wire.TraceSpan{
-				ID:        exampleRequest,
-				Name:      "chat gpt-4o",
-				SpanID:    "eee19b7ec3c1b174",
-				StartTime: &exampleTime,
-				EndTime:   &exampleTime,
-			}}},
+			Success:   true,
+			TraceID:   exampleTrace,
+			Spans:     []TraceSpan{{TraceSpan: exampleSpan}},
 			OwnScores: []wire.Score{{Name: "helpful", Score: 100}},
 		}),
 	},

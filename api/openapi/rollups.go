@@ -22,6 +22,14 @@ var exampleRollup = wire.Rollup{
 	MeanScore:    new(100.0),
 }
 
+var exampleSpan = wire.TraceSpan{
+	ID:        exampleRequest,
+	Name:      "chat gpt-4o",
+	SpanID:    "eee19b7ec3c1b174",
+	StartTime: &exampleTime,
+	EndTime:   &exampleTime,
+}
+
 var severalTurns = &wire.Filter{Filters: []wire.Filter{
 	{Field: "turns", Operator: "gte", Value: json.RawMessage(`2`)},
 	{Field: "last_seen", Operator: "gte", Value: json.RawMessage(`"2026-11-21T00:00:00Z"`)},
@@ -53,6 +61,12 @@ type RollupSearch struct {
 	wire.RollupSearch
 }
 
+// SpanSearch chooses spans.
+type SpanSearch struct {
+	open
+	wire.SpanSearch
+}
+
 const deletedText = "They can no longer be found. What was accepted before and arrives later is dropped."
 
 var rollupOperations = []operation{
@@ -61,6 +75,20 @@ var rollupOperations = []operation{
 	searchRollups("searchTraces", "traces", "A trace is what has one `trace_id`."),
 	searchRollups("searchUsers", "users",
 		"A user is what has one `user_id`: the field of a call, or its metadata of that name."),
+	{
+		id: "searchSpans", tag: tagRequests, name: "search-spans",
+		route:   "POST /api/public/v2/spans/search",
+		summary: "Find spans",
+		detail: "Spans of the trace that was seen last come first. A page takes two seconds at most; if `complete` " +
+			"is false, continue with its cursor.",
+		optional: true,
+		body:     SpanSearch{SpanSearch: wire.SpanSearch{Name: "chat", Status: "ERROR", Having: severalTurns}},
+		answers: success("A page of them.", wire.SpanPage{
+			Success:  true,
+			Items:    []wire.FoundSpan{{TraceID: exampleTrace, TraceSpan: exampleSpan}},
+			Complete: true,
+		}),
+	},
 	{
 		id: "getSession", tag: tagRequests, name: "get-session",
 		route:   "GET /api/public/v2/sessions/{session_id}",

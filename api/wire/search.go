@@ -364,3 +364,51 @@ type RollupFound struct {
 
 	OwnScores []Score `json:"own_scores"` // of the session itself, by name
 }
+
+// SpanSearch is the body of POST /api/public/v2/spans/search.
+type SpanSearch struct {
+	Name   string `json:"name,omitempty"`   // a part of the span's name
+	Kind   string `json:"kind,omitempty"`   // llm, agent, tool and the like
+	Status string `json:"status,omitempty"` // one of SUCCESS, WARNING and ERROR
+
+	FilterGroup *Filter `json:"filter_group,omitempty"` // what at least one call of its trace must match
+	Having      *Filter `json:"having,omitempty"`       // what its trace must be, as in a search for traces
+	PerPage     int     `json:"per_page,omitempty"`     // at most 1,000; the default is 10
+	Cursor      string  `json:"cursor,omitempty"`       // the next_cursor of an earlier page
+}
+
+// DecodeSpanSearch reads the body of a search for spans. A nil object matches everything.
+func DecodeSpanSearch(object Object) (SpanSearch, error) {
+	f := fields{object: object}
+	s := SpanSearch{
+		Name:        f.text("name", false, QueryRunesMax),
+		Kind:        f.text("kind", false, QueryRunesMax),
+		Status:      f.oneOf("status", []string{"SUCCESS", "WARNING", "ERROR"}),
+		FilterGroup: f.filter("filter_group"),
+		Having:      f.filter("having"),
+		PerPage:     f.count("per_page", PageItemsMax),
+		Cursor:      f.text("cursor", false, CursorRunesMax),
+	}
+
+	return s, f.err()
+}
+
+// Matches reports whether a span is what the search is for, apart from its trace.
+func (s *SpanSearch) Matches(span *TraceSpan) bool {
+	return strings.Contains(span.Name, s.Name) && (s.Kind == "" || s.Kind == span.Kind) &&
+		(s.Status == "" || s.Status == span.Status)
+}
+
+// SpanPage answers a search for spans.
+type SpanPage struct {
+	Success    bool        `json:"success"`
+	Items      []FoundSpan `json:"items"`       // by trace, the one seen last first, then by start
+	Complete   bool        `json:"complete"`    // false if the time ran out before the page was full
+	NextCursor *string     `json:"next_cursor"` // null on the last page
+}
+
+// FoundSpan is a span with its trace.
+type FoundSpan struct {
+	TraceID string `json:"trace_id"` // of its trace
+	TraceSpan
+}

@@ -144,6 +144,12 @@ func (q *Query) Cursor(e *Entry) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(q.order() + " " + at + " " + e.Name))
 }
 
+// After returns the cursor of what follows an entry in a list by last_seen, the last first.
+func After(r wire.Rollup) string {
+	q := Query{Sort: FactOf("last_seen")}
+	return q.Cursor(&Entry{Name: r.ID, Sums: Sums{Last: r.LastSeen.UnixMicro()}})
+}
+
 // order names the order in a cursor.
 func (q *Query) order() string {
 	if q.Ascending {

@@ -485,3 +485,49 @@ func uuidOf(trace string) archive.UUID {
 	id, _ := archive.ParseTrace(trace)
 	return id
 }
+
+// findingSpans finds spans page by page, while other traces arrive.
+func findingSpans(t *testing.T, open Open) {
+	s, _ := open(t)
+	service, id := overStore(s), wire.Identity{Account: account, Scope: wire.ScopeFull}
+	step := func(n, trace int, name string) archive.Event {
+		return Event(t, n, wire.KindSpan, ID(1000+n), SpanBody(fmt.Sprintf("%032x", trace), n, name))
+	}
+	var events []archive.Event
+	for n := range 120 {
+		events = append(events, step(1+n, 1+n/2, fmt.Sprint([]string{"plan ", "act "}[n%2], n/2)))
+	}
+	apply(t, s, account, events...)
+	find := func(q wire.SpanSearch) (names []string) {
+		t.Helper()
+		for more := true; more; {
+			page, err := service.Spans(t.Context(), id, q)
+			if err != nil || !page.Complete || len(page.Items) > max(q.PerPage, 10) {
+				t.Fatalf("%+v: %+v, %v", q, page, err)
+			}
+			for _, span := range page.Items {
+				names = append(names, span.Name)
+			}
+			if more = page.NextCursor != nil; more {
+				q.Cursor = *page.NextCursor
+				apply(t, s, account, step(1000+len(names), 1000+len(names), "other"))
+			}
+		}
+		return names
+	}
+
+	plans := find(wire.SpanSearch{Name: "plan", PerPage: 7})
+	if len(plans) != 60 || plans[0] != "plan 59" || plans[59] != "plan 0" {
+		t.Errorf("the plans are %q", plans)
+	}
+	inOne := &wire.Filter{Field: "id", Operator: "is", Value: fmt.Appendf(nil, `"%032x"`, 3)}
+	if got := find(wire.SpanSearch{Having: inOne, PerPage: 1}); !slices.Equal(got, []string{"plan 2", "act 2"}) {
+		t.Errorf("the third trace has %q", got)
+	}
+	if got := find(wire.SpanSearch{Name: "plan 5", Kind: "llm"}); got != nil {
+		t.Errorf("of another kind are %q", got)
+	}
+	if _, err := service.Spans(t.Context(), id, wire.SpanSearch{Cursor: "1.x"}); !wire.IsCode(err, wire.CodeInvalid) {
+		t.Errorf("another cursor: %v", err)
+	}
+}

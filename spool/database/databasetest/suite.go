@@ -53,6 +53,7 @@ func Run(t *testing.T, open Open) {
 		{"all of a metadata value are deleted and kept out", deletingAValue},
 		{"a session and a trace are deleted and kept out", deletingSessions},
 		{"sessions, traces and users are found by their calls", findingSessions},
+		{"spans are found by trace, whatever arrives meanwhile", findingSpans},
 		{"records are edited whole", editing},
 		{"spans are read again with a newer reader", rereading},
 	})

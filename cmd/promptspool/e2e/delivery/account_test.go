@@ -59,6 +59,7 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		// account's.
 		"POST /api/public/v2/requests/search":                                 200,
 		"POST /api/public/v2/sessions/search":                                 200,
+		"POST /api/public/v2/spans/search":                                    200,
 		"POST /api/public/v2/traces/search":                                   200,
 		"POST /api/public/v2/users/search":                                    200,
 		"DELETE /api/public/v2/sessions/chat-9":                               200,
