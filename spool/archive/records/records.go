@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"promptspool/api/wire"
@@ -32,7 +33,9 @@ type Service struct {
 	// renewed has traces that were renewed within renewPause, with whether they will be again.
 	renewed sync.Map
 
-	traces keptTraces
+	longTrace   sync.Mutex   // its holder may read one
+	traces      sync.Map     // keptTrace by traceKey
+	tracesSpans atomic.Int64 // of those
 }
 
 // New returns a Service. It starts no goroutine and needs no closing; the Store is the

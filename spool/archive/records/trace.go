@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"sync"
 	"time"
 
 	"promptspool/api/wire"
@@ -33,25 +32,17 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 	}
 	if found != nil && found.Of[rollup.Spans] >= traceKeptMin {
 		// One caller at a time, as it takes much memory. Those who wait find it remembered.
-		svc.traces.reading.Lock()
-		defer svc.traces.reading.Unlock()
+		svc.longTrace.Lock()
+		defer svc.longTrace.Unlock()
 	}
-	kept := svc.traces.find(id.Account, found)
-	if kept != nil && !kept.Closed {
-		closed, err := svc.IsClosed(ctx, id, parsed)
-		if err != nil || closed {
-			kept = nil
-		}
-	}
+	kept := svc.keptTrace(ctx, id, found, parsed)
 	if kept == nil {
 		read, err := svc.readTrace(ctx, id, parsed)
 		if err != nil {
 			return wire.Trace{}, err
 		}
 		kept = &read
-		if found != nil {
-			svc.traces.keep(id.Account, *found, read)
-		}
+		svc.keepTrace(id.Account, found, kept)
 	}
 
 	answer := *kept
@@ -108,58 +99,53 @@ func (svc *Service) readTrace(ctx context.Context, id wire.Identity, parsed arch
 	return answer, nil
 }
 
-// Bounds of keptTraces.
+// A long trace is remembered for some time: a reader of one span after the other waits only once.
+// All of them have wire.TraceSpansMax spans at most.
 const (
 	traceKeptFor = 10 * time.Second
 	traceKeptMin = 1000 // spans: shorter ones are read in no time
 )
 
-// keptTraces are the long traces that were read within traceKeptFor. A reader of one span after
-// the other waits only once for all of them. Together they have at most wire.TraceSpansMax spans.
-// It is safe for concurrent use.
-type keptTraces struct {
-	reading sync.Mutex // its holder may read a long one
+// traceKey is the name of a trace that is remembered.
+type traceKey struct{ account, trace string }
 
-	mu    sync.Mutex
-	spans int
-	all   []keptTrace
-}
-
+// keptTrace is a trace as of its roll-up.
 type keptTrace struct {
-	account string
-	rollup  rollup.Entry
-	trace   wire.Trace
+	*wire.Trace
+	rollup rollup.Entry
 }
 
-// find returns a trace if its roll-up, nil if there is none, has not changed.
-func (k *keptTraces) find(account string, of *rollup.Entry) *wire.Trace {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for i := range slices.Backward(k.all) {
-		if t := &k.all[i]; of != nil && t.account == account && t.rollup == *of {
-			return &t.trace
-		}
+// keptTrace returns a trace that is remembered and unchanged; nil if there is none.
+func (svc *Service) keptTrace(
+	ctx context.Context, id wire.Identity, now *rollup.Entry, trace archive.UUID,
+) *wire.Trace {
+	if now == nil {
+		return nil
+	}
+	value, _ := svc.traces.Load(traceKey{id.Account, now.Name})
+	kept, ok := value.(keptTrace)
+	if !ok || kept.rollup != *now {
+		return nil
+	}
+	if closed, err := svc.IsClosed(ctx, id, trace); err != nil || closed != kept.Closed {
+		return nil
 	}
 
-	return nil
+	return kept.Trace
 }
 
-// keep remembers a trace as of its roll-up, if it is long and there is room.
-func (k *keptTraces) keep(account string, of rollup.Entry, trace wire.Trace) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if n := len(trace.Spans); n < traceKeptMin || k.spans+n > wire.TraceSpansMax {
+// keepTrace remembers a trace if it is long and there is room.
+func (svc *Service) keepTrace(account string, as *rollup.Entry, trace *wire.Trace) {
+	spans := int64(len(trace.Spans))
+	if as == nil || spans < traceKeptMin {
 		return
 	}
-	k.spans += len(trace.Spans)
-	k.all = append(slices.Clone(k.all), keptTrace{account, of, trace})
-
-	// All are kept equally long, so that it is the first one.
+	if svc.tracesSpans.Add(spans) <= wire.TraceSpansMax {
+		svc.traces.Store(traceKey{account, as.Name}, keptTrace{trace, *as})
+	}
 	time.AfterFunc(traceKeptFor, func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.spans -= len(k.all[0].trace.Spans)
-		k.all = slices.Clone(k.all[1:])
+		svc.traces.CompareAndDelete(traceKey{account, as.Name}, keptTrace{trace, *as})
+		svc.tracesSpans.Add(-spans)
 	})
 }
 
