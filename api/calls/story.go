@@ -2,6 +2,7 @@ package calls
 
 import (
 	"hash/maphash"
+	"slices"
 	"strings"
 )
 
@@ -28,55 +29,40 @@ func (s *Story) Next(c *Call) (added []int) {
 	// prompt. An app that shortens a conversation has another beginning: then everything after
 	// the last known answer is new.
 	at, known, answered := uint64(0), 0, 0
+	all := make([][]uint64, len(c.Input))
 	for i := range c.Input {
 		m := &c.Input[i]
-		if m.isSystem() {
+		all[i] = s.pieces(m, m.Role)
+		if m.isSystem() || len(all[i]) == 0 {
 			continue
 		}
-		pieces := s.pieces(m, m.Role)
-		at = s.chain(at, pieces)
-		if s.starts[at] {
+		if at = s.chain(at, all[i]); s.starts[at] {
 			known = i + 1
 		}
-		if m.Role == "assistant" && len(pieces) > 0 && s.saw(pieces) {
+		s.starts[at] = true
+		if m.Role == "assistant" && s.saw(all[i]) {
 			answered = i + 1
 		}
 	}
-	for i := range c.Input {
-		m := &c.Input[i]
-		isOld := i < known
-		if m.isSystem() || i >= known && i < answered {
-			isOld = s.saw(s.pieces(m, m.Role))
-		}
+	for i, pieces := range all {
+		isSystem := c.Input[i].isSystem()
+		isOld := i < known && !isSystem || (i < answered || isSystem) && s.saw(pieces)
 		if !isOld {
 			added = append(added, i)
-		}
-	}
-
-	s.tell(c)
-
-	return added
-}
-
-// tell notes what a call sent and what came back.
-func (s *Story) tell(c *Call) {
-	at := uint64(0)
-	for i := range c.Input {
-		m := &c.Input[i]
-		pieces := s.pieces(m, m.Role)
-		s.see(pieces)
-		if !m.isSystem() {
-			at = s.chain(at, pieces)
-			s.starts[at] = true
 		}
 	}
 
 	// Of several choices, the app continues one.
 	for i := range c.Output {
 		pieces := s.pieces(&c.Output[i], "assistant")
-		s.see(pieces)
 		s.starts[s.chain(at, pieces)] = true
+		all = append(all, pieces)
 	}
+	for _, p := range slices.Concat(all...) {
+		s.seen[p] = true
+	}
+
+	return added
 }
 
 // isSystem reports whether a message is what an app sends with each call.
@@ -115,18 +101,5 @@ func (s *Story) chain(at uint64, pieces []uint64) uint64 {
 
 // saw reports whether all pieces were there before.
 func (s *Story) saw(pieces []uint64) bool {
-	for _, p := range pieces {
-		if !s.seen[p] {
-			return false
-		}
-	}
-
-	return true
-}
-
-// see notes pieces.
-func (s *Story) see(pieces []uint64) {
-	for _, p := range pieces {
-		s.seen[p] = true
-	}
+	return !slices.ContainsFunc(pieces, func(p uint64) bool { return !s.seen[p] })
 }

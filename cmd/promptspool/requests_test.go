@@ -390,8 +390,9 @@ func TestASessionIsPrintedAsAConversation(t *testing.T) {
 		"kwargs":{"messages":[{"role":"user","content":"Where is it?"}]},"request_response":"It is here."}}`)
 
 	got := say(t, "sessions", "get", "chat-17", "--utc", "--url", url, "--key", "k")
-	Equal(t, "conversation", strings.ReplaceAll(got.Out, "─", ""), `2026-11-26 12:00:00 UTC, 5000 ms, 2 turns, `+
-		`90+10 tokens, $1, 0 errors, mean score 70.0
+	Equal(t, "conversation", strings.ReplaceAll(got.Out, "─", ""), `SESSION_ID  `+
+		`LAST_SEEN                DURATION  TURNS  SPANS  ERRORS  TOKENS  COST  SCORE
+chat-17     2026-11-26 12:00:05 UTC   5000 ms      2      0       0   90+10    $1   70.0
 
 2026-11-26 12:00:00 UTC, gpt-4o, 2000 ms, $0.5, $0.5 so far
 r1

@@ -106,7 +106,7 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 			frame.Field{Name: "view", Value: query.Encode()}),
 		AsSent: t.AsSent,
 		Toggle: toggled(c.URL),
-		Talk:   talkAddress(r.Metadata),
+		Talk:   talkAddress(&r),
 		Copy:   t.Address(""),
 	}
 	v.Again, _ = atProvider(r)
@@ -181,21 +181,17 @@ func (v recordView) Subjects() (parts []string) {
 	return append(parts, v.Heading())
 }
 
-// talkKeys are the metadata keys whose value names a conversation.
-var talkKeys = []string{"session_id", "conversation_id", "thread_id", "chat_id"}
+// talkKeys are other metadata keys whose value names a conversation.
+var talkKeys = []string{"conversation_id", "thread_id", "chat_id"}
 
-// sessionBytesMax bounds the id of a session that has a page.
-const sessionBytesMax = 512
-
-// talkAddress returns the address of a record's session or, if it has another name for its
-// conversation, of the calls of that in the order of their time. It may be "".
-func talkAddress(metadata map[string]string) string {
+// talkAddress returns the address of a record's session, otherwise of the calls of its conversation in
+// the order of their time, or "".
+func talkAddress(r *wire.Record) string {
+	if r.SessionID != "" {
+		return address.Session(r.SessionID)
+	}
 	for _, key := range talkKeys {
-		switch id := metadata[key]; {
-		case id == "":
-		case key == "session_id" && len(id) <= sessionBytesMax:
-			return address.Session(id)
-		default:
+		if id := r.Metadata[key]; id != "" {
 			byTime := filter.Order{By: filter.ByTime, Ascending: true}
 			return filter.Filter{Order: byTime}.With(filterline.Where("metadata", key, id)).Requests()
 		}

@@ -31,8 +31,7 @@ type sessionView struct {
 
 	Previous, Following string // the addresses of the sessions before and after it
 	First, Next         string // the addresses of the first page and of the next one; or ""
-	Requests, Traces    string // the addresses of the lists of its calls and traces
-	OfUser              string // the address of the user's sessions
+	OfUser, Traces      string // the addresses of the lists of the user's sessions and of its traces
 	Erase               string // the address of the question before it is deleted
 }
 
@@ -68,10 +67,7 @@ func (p *pages) sessionPage(c *frame.Exchange) error {
 	}
 	v.Previous, v.Following = beside("previous"), beside("next")
 	v.OfUser = hrefOf("/users", v.User)
-	inSession := filter.Filter{}.With(filterline.Where("session", "", v.ID))
-	inSession.Order = filter.Order{By: filter.ByTime, Ascending: true}
-	v.Requests = inSession.Requests()
-	v.Traces = address.Of("/traces", url.Values{"filter": {inSession.Text}})
+	v.Traces = address.Of("/traces", filter.Filter{}.With(filterline.Where("session", "", v.ID)).Values())
 	v.Erase = address.Of("/requests/delete", url.Values{"session_id": {v.ID}})
 
 	return c.Show(http.StatusOK, "session", frame.Title(v.ID, "Session"), "requests", v)

@@ -84,12 +84,7 @@ func listRollups(c *cli.Context, of string) error {
 	}
 
 	p := print.NewPainter(c)
-	name := "NAME"
-	if of != "traces" {
-		name = ""
-	}
-	g := print.NewGrid(p, strings.ToUpper(strings.TrimSuffix(of, "s"))+"_ID", "LAST_SEEN", ">DURATION", ">TURNS",
-		">SPANS", ">ERRORS", ">TOKENS", ">COST", ">SCORE", name)
+	g := rollupGrid(p, of)
 	for _, r := range page.Items {
 		g.Row(rollupCells(g, &r)...)
 	}
@@ -105,6 +100,16 @@ func listRollups(c *cli.Context, of string) error {
 	tellNext(p, page.NextCursor)
 
 	return nil
+}
+
+func rollupGrid(p print.Painter, of string) *print.Grid {
+	name := "NAME"
+	if of != "traces" {
+		name = ""
+	}
+
+	return print.NewGrid(p, strings.ToUpper(strings.TrimSuffix(of, "s"))+"_ID", "LAST_SEEN", ">DURATION", ">TURNS",
+		">SPANS", ">ERRORS", ">TOKENS", ">COST", ">SCORE", name)
 }
 
 func rollupCells(g *print.Grid, r *wire.Rollup) []any {

@@ -53,7 +53,11 @@ func getSession(c *cli.Context) error {
 	if v.AsJSON() {
 		show = func(_ wire.Row, r wire.Record) { whole.Calls = append(whole.Calls, r) }
 	} else {
-		printSessionFacts(p, &found.Rollup)
+		g := rollupGrid(p, "sessions")
+		g.Row(rollupCells(g, &found.Rollup)...)
+		if err := g.Flush(); err != nil {
+			return err
+		}
 	}
 	if err := eachCall(c.Context, cl, id, found.Calls(), show); err != nil || !v.AsJSON() {
 		return err
@@ -88,19 +92,6 @@ func eachCall(
 		}
 		s.Cursor = *page.NextCursor
 	}
-}
-
-// printSessionFacts prints what a session adds up to.
-func printSessionFacts(p print.Painter, r *wire.Rollup) {
-	facts := []string{
-		p.Moment(r.FirstSeen), between(&r.FirstSeen, &r.LastSeen), print.Quantity(int(r.Turns), "turn"),
-		fmt.Sprintf("%d+%d tokens", r.InputTokens, r.OutputTokens), money(&r.Cost),
-		print.Quantity(int(r.Errors), "error"),
-	}
-	if r.MeanScore != nil {
-		facts = append(facts, fmt.Sprintf("mean score %.1f", *r.MeanScore))
-	}
-	fmt.Fprintln(p.Out, strings.Join(facts, ", "))
 }
 
 // printTurn prints a call of a session: what it added, and its answer. total is the cost so far.
