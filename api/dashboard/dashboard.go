@@ -98,7 +98,7 @@ func sections(c Config, around frame.Config) []frame.Section {
 		frame.SignIn(),
 		overview.Pages(c.Records, c.Sidecars, c.Retention),
 		requests.Pages(c.Records, c.Recorder, c.Templates),
-		sessions.Pages(c.Records),
+		sessions.Pages(c.Records, c.Recorder),
 		templates.Pages(c.Templates, c.Records, c.Providers),
 		people.Pages(c.People, c.Keys),
 	}

@@ -111,6 +111,12 @@ func TestASessionReadsAsOneConversation(t *testing.T) {
 		}
 	}
 
+	// It is scored as a whole.
+	scored, _ := s.done(ann, page+"/score", s.form(ann, "name", "solved", "score", "90"))
+	if text := textOf(scored); !strings.Contains(text, "The score is set.") || !strings.Contains(text, "solved 90") {
+		t.Errorf("scored, the session reads %s", text)
+	}
+
 	// Deleting asks first, and says how many.
 	ask := s.links(ann, page, `href="(/requests/delete[^"]*)"`)[0]
 	if got := s.read(ann, ask); !strings.Contains(got, "deletes 3 requests of the session chat/17") {

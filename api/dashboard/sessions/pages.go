@@ -20,14 +20,17 @@ type Records interface {
 }
 
 // pages are the pages of sessions.
-type pages struct{ records Records }
+type pages struct {
+	records  Records
+	recorder frame.Recorder
+}
 
 //go:embed *.html
 var html embed.FS
 
 // Pages returns the pages of sessions.
-func Pages(records Records) frame.Section {
-	p := &pages{records}
+func Pages(records Records, recorder frame.Recorder) frame.Section {
+	p := &pages{records, recorder}
 
 	return frame.Section{
 		HTML: html,
@@ -35,6 +38,8 @@ func Pages(records Records) frame.Section {
 			{Pattern: "GET /traces", Page: p.list},
 			{Pattern: "GET /sessions", Page: p.list},
 			{Pattern: "GET /sessions/{id}", Page: p.sessionPage},
+			{Pattern: scoreRoute, Page: p.setScore,
+				Review: frame.Review("Set this score?", "Set", "name", "score")},
 			{Pattern: "GET /users", Page: p.list},
 		},
 		Notices: map[string]string{

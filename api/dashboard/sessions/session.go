@@ -26,8 +26,10 @@ const (
 // sessionView is what the page of a session shows.
 type sessionView struct {
 	row
-	User   string // "" if it is unknown
-	Turned []turn
+	User      string // "" if it is unknown
+	Turned    []turn
+	OwnScores []wire.Score
+	Scoring   frame.Scoring
 
 	Previous, Following string // the addresses of the sessions before and after it
 	First, Next         string // the addresses of the first page and of the next one; or ""
@@ -54,7 +56,7 @@ func (p *pages) sessionPage(c *frame.Exchange) error {
 	if err != nil {
 		return err
 	}
-	v := sessionView{row: row{Rollup: found.Rollup}}
+	v := sessionView{row: row{Rollup: found.Rollup}, OwnScores: found.OwnScores}
 	if way := c.URL.Query().Get("to"); way != "" {
 		return p.step(c, v, way)
 	}
@@ -68,9 +70,28 @@ func (p *pages) sessionPage(c *frame.Exchange) error {
 	v.Previous, v.Following = beside("previous"), beside("next")
 	v.OfUser = hrefOf("/users", v.User)
 	v.Traces = address.Of("/traces", filter.Filter{}.With(filterline.Where("session", "", v.ID)).Values())
+	v.Scoring = c.Scoring(scoreRoute, address.Session(v.ID)+"/score", v.OwnScores)
+	v.Scoring.Parts = "facts scores"
 	v.Erase = address.Of("/requests/delete", url.Values{"session_id": {v.ID}})
 
 	return c.Show(http.StatusOK, "session", frame.Title(v.ID, "Session"), "requests", v)
+}
+
+// scoreRoute is the form that scores a session.
+const scoreRoute = "POST /sessions/{id}/score"
+
+// setScore scores a session as a whole.
+func (p *pages) setScore(c *frame.Exchange) error {
+	// A score of a session that does not exist would wait for it.
+	found, err := p.records.Session(c.Context(), c.Identity(), c.PathValue("id"))
+	if err == nil {
+		err = c.SetScore(p.recorder, map[string]any{"session_id": found.ID})
+	}
+	if err != nil {
+		return err
+	}
+
+	return c.Redirect(address.Session(found.ID), "scored")
 }
 
 // readTurns reads the calls of the page at its cursor, and the last ones before it.
