@@ -55,6 +55,11 @@ func (w *deletion) value(ctx context.Context, d wire.Deletion) error {
 	if err := w.store.Forget(ctx, w.account, d); err != nil {
 		return err
 	}
+	if d.Key == dialect.SessionKey {
+		if err := w.ownScores(ctx, []wire.ScoreTarget{{SessionID: d.Value}}, d.Before); err != nil {
+			return err
+		}
+	}
 	w.which = func(s *State) bool { return s.Deleted(SelectorOf(d)) }
 	if err := w.offList(ctx, Orphaned); err != nil {
 		return err
@@ -90,9 +95,6 @@ func ofTrace(trace UUID, before time.Time) wire.Deletion {
 func (w *deletion) session(ctx context.Context, d wire.Deletion) error {
 	w.traces, w.before = make(map[UUID]bool), d.Before
 	err := w.value(ctx, wire.Deletion{Key: dialect.SessionKey, Value: d.SessionID, Before: d.Before})
-	if err == nil {
-		err = w.ownScores(ctx, []wire.ScoreTarget{{SessionID: d.SessionID}}, d.Before)
-	}
 
 	return cmp.Or(err, w.full)
 }

@@ -259,8 +259,19 @@ func (svc *Service) findSpans(ctx context.Context, account string, found joining
 		}
 	}
 
+	// A call may have been logged with the ids of a span that is never sent.
+	var links []archive.UUID
 	for _, key := range wanted {
-		if found[key] != "" {
+		if found[key] == "" {
+			links = append(links, archive.CallLink(key.span))
+		}
+	}
+	linked, err := svc.config.Store.Linked(ctx, account, links, 1)
+	if err != nil {
+		return err
+	}
+	for _, key := range wanted {
+		if found[key] != "" || linked[archive.CallLink(key.span)] == nil {
 			continue
 		}
 		calls, err := svc.callsOf(ctx, account, key)

@@ -2,6 +2,7 @@ package databasetest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -208,12 +209,23 @@ func RunSpanRetention(t *testing.T, open func(now time.Time) archive.Store) {
 		t.Errorf("of the newest ten these are left: %q", left)
 	}
 
-	dropped, err := archive.Retain(t.Context(), s, archive.Retention{Age: week}, now)
-	if err != nil || dropped == 0 {
-		t.Errorf("%d were dropped, %v", dropped, err)
-	}
-	if left := left(t, s, account); len(left) > 0 {
-		t.Errorf("%q are too old and still there", left)
+	// The scores of a session are as old as the last of them, whatever its id says.
+	scored := Decode(t, wire.Event{
+		ID:         ID(50),
+		Kind:       wire.KindScore,
+		RequestID:  ID(2000),
+		AcceptedAt: now,
+		Body:       json.RawMessage(`{"session_id":"s-1","score":5}`),
+	}, now)
+	apply(t, s, account, scored)
+	for weeks, want := range [][]string{{scored.RequestID}, {scored.RequestID}, nil, nil} {
+		dropped, err := archive.Retain(t.Context(), s, archive.Retention{Age: week}, now.Add(time.Duration(weeks)*week))
+		if err != nil || (dropped > 0) != (weeks == 0 || weeks == 2) {
+			t.Errorf("%d were dropped after %d weeks, %v", dropped, weeks, err)
+		}
+		if left := left(t, s, account); !slices.Equal(left, want) {
+			t.Errorf("after %d weeks there are %q", weeks, left)
+		}
 	}
 }
 
