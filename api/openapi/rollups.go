@@ -104,15 +104,15 @@ var rollupOperations = []operation{
 		id: "deleteSession", tag: tagRequests, name: "delete-session",
 		route:   "DELETE /api/public/v2/sessions/{session_id}",
 		summary: "Delete a session for good",
-		detail: "Its calls until now, and all of each trace that no other session is in. Later calls of the session " +
-			"are kept.",
+		detail: "Its calls and scores until now, and all of each trace that no other session is in. Later calls " +
+			"of it are kept.",
 		answers: success(deletedText, deleted),
 	},
 	{
 		id: "deleteTrace", tag: tagRequests, name: "delete-trace",
 		route:   "DELETE /api/public/v2/traces/{trace_id}",
 		summary: "Delete a trace for good",
-		detail:  "Its spans and calls until now, and requests that log calls of it.",
+		detail:  "Its spans, calls and scores until now, and requests that log calls of it.",
 		answers: success(deletedText, deleted),
 		errors:  []wire.Code{wire.CodeNotFound},
 	},

@@ -25,6 +25,10 @@ import (
 // an event with the span and all its log records so far, which takes precedence over the
 // span alone. Its id derives from its content, so that joining again changes nothing. The
 // log records are then marked, and no longer wait.
+//
+// Scores that name a span wait beside its log records, in a record that follows from the span alone.
+// Each gets into the span's record as it is, with its id and stamp, and into the records of calls that
+// were logged with the span's ids. While there are only such calls, the scores also wait for the span.
 
 // joinBytesMax bounds what is joined at a time: with each further log record the span is
 // written again. Evaluations have as much again, so that messages keep no score out.

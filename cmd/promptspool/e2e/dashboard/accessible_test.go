@@ -106,6 +106,14 @@ func (b *browser) readsTrace() {
 	b.shows("h1", "Answer a customer")
 	b.press(".facts a[href^='/traces/']")
 	b.shows(".tree [aria-selected=true]", "Answer a customer")
+
+	b.key("s")
+	b.key("40\r")
+	b.waitsFor("#scores", "default\n40")
+	b.choose("#scores [name=of]", "")
+	b.fill("#scores [name=score]", "70")
+	b.key("\r")
+	b.waitsFor("#facts", "default 70")
 }
 
 // agentTrace is a run of an agent: a call that asks for a tool, the tool, and a call that failed.
