@@ -249,7 +249,7 @@ func TestOnlySomeFormsAreCarriedAlong(t *testing.T) {
 		}
 	}
 
-	want := []string{"/template/edit", "/template/label", "/requests/score", "/traces/score"}
+	want := []string{"/template/edit", "/template/label", "/requests/score", "/sessions/score", "/traces/score"}
 	for _, path := range want {
 		if !carried[path] {
 			t.Errorf("the form for %s is not kept", path)
