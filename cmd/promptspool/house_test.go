@@ -98,7 +98,8 @@ var imports = map[string]string{
 	"spool/rawlog":           "spool/disk",
 	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets api/calls " +
 		"api/calls/otel api/calls/otel/dialect spool/archive/query spool/archive/rollup spool/archive/rowcode",
-	"spool/archive/rollup": "api/wire",
+	"spool/archive/rollup":       "api/wire",
+	"spool/archive/significance": "",
 	"spool/archive/records": "api/wire api/wire/jsonscan api/wire/secrets metrics api/calls/otel " +
 		"api/calls/otel/dialect api/otlp spool/archive spool/archive/query spool/archive/rollup spool/archive/rowcode",
 	"spool/archive/rowcode":   "api/wire api/calls",

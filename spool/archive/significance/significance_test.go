@@ -1,0 +1,219 @@
+package significance_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"promptspool/spool/archive/significance"
+)
+
+// R's t.test(extra ~ group, data = sleep), and the examples (a), (e) and (f) of Newcombe's paper.
+func TestComparisonsAreThoseOfTheLiterature(t *testing.T) {
+	first := meanOf(0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0)
+	second := meanOf(1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4)
+	for _, test := range []struct {
+		got       significance.Comparison
+		low, high float64
+	}{
+		{significance.Means(second, first), -3.3655, 0.2055},
+		{significance.Shares(significance.Share{Hits: 48, Count: 80}, significance.Share{Hits: 56, Count: 70}), 0.0524, 0.3339},
+		{significance.Shares(significance.Share{Hits: 0, Count: 29}, significance.Share{Hits: 5, Count: 56}), -0.0381, 0.1926},
+		{significance.Shares(significance.Share{Hits: 0, Count: 29}, significance.Share{Hits: 0, Count: 56}), -0.1169, 0.0642},
+	} {
+		if math.Abs(test.got.Low-test.low) > 1e-4 || math.Abs(test.got.High-test.high) > 1e-4 {
+			t.Errorf("the interval is %.4f to %.4f, not %.4f to %.4f", test.got.Low, test.got.High, test.low, test.high)
+		}
+	}
+}
+
+func meanOf(values ...float64) *significance.Mean {
+	m := new(significance.Mean)
+	for _, x := range values {
+		m.Add(x)
+	}
+	return m
+}
+
+// populations are what samples are drawn from.
+var populations = []struct {
+	name string
+	draw func(r *rand.Rand) float64
+}{
+	{"normal", func(r *rand.Rand) float64 { return 70 + 10*r.NormFloat64() }},
+	{"costs, skewed", func(r *rand.Rand) float64 { return 0.002 * math.Exp(r.NormFloat64()) }},
+	{"scores of a few values", func(r *rand.Rand) float64 { return []float64{0, 50, 75, 75, 100, 100}[r.IntN(6)] }},
+	{"scores that are rarely bad", func(r *rand.Rand) float64 { return 100 * float64(min(r.IntN(12), 1)) }},
+	{"latencies with a heavy tail", func(r *rand.Rand) float64 { return math.Pow(1-r.Float64(), -1/2.5) }},
+}
+
+// The smallest samples that are compared, and others.
+func TestAnIntervalHolds95OfAHundredTimes(t *testing.T) {
+	rounds := 1500
+	r := rand.New(rand.NewPCG(1, 2))
+	sizes := [][2]int{{50, 50}, {100, 200}, {400, 200}, {500, 1500}}
+	check := func(n [2]int, what string, highest float64, compare func() significance.Comparison) {
+		held := 0
+		for range rounds {
+			c := compare()
+			significance.Judge([]*significance.Comparison{&c})
+			if c.Low <= 0 && 0 <= c.High {
+				held++
+			}
+			if wrong := c.Verdict == significance.Different; wrong == (c.Low <= 0 && 0 <= c.High) {
+				t.Fatalf("%s, %v: the verdict of %+v contradicts its interval", what, n, c)
+			}
+		}
+		if share := 100 * float64(held) / float64(rounds); share < 93 || share > highest {
+			t.Errorf("%s, %v: the interval holds %.1f of a hundred times", what, n, share)
+		}
+	}
+
+	for i, p := range populations {
+		for _, n := range sizes {
+			// The mean of a heavy tail is seldom near that of its sample. Latencies have quantiles.
+			if i < 4 {
+				check(n, p.name, 97, func() significance.Comparison {
+					var means [2]significance.Mean
+					for i := range means {
+						for range n[i] {
+							means[i].Add(p.draw(r))
+						}
+					}
+					return significance.Means(&means[0], &means[1])
+				})
+			}
+			for _, quantile := range []float64{0.5, 0.95} {
+				if (i == 0 || i == 4) && (n[0] == 400 || n[0] == 50 && quantile == 0.5) {
+					check(n, fmt.Sprint(p.name, " ", quantile), 97.5, func() significance.Comparison {
+						var values [2][]float64
+						for i := range values {
+							for range n[i] {
+								values[i] = append(values[i], p.draw(r))
+							}
+						}
+						return significance.Quantiles(quantile, values[0], values[1])
+					})
+				}
+			}
+		}
+	}
+
+	for _, p := range []float64{0.005, 0.01, 0.03, 0.1, 0.5, 0.99} {
+		for _, n := range sizes {
+			// That of a few failures is wider than it has to be, never narrower.
+			highest := 100.0
+			if float64(min(n[0], n[1]))*min(p, 1-p) >= 8 {
+				highest = 97
+			}
+			check(n, fmt.Sprint("share ", p), highest, func() significance.Comparison {
+				var shares [2]significance.Share
+				for i := range shares {
+					shares[i].Count = n[i]
+					// How many values a hit is after the one before has this distribution.
+					next := func() int { return 1 + int(math.Log(1-r.Float64())/math.Log(1-p)) }
+					for at := next(); at <= n[i]; at += next() {
+						shares[i].Hits++
+					}
+				}
+				return significance.Shares(shares[0], shares[1])
+			})
+		}
+	}
+}
+
+func TestOfManyMetricsFewLookDifferentByChance(t *testing.T) {
+	const rounds, n = 2000, 200
+	r := rand.New(rand.NewPCG(3, 4))
+	fooled := 0
+	for range rounds {
+		var means [2][5]significance.Mean
+		var latencies [2][]float64
+		var errors [2]significance.Share
+		for i := range means {
+			errors[i].Count = n
+			for range n {
+				for j := range means[i] {
+					means[i][j].Add(populations[j%4].draw(r))
+				}
+				latencies[i] = append(latencies[i], populations[4].draw(r))
+				if r.IntN(20) == 0 {
+					errors[i].Hits++
+				}
+			}
+		}
+
+		all := []*significance.Comparison{
+			new(significance.Shares(errors[0], errors[1])),
+			new(significance.Quantiles(0.5, latencies[0], latencies[1])),
+			new(significance.Quantiles(0.95, latencies[0], latencies[1])),
+		}
+		for j := range means[0] {
+			all = append(all, new(significance.Means(&means[0][j], &means[1][j])))
+		}
+		significance.Judge(all)
+		for _, c := range all {
+			if c.Verdict == significance.Different {
+				fooled++
+				break
+			}
+		}
+	}
+	if share := 100 * float64(fooled) / rounds; share > 5 || share < 2 {
+		t.Errorf("in %.1f of a hundred comparisons without a difference, one is seen", share)
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	// of returns n values with this mean and a standard deviation of about 10.
+	of := func(n int, mean float64) *significance.Mean {
+		m := new(significance.Mean)
+		for i := range n {
+			m.Add(mean + 10*float64(1-i%2*2))
+		}
+		return m
+	}
+	zeros := make([]float64, 60)
+	share := func(hits, count int) significance.Share { return significance.Share{Hits: hits, Count: count} }
+
+	for _, test := range []struct {
+		name    string
+		got     significance.Comparison
+		verdict significance.Verdict
+		needed  int
+	}{
+		{"nothing", significance.Means(of(0, 0), of(0, 0)), significance.TooFew, 50},
+		{"one", significance.Means(of(1, 3), of(1, 9)), significance.TooFew, 49},
+		{"one has none", significance.Means(of(200, 3), of(0, 0)), significance.TooFew, 130},
+		{"a clear difference", significance.Means(of(100, 50), of(100, 70)), significance.Different, 0},
+		{"two standard deviations of 80 % power", significance.Means(of(50, 50), of(50, 53)), significance.TooFew, 130},
+		{"no difference", significance.Means(of(100, 50), of(100, 50)), significance.NoDifference, 0},
+		{"too small to matter", significance.Means(of(3000, 50), of(3000, 50.1)), significance.NoDifference, 0},
+		{"all equal", significance.Means(meanOf(zeros...), meanOf(zeros...)), significance.NoDifference, 0},
+		{"no failures", significance.Shares(share(0, 100), share(0, 100)), significance.NoDifference, 0},
+		{"a few failures", significance.Shares(share(0, 100), share(3, 100)), significance.TooFew, 470},
+		{"failures", significance.Shares(share(0, 100), share(20, 100)), significance.Different, 0},
+		{"no calls", significance.Shares(share(0, 0), share(0, 0)), significance.TooFew, 30},
+		{"no latencies", significance.Quantiles(0.95, nil, nil), significance.TooFew, 200},
+		{"equal latencies", significance.Quantiles(0.5, zeros, zeros), significance.NoDifference, 0},
+	} {
+		significance.Judge([]*significance.Comparison{&test.got})
+		if test.got.Verdict != test.verdict || test.got.Needed != test.needed {
+			t.Errorf("%s: verdict %d, %d needed; want %d, %d",
+				test.name, test.got.Verdict, test.got.Needed, test.verdict, test.needed)
+		}
+	}
+
+	// The same difference is less sure among many.
+	alone, among := significance.Means(of(100, 50), of(100, 53)), significance.Means(of(100, 50), of(100, 53))
+	significance.Judge([]*significance.Comparison{&alone})
+	all := []*significance.Comparison{&among}
+	for range 9 {
+		all = append(all, new(significance.Means(of(100, 50), of(100, 50))))
+	}
+	significance.Judge(all)
+	if alone.Verdict != significance.Different || among.Verdict != significance.TooFew {
+		t.Errorf("alone the verdict is %d, among ten %d", alone.Verdict, among.Verdict)
+	}
+}
