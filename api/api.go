@@ -57,6 +57,7 @@ type Recorded interface {
 
 	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
 	TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.TemplateStatistics, error)
+	CompareVersions(ctx context.Context, id wire.Identity, q wire.ComparisonQuery) (wire.VersionComparison, error)
 	Suggest(ctx context.Context, id wire.Identity, q wire.SuggestQuery) (wire.Suggestions, error)
 
 	Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error)

@@ -115,6 +115,12 @@ func (*finder) TemplateStatistics(
 	return wire.TemplateStatistics{Success: true, Versions: []wire.VersionTotals{}}, nil
 }
 
+func (*finder) CompareVersions(
+	context.Context, wire.Identity, wire.ComparisonQuery,
+) (wire.VersionComparison, error) {
+	return wire.VersionComparison{Success: true, Metrics: []wire.ComparedMetric{}}, nil
+}
+
 // text makes a call and returns its status, its body and the header of warnings.
 func (s *scene) text(method, path, body string) (status int, text, warning string) {
 	s.t.Helper()
@@ -139,6 +145,8 @@ func TestAQueryWithAnUnknownMemberIsRejectedWithTheClosestOne(t *testing.T) {
 		{"POST", requests + "/export", `{"fromat":"csv"}`, "fromat", "the closest is format"},
 		{"POST", requests + "/analytics", `{"bucket_size":"day"}`, "bucket_size", "the closest is bucket"},
 		{"POST", requests + "/template-statistics", `{"templates":[]}`, "templates", "which takes "},
+		{"POST", requests + "/template-comparison", `{"prompt_name":"a","versoin_b":2}`,
+			"versoin_b", "the closest is version_b"},
 		{"GET", requests + "/suggestions?field=tags&limits=3", "", "limits", "the closest is limit"},
 		{"GET", requests + "/suggestions?field=tags&filter_group=%7B%22x%22:1%7D", "", "filter_group", `it has "x"`},
 		{"GET", requests + "/orphans?page=2", "", "page", "which takes per_page, cursor"},

@@ -59,6 +59,17 @@ func (a *API) templateStatistics(c *exchange) error {
 	return answerFrom(c, a.decodeStatistics, a.recorded.TemplateStatistics)
 }
 
+// compareVersions compares two versions of a template.
+func (a *API) compareVersions(c *exchange) error {
+	return answerFrom(c, func(object wire.Object) (wire.ComparisonQuery, error) {
+		q, err := wire.DecodeComparison(object)
+		if err == nil {
+			err = a.carryOut(&q.FilterLine, &q.FilterGroup, &q.Q)
+		}
+		return q, err
+	}, a.recorded.CompareVersions)
+}
+
 // suggestValues completes what a person types into a filter.
 func (a *API) suggestValues(c *exchange) error {
 	args := c.ctx.QueryArgs()

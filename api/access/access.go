@@ -61,13 +61,15 @@ var Table = []Entry{
 	{
 		Does: "Search, read, count and export calls", Scope: wire.ScopeRead, Role: wire.RoleViewer,
 		Routes: "search-requests get-request get-trace search-spans search-sessions get-session " +
-			"export-requests suggest-values list-orphans analyze-requests template-statistics backtest",
+			"export-requests suggest-values list-orphans analyze-requests template-statistics " +
+			"compare-versions backtest",
 		Pages: "GET /{$}, GET /projects, GET /requests, POST /requests/view, GET /suggestions, GET /requests/export, " +
 			"GET /requests/{id}, GET /requests/{id}/raw, GET /requests/{id}/text, GET /traces/{id}, " +
 			"GET /traces, GET /sessions, GET /sessions/{id}, GET /users, " +
 			"GET /template/statistics, GET /template/backtest",
 		Commands: "requests search, requests get, requests tail, requests stats, requests export, " +
-			"requests orphans, traces list, traces get, sessions list, sessions get, users list",
+			"requests orphans, traces list, traces get, sessions list, sessions get, users list, " +
+			"templates compare",
 	},
 	{
 		Does: "Delete calls, and rewrite what is stored of them", Scope: wire.ScopeManage, Role: wire.RoleOwner,

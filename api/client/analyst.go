@@ -52,6 +52,13 @@ func (c *Client) TemplateStatistics(
 	return ask[wire.TemplateStatistics](ctx, c, post(id, "/api/public/v2/requests/template-statistics", q))
 }
 
+// CompareVersions compares two versions of a template by their newest records.
+func (c *Client) CompareVersions(
+	ctx context.Context, id wire.Identity, q wire.ComparisonQuery,
+) (wire.VersionComparison, error) {
+	return ask[wire.VersionComparison](ctx, c, post(id, "/api/public/v2/requests/template-comparison", q))
+}
+
 // Delete deletes one record, or all with a metadata value, of a session or of a trace, for good.
 func (c *Client) Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error) {
 	path, query := "/api/public/v2/requests", url.Values{}

@@ -69,6 +69,12 @@ var (
 	statistics = Statistics{StatisticsQuery: wire.StatisticsQuery{FilterGroup: onlyDemo, Bucket: "day"}}
 )
 
+// Comparison names two versions, and chooses the records by which they are compared.
+type Comparison struct {
+	open
+	wire.ComparisonQuery
+}
+
 // Statistics chooses the records that are summed up.
 type Statistics struct {
 	open
@@ -228,6 +234,24 @@ var requestOperations = []operation{
 				Version:  new(1),
 				Totals:   exampleTotals,
 				Series:   []wire.BucketTotals{{Date: "2026-11-21", Totals: exampleTotals}},
+			}},
+		}),
+	},
+	{
+		id: "compareVersions", tag: tagRequests, name: "compare-versions",
+		route:   "POST /api/public/v2/requests/template-comparison",
+		summary: "Compare two versions of a template",
+		detail: "Metric by metric: whether one version is better, or how many more calls it takes to know. " +
+			"[How it is computed](scores.md#how-versions-are-compared).",
+		body: Comparison{ComparisonQuery: wire.ComparisonQuery{Template: "greet", VersionA: 1, VersionB: 2}},
+		answers: success("The metrics.", wire.VersionComparison{
+			Success: true,
+			A:       wire.ComparedCalls{Version: 1, Requests: 400},
+			B:       wire.ComparedCalls{Version: 2, Requests: 380},
+			Metrics: []wire.ComparedMetric{{
+				Metric: "score", Name: "helpful", Method: "welch", Better: "higher",
+				CountA: 210, CountB: 190, A: 71.5, B: 78.25, Low: new(2.5), High: new(11.0),
+				Verdict: wire.VerdictBetter,
 			}},
 		}),
 	},

@@ -337,3 +337,81 @@ func (p *Pair) UnmarshalJSON(raw []byte) error {
 
 	return nil
 }
+
+// ComparisonQuery is the body of POST /api/public/v2/requests/template-comparison. It compares the calls
+// of two versions of a template, among those that a search with the same filter_group and q would find.
+type ComparisonQuery struct {
+	Template string `json:"prompt_name"` // the template's name
+	VersionA int    `json:"version_a"`   // the version to compare with
+	VersionB int    `json:"version_b"`   // the version that may be better
+
+	FilterGroup *Filter `json:"filter_group,omitempty"` // what records must match
+	Q           string  `json:"q,omitempty"`            // words that must all be in the prompt or response
+	FilterLine          // see Search
+}
+
+// DecodeComparison reads a ComparisonQuery.
+func DecodeComparison(object Object) (ComparisonQuery, error) {
+	f := fields{object: object}
+	q := ComparisonQuery{
+		Template:    f.text("prompt_name", true, NameRunesMax),
+		VersionA:    f.version("version_a"),
+		VersionB:    f.version("version_b"),
+		FilterGroup: f.filter("filter_group"),
+		Q:           f.text("q", false, QueryRunesMax),
+		FilterLine:  f.filterLine(),
+	}
+	f.raw("version_a", true)
+	f.raw("version_b", true)
+	if q.VersionA > 0 && q.VersionA == q.VersionB {
+		f.fault("version_b", "must be another version than version_a")
+	}
+
+	return q, f.err()
+}
+
+// ComparedMax is how many calls of a version are compared: the newest.
+const ComparedMax = 50_000
+
+// VersionComparison is how version B of a template differs from version A, metric by metric. Intervals
+// are of 95 %. Verdicts are corrected for the number of metrics.
+type VersionComparison struct {
+	Success bool             `json:"success"`
+	A       ComparedCalls    `json:"a"`       // the calls of version A
+	B       ComparedCalls    `json:"b"`       // the calls of version B
+	Metrics []ComparedMetric `json:"metrics"` // scores first, the most frequent before the others
+	Warned
+}
+
+// ComparedCalls are the calls of a version that were compared.
+type ComparedCalls struct {
+	Version  int   `json:"version"`
+	Requests int64 `json:"requests"`
+	Progress       // incomplete if time ran out or there are more than ComparedMax
+}
+
+// ComparedMetric is how one metric differs between two versions.
+type ComparedMetric struct {
+	Metric string  `json:"metric"`         // score, errors, cost, latency_p50, latency_p95 or tokens
+	Name   string  `json:"name,omitempty"` // of the score
+	Method string  `json:"method"`         // welch for means, newcombe for shares, bootstrap for quantiles
+	Better string  `json:"better"`         // which is better: higher or lower; "" for neither
+	CountA int64   `json:"count_a"`        // values of version A
+	CountB int64   `json:"count_b"`        // values of version B
+	A      float64 `json:"a"`              // its mean, share or percentile: of one call, in US dollars and seconds
+	B      float64 `json:"b"`              // the same of version B
+
+	Low     *float64 `json:"low"`              // of the 95 % interval of B - A; null if there are too few values
+	High    *float64 `json:"high"`             // the upper end of that interval
+	Verdict string   `json:"verdict"`          // better or worse for B, different, no_difference or too_few
+	Needed  int64    `json:"needed,omitempty"` // how many more values of each version, if there are too few
+}
+
+// The verdicts of a ComparedMetric.
+const (
+	VerdictBetter       = "better"
+	VerdictWorse        = "worse"
+	VerdictDifferent    = "different" // where neither is better
+	VerdictNoDifference = "no_difference"
+	VerdictTooFew       = "too_few"
+)

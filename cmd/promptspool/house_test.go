@@ -107,7 +107,7 @@ var imports = map[string]string{
 	"api/calls":               "api/wire api/wire/jsonscan api/calls/otel",
 	"api/calls/otel":          "api/otlp api/wire api/wire/jsonscan api/calls/otel/dialect",
 	"api/calls/otel/dialect":  "",
-	"spool/archive/query":     "api/wire api/wire/calendar api/calls spool/archive/rowcode",
+	"spool/archive/query":     "api/wire api/wire/calendar api/calls spool/archive/significance spool/archive/rowcode",
 	"spool/database/transfer": "api/wire spool/archive spool/database/accounts spool/database/keyed",
 	"spool/database/keyed":    "api/wire api/wire/jsonscan",
 	"spool/archive/counting":  "api/wire spool/archive/query spool/archive/records spool/archive/rowcode",
@@ -154,7 +154,7 @@ var imports = map[string]string{
 		"api/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/templates": "api/client api/wire api/wire/jsonscan registry/gitfiles " +
-		"registry/render cmd/promptspool/internal/config " +
+		"registry/render cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool/queue " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",

@@ -49,6 +49,46 @@ func (svc *Service) TemplateStatistics(
 	return w, nil
 }
 
+// compareBudget is how long the calls of two versions are looked at.
+const compareBudget = 3 * time.Second
+
+// CompareVersions compares the newest records of two versions of a template, as many as there is time
+// for.
+func (svc *Service) CompareVersions(
+	ctx context.Context, id wire.Identity, s wire.ComparisonQuery,
+) (wire.VersionComparison, error) {
+	if err := checkAccount(id); err != nil {
+		return wire.VersionComparison{}, err
+	}
+	name, _ := json.Marshal(s.Template)
+	versions, _ := json.Marshal([]int{s.VersionA, s.VersionB})
+	where := wire.Filter{Filters: []wire.Filter{
+		{Field: "prompt_name", Operator: "is", Value: name},
+		{Field: "prompt_version_number", Operator: "in", Value: versions},
+	}}
+	if s.FilterGroup != nil {
+		where.Filters = append(where.Filters, *s.FilterGroup)
+	}
+	q, err := query.CompileMatch(&where, s.Q)
+	if err != nil {
+		return wire.VersionComparison{}, err
+	}
+
+	defer svc.observeQuery(time.Now())
+	timed, cancel := context.WithTimeout(ctx, compareBudget)
+	defer cancel()
+	both := query.NewComparison(s.VersionA, s.VersionB, wire.ComparedMax)
+	_, err = svc.config.Store.Scan(timed, id.Account, q, query.ComparisonColumns, func(row *wire.Row) (bool, error) {
+		return both.Add(row), nil
+	})
+	late := timed.Err() != nil && ctx.Err() == nil
+	if err != nil && !late {
+		return wire.VersionComparison{}, err
+	}
+
+	return both.Answer(late), nil
+}
+
 // Adder counts rows. One that is also query.Sums gets summaries where it can.
 type Adder interface{ Add(row *wire.Row) error }
 

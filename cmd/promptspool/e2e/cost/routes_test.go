@@ -169,11 +169,12 @@ func routeAttacks() []attack {
 			body := strings.Repeat(`{"logic":"AND","filters":[`, n) +
 				`{"field":"tags","operator":"is","value":"a"}` + strings.Repeat(`]}`, n)
 			for _, path := range []string{
-				"search", "analytics", "template-statistics", "reprice", "reread", "scan", "export",
+				"search", "analytics", "template-statistics", "template-comparison", "reprice", "reread", "scan",
+				"export",
 			} {
 				p.call("POST", "/api/public/v2/requests/"+path, `{"filter_group":`+body+`}`)
 			}
-			return 7 * len(body)
+			return 8 * len(body)
 		}},
 	}
 }

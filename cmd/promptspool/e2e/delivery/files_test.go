@@ -141,8 +141,10 @@ func TestABadFileStopsAPushBeforeAnythingIsPublished(t *testing.T) {
 
 func TestTheCommandsOfATemplatesLife(t *testing.T) {
 	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
-	for _, text := range []string{"Hello {name}", "Good day {name}{rest}"} {
+	for i, text := range []string{"Hello {name}", "Good day {name}{rest}"} {
 		server.Call("POST", "/rest/prompt-templates", harness.Greeting(text), "X-API-KEY", harness.AdminKey)
+		call := harness.With(harness.With(harness.Chat(), "prompt_id", "team/greet"), "prompt_version", i+1)
+		server.Track("/rest/track-request", harness.AdminKey, call)
 	}
 
 	for _, c := range []struct {
@@ -165,6 +167,12 @@ func TestTheCommandsOfATemplatesLife(t *testing.T) {
 		{"The label prod of team/greet already points to version 2.", 0, []string{"label", "team/greet", "prod", "2"}},
 		{`"content": "Good day Bob"`, 0, []string{"render", "team/greet", "--label", "prod", "--var", "name=Bob"}},
 		{"prod=2", 0, []string{"list"}},
+		{"too few, 29 more of each needed", 0, []string{"compare", "team/greet", "1", "prod"}},
+		{"1 call of version 2; 1 call of version 1.", 0, []string{"compare", "team/greet", "2", "1"}},
+		{`"verdict": "too_few"`, 0, []string{"compare", "team/greet", "1", "2", "-o", "json"}},
+		{"0 calls of version 1; 0 calls of version 2.", 0, []string{"compare", "team/greet", "1", "2", "--tag", "x"}},
+		{"the latest is 2", 1, []string{"compare", "team/greet", "1", "3"}},
+		{"two versions or labels", 2, []string{"compare", "team/greet", "1"}},
 		{"Version 3 of `team/greet` does not exist; the latest is 2.", 1, []string{"label", "team/greet", "prod", "3"}},
 		{
 			"The label prod is removed from version 2 of team/greet.", 0,

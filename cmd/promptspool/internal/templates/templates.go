@@ -24,6 +24,7 @@ func Command() *cli.Command {
 			pushCommand(),
 			pullCommand(),
 			diffCommand(),
+			compareCommand(),
 			renderCommand(),
 			labelCommand(),
 			archiveCommand(),
