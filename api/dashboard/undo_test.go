@@ -66,7 +66,7 @@ func TestWhatWasJustDoneCanBeUndone(t *testing.T) {
 		{"/people/" + person + "/role", eve + " now has the role viewer (was editor)", "", []string{"role", "viewer"}},
 		{"/people/" + person + "/disabled", eve + " can no longer sign in.", "", []string{"disabled", "true"}},
 	} {
-		page, sealed := s.done(ann, step.path, s.form(ann, append(step.form, "name", "greet")...))
+		page, sealed := s.done(ann, step.path, s.form(ann, append(step.form, "name", "greet", "compared", "true")...))
 		if !strings.Contains(page, step.says) || sealed == "" {
 			t.Errorf("%s %v is reported without %q, or cannot be undone: %s", step.path, step.form, step.says, page)
 			continue

@@ -62,10 +62,26 @@ type components struct {
 	Charts     []*chart.Chart
 	Counted    Counted
 	Diff       comparedRows
+	Comparison comparison
 	Head       head
 	Order      table.Order
 	Tree       tree
 	Scoring    Scoring
+}
+
+// comparison is how two versions differ, as the component takes it.
+type comparison struct {
+	A, B wire.ComparedCalls
+	Max  int64
+	Rows []comparedRow
+}
+
+// comparedRow is a metric of a comparison.
+type comparedRow struct {
+	Title, Name, A, B, Difference, Low, High, Verdict string
+
+	CountA, CountB, Needed int64
+	From, At, To           float64
 }
 
 // tree is a trace, as the component takes it.
@@ -120,6 +136,22 @@ func shownComponents() view {
 	v.Charts = shownCharts()
 	changed := textdiff.Lines("Hello {name}.\n1\n2\n3\n4\nBe brief.", "Hello {name}.\n1\n2\n3\n4\nBe kind.")
 	v.Diff = newComparedRows("Versions", "version 1", "version 2", changed)
+
+	v.Comparison = comparison{
+		A: wire.ComparedCalls{Version: 7, Requests: 130},
+		B: wire.ComparedCalls{Version: 8, Requests: 50_000, Progress: wire.Progress{Incomplete: true}},
+		Rows: []comparedRow{
+			{Title: "helpful", Name: "helpful", A: "76.4", B: "82.1", Difference: "+5.7", Low: "+2.0", High: "+9.4",
+				Verdict: "better", CountA: 120, CountB: 480, From: 60, At: 78, To: 96},
+			{Title: "csat", Name: "csat", A: "80.2", Verdict: "too_few", CountA: 12, Needed: 50},
+			{Title: "Errors", A: "1.0%", B: "6.0%", Difference: "+5.0%", Low: "+1.9%", High: "+9.1%",
+				Verdict: "worse", From: 60, At: 75, To: 96},
+			{Title: "Latency p50", A: "537 ms", B: "567 ms", Difference: "+30 ms", Low: "−32 ms", High: "+92 ms",
+				Verdict: "no_difference", From: 34, At: 65, To: 96},
+			{Title: "Tokens per call", A: "188", B: "174", Difference: "−14", Low: "−26", High: "−2",
+				Verdict: "different", From: 4, At: 25, To: 46},
+		},
+	}
 
 	return view{
 		Title:  "Components",

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"promptspool/api/calls"
+	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/dashboard/textdiff"
 	"promptspool/api/wire"
@@ -19,13 +20,23 @@ type compareView struct {
 	A, B   int
 	Rows   []textdiff.Row // nil if the versions are equal
 	Select []int          // the versions to choose from, newest first
+	Calls  *comparison    // nil for a version with itself
+	Span   string
+	Times  []filter.TimeChoice
+	Label  string // that is about to be moved from A to B, or ""
 }
 
 // comparedMax bounds the versions that a form offers. The address can name older ones.
 const comparedMax = 200
 
 func (p *pages) comparePage(c *frame.Exchange, head templateHead) (err error) {
-	v := compareView{templateHead: head, Select: head.latestVersions(comparedMax)}
+	v := compareView{
+		templateHead: head,
+		Select:       head.latestVersions(comparedMax),
+		Span:         c.FormValue("span"),
+		Times:        filter.Times,
+		Label:        c.FormValue("label"),
+	}
 	if v.A, err = versionParam(c, "a", max(1, head.Latest()-1)); err != nil {
 		return err
 	}
@@ -45,6 +56,12 @@ func (p *pages) comparePage(c *frame.Exchange, head templateHead) (err error) {
 		return err
 	}
 	v.Rows = textdiff.Lines(versionText(left), versionText(right))
+	if v.A != v.B {
+		f := c.Filter(nil).During(v.Span)
+		if v.Calls, err = p.compareVersions(c, f, head.Name, v.A, v.B); err != nil {
+			return err
+		}
+	}
 
 	title := fmt.Sprintf("%s v%d and v%d · Compare", head.Name, v.A, v.B)
 

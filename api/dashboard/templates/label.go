@@ -50,12 +50,21 @@ func (h templateHead) labelled(name string) int {
 	return slices.IndexFunc(h.Labels, func(l wire.Label) bool { return l.Name == name })
 }
 
-// moveLabel points a label to a version. A version that cannot be rendered is shown first, with a
-// button that moves the label anyway, and so is a question about a new label.
+// moveLabel points a label to a version. One that points to another is moved from the page that compares
+// both. A version that cannot be rendered is shown first, with a button that moves the label anyway, and
+// so is a question about a new label.
 func (p *pages) moveLabel(c *frame.Exchange, head templateHead) error {
 	w, err := readLabel(c)
 	if err != nil {
 		return err
+	}
+
+	version := strconv.Itoa(w.Version)
+	i := head.labelled(w.Name)
+	if i >= 0 && head.Labels[i].Version != w.Version && c.PostForm.Get("compared") == "" {
+		from := strconv.Itoa(head.Labels[i].Version)
+		return c.Redirect(
+			address.Template("/template/compare", head.Name, "a", from, "b", version, "label", w.Name), "")
 	}
 
 	// Versions that do not exist are left to CreateLabel, which explains them.
@@ -82,7 +91,6 @@ func (p *pages) moveLabel(c *frame.Exchange, head templateHead) error {
 		return err
 	}
 
-	version := strconv.Itoa(w.Version)
 	to := address.Template("/template", head.Name, "v", version)
 	if placed.Was == w.Version {
 		return c.Redirect(to, "label")

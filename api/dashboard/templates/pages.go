@@ -9,7 +9,7 @@
 //	editor.go, draft.go, tool.go     the form of a version, and what it publishes
 //	finding.go, schema.go            what is wrong with a draft, and with the parameters of its tools
 //	compare.go, backtest.go          two versions; a version and what was sent in the past
-//	statistics.go                    versions by their numbers
+//	statistics.go, comparison.go     versions by their numbers; what the difference of two is worth
 package templates
 
 import (
@@ -61,6 +61,9 @@ type Records interface {
 	TemplateStatistics(
 		ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 	) (wire.TemplateStatistics, error)
+	CompareVersions(
+		ctx context.Context, id wire.Identity, q wire.ComparisonQuery,
+	) (wire.VersionComparison, error)
 	filter.Searcher
 }
 
@@ -93,7 +96,7 @@ func Pages(templates Templates, records Records, providers []string) frame.Secti
 			{Pattern: "POST /template/preview", Page: p.preview},
 
 			{Pattern: "POST /template/label", Page: p.of("", p.moveLabel),
-				Review: frame.Review("Move this label?", "Move", "name", "label", "version")},
+				Review: frame.Review("Move this label?", "Move", "name", "label", "version", "compared")},
 			{Pattern: "POST /template/label/delete", Page: p.of("", p.deleteLabel)},
 			{Pattern: "POST /template/archive", Page: p.of("", p.archiveTemplate)},
 			{Pattern: "POST /template/restore", Page: p.of("", p.restoreTemplate)},

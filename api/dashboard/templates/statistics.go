@@ -33,7 +33,8 @@ type statisticsView struct {
 	Charts     []*chart.Chart
 	ChartsLeft int // versions without a line, because there are too many
 	Counted    frame.Counted
-	Cut        int64 // requests of versions that are not listed
+	Cut        int64       // requests of versions that are not listed
+	Calls      *comparison // of the newest two versions that have requests; nil if there are none
 }
 
 // versionPointsMax bounds the points of a line. Each has its own link, in up to
@@ -49,9 +50,6 @@ type statisticsRow struct {
 	Score   *wire.ScoreSum
 	Mean    *float64 // the cost of 1,000 requests: that of one is too small to read
 	Class   string   // the CSS class of its colour in the charts, or ""
-
-	// These mark what is better than in every other version.
-	BestScore, BestLatency, BestCost bool
 }
 
 func (p *pages) statisticsPage(c *frame.Exchange, head templateHead) error {
@@ -100,8 +98,13 @@ func (p *pages) statisticsPage(c *frame.Exchange, head templateHead) error {
 	for _, t := range slices.Backward(answer.Versions) {
 		v.Rows = append(v.Rows, v.row(f, t))
 	}
-	v.markBest()
 	v.Charts = v.charts(f, answer.ChartInterval)
+	if newest := v.newestTwo(); newest != nil && !v.Counted.Counting {
+		all := c.Filter(nil).During(v.Span)
+		if v.Calls, err = p.compareVersions(c, all, head.Name, newest[1], newest[0]); err != nil {
+			return err
+		}
+	}
 	v.Order = table.Read("/template/statistics", q)
 	v.Rows = slices.Clone(v.Rows) // the charts point to those in their order
 	table.Sort(v.Order, v.Rows, versionColumns)
@@ -193,32 +196,19 @@ func versionScoreNames(versions []wire.VersionTotals) []string {
 	})
 }
 
-// markBest marks, for each measure, the version that is better than all others.
-func (v *statisticsView) markBest() {
-	v.best("score").BestScore = true
-
-	// Less is better.
-	v.best("-p50").BestLatency = true
-	v.best("-mean").BestCost = true
-}
-
-// best returns the only row that an order puts first. It returns one that is not shown if several rows
-// have the value, or if there is nothing to compare with.
-func (v *statisticsView) best(by string) *statisticsRow {
-	rank := table.Rank(table.Read("", url.Values{"by": {by}}), versionColumns)
-	var known []*statisticsRow
-	for i := range v.Rows {
-		if !math.IsNaN(rank(&v.Rows[i])) {
-			known = append(known, &v.Rows[i])
+// newestTwo returns the newest two versions that have requests, the newest first, or nil.
+func (v *statisticsView) newestTwo() []int {
+	var numbers []int
+	for _, r := range v.Rows {
+		if r.Version != nil {
+			numbers = append(numbers, *r.Version)
 		}
 	}
-
-	slices.SortFunc(known, func(a, b *statisticsRow) int { return cmp.Compare(rank(b), rank(a)) })
-	if len(known) < 2 || rank(known[0]) == rank(known[1]) {
-		return new(statisticsRow)
+	if len(numbers) < 2 {
+		return nil
 	}
 
-	return known[0]
+	return numbers[:2]
 }
 
 // charts draws a line for each of the newest versions that have requests.

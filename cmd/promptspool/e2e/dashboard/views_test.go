@@ -149,7 +149,10 @@ func TestDaysAreDrawnAndEachBarLeadsToItsRequests(t *testing.T) {
 	b.shows(".chips", "since:", "before:")
 
 	b.visit("/template/statistics?name=support/reply&span=since:7d")
-	b.shows("tbody", "best")
+	b.shows(".verdicts", "Version 7", "Is version 8 better?", "too few:")
+	b.do("help", chromedp.Click(".verdicts-head summary"))
+	b.shows(".how", "no difference shown", "Holm")
+	b.do("no help", chromedp.Click(".verdicts-head summary"))
 	b.screenshots("statistics")
 	b.press(".chart circle")
 	b.shows("main", "template:support/reply", "version:")
