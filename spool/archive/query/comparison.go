@@ -114,14 +114,8 @@ func (c *Comparison) Answer(late bool) wire.VersionComparison {
 func (c *Comparison) compare(metric, name, method, better string, d significance.Comparison) {
 	c.differences = append(c.differences, &d)
 	c.metrics = append(c.metrics, wire.ComparedMetric{
-		Metric: metric,
-		Name:   name,
-		Method: method,
-		Better: better,
-		CountA: int64(d.CountA),
-		CountB: int64(d.CountB),
-		A:      d.A,
-		B:      d.B,
+		Metric: metric, Name: name, Method: method, Better: better,
+		CountA: int64(d.CountA), CountB: int64(d.CountB), A: d.A, B: d.B,
 	})
 }
 

@@ -3,7 +3,6 @@ package templates
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -54,83 +53,57 @@ func compareVersions(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if v.AsJSON() {
-		return print.JSON(c.App.Writer, answer)
-	}
 
-	return printComparison(print.NewPainter(c), answer)
+	return print.Output(c, answer, func(t *print.Table) {
+		t.Row("METRIC", fmt.Sprint("VERSION ", answer.A.Version), fmt.Sprint("VERSION ", answer.B.Version),
+			"DIFFERENCE", "95% INTERVAL", "VERDICT")
+		for _, m := range answer.Metrics {
+			if m.CountA+m.CountB > 0 {
+				t.Row(comparedCells(m)...)
+			}
+		}
+		t.Line(callsText(answer.A) + "; " + callsText(answer.B) + ".")
+	})
 }
 
-func printComparison(p print.Painter, answer wire.VersionComparison) error {
-	g := print.NewGrid(p, "METRIC", fmt.Sprint(">VERSION ", answer.A.Version),
-		fmt.Sprint(">VERSION ", answer.B.Version), ">DIFFERENCE", "95% INTERVAL", "VERDICT")
-	for _, m := range answer.Metrics {
-		if m.CountA+m.CountB == 0 {
-			continue
-		}
-		show := func(x float64) string { return metricText(m.Metric, x) }
-		a, b, difference, interval := "-", "-", "-", "-"
-		if m.CountA > 0 {
-			a = show(m.A)
-		}
-		if m.CountB > 0 {
-			b = show(m.B)
-		}
-		if m.CountA > 0 && m.CountB > 0 {
-			difference = signed(m.B-m.A, show)
-		}
-		if m.Low != nil {
-			interval = signed(*m.Low, show) + " to " + signed(*m.High, show)
-		}
-
-		verdict, style := strings.ReplaceAll(m.Verdict, "_", " "), print.Faint
-		switch m.Verdict {
-		case wire.VerdictBetter:
-			style = print.Green
-		case wire.VerdictWorse:
-			style = print.Red
-		case wire.VerdictTooFew:
-			verdict += ", " + humanize.Comma(m.Needed) + " more of each needed"
-		case wire.VerdictNoDifference:
-			verdict += " shown"
-		}
-		g.Row(cmp.Or(m.Name, m.Metric), a, b, difference, interval, print.Styled(verdict, style))
-	}
-	if err := g.Flush(); err != nil {
-		return err
-	}
-
-	facts := []string{}
-	for _, v := range []wire.ComparedCalls{answer.A, answer.B} {
-		fact := print.Quantity(v.Requests, "call") + fmt.Sprint(" of version ", v.Version)
-		if v.Incomplete {
-			fact += ", the newest only"
-		}
-		facts = append(facts, fact)
-	}
-	fmt.Fprintf(p.Out, "\n%s\n", p.Paint(print.Faint, strings.Join(facts, "; ")+"."))
-
-	return nil
-}
-
-// metricText returns a value of a metric with its unit.
-func metricText(metric string, x float64) string {
-	switch metric {
+// comparedCells returns the row of a metric. Where a version has no value, its cells have a dash.
+func comparedCells(m wire.ComparedMetric) []any {
+	format, times := "%.1f", 1.0
+	switch m.Metric {
 	case "errors":
-		return fmt.Sprintf("%.1f%%", 100*x)
+		format, times = "%.1f%%", 100
 	case "cost":
-		return fmt.Sprintf("$%.6f", x)
+		format = "%.6f USD"
 	case "latency_p50", "latency_p95":
-		return fmt.Sprintf("%.3fs", x)
+		format = "%.3f s"
+	}
+	signed := strings.Replace(format, "%", "%+", 1)
+	cells := []any{cmp.Or(m.Name, m.Metric), "-", "-", "-", "-", strings.ReplaceAll(m.Verdict, "_", " ")}
+	if m.CountA > 0 {
+		cells[1] = fmt.Sprintf(format, times*m.A)
+	}
+	if m.CountB > 0 {
+		cells[2] = fmt.Sprintf(format, times*m.B)
+	}
+	if m.CountA > 0 && m.CountB > 0 {
+		cells[3] = fmt.Sprintf(signed, times*(m.B-m.A))
+	}
+	if m.Low != nil {
+		cells[4] = fmt.Sprintf(signed+" to "+signed, times**m.Low, times**m.High)
+	}
+	if m.Verdict == wire.VerdictTooFew {
+		cells[5] = "too few, " + humanize.Comma(m.Needed) + " more of each needed"
 	}
 
-	return fmt.Sprintf("%.1f", x)
+	return cells
 }
 
-// signed returns a difference with its sign.
-func signed(x float64, show func(float64) string) string {
-	if x < 0 {
-		return "-" + show(math.Abs(x))
+// callsText returns how many calls of a version were compared.
+func callsText(v wire.ComparedCalls) string {
+	text := fmt.Sprintf("%s of version %d", print.Quantity(v.Requests, "call"), v.Version)
+	if v.Incomplete {
+		text += ", the newest only"
 	}
-	return "+" + show(x)
+
+	return text
 }
