@@ -9,18 +9,23 @@ import (
 	"promptspool/spool/archive/significance"
 )
 
-// R's t.test(extra ~ group, data = sleep), and the examples (a), (e) and (f) of Newcombe's paper.
+// R's t.test(extra ~ group, data = sleep), two examples of Newcombe's paper, and no hits at all, whose
+// bounds are those of Wilson.
 func TestComparisonsAreThoseOfTheLiterature(t *testing.T) {
 	first := meanOf(0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0)
 	second := meanOf(1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4)
+	shares := func(hitsA, countA, hitsB, countB int) significance.Comparison {
+		return significance.Shares(
+			significance.Share{Hits: hitsA, Count: countA}, significance.Share{Hits: hitsB, Count: countB})
+	}
 	for _, test := range []struct {
 		got       significance.Comparison
 		low, high float64
 	}{
 		{significance.Means(second, first), -3.3655, 0.2055},
-		{significance.Shares(significance.Share{Hits: 48, Count: 80}, significance.Share{Hits: 56, Count: 70}), 0.0524, 0.3339},
-		{significance.Shares(significance.Share{Hits: 0, Count: 29}, significance.Share{Hits: 5, Count: 56}), -0.0381, 0.1926},
-		{significance.Shares(significance.Share{Hits: 0, Count: 29}, significance.Share{Hits: 0, Count: 56}), -0.1169, 0.0642},
+		{shares(48, 80, 56, 70), 0.0524, 0.3339},
+		{shares(0, 29, 5, 56), -0.0381, 0.1926},
+		{shares(0, 29, 0, 56), -0.1169, 0.0642},
 	} {
 		if math.Abs(test.got.Low-test.low) > 1e-4 || math.Abs(test.got.High-test.high) > 1e-4 {
 			t.Errorf("the interval is %.4f to %.4f, not %.4f to %.4f", test.got.Low, test.got.High, test.low, test.high)

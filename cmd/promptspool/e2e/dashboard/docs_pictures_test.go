@@ -32,7 +32,7 @@ func TestTheDocumentationsPicturesOfTheDashboard(t *testing.T) {
 		{"sessions", "/sessions?filter=turns%3A%3E3&sort=cost", 440, []string{"most expensive first", "Mean score"}},
 		{"template", "/template?name=support%2Freply", 720, []string{"prod", "staging"}},
 		{"edit", "/template/edit?name=support%2Freply", 720, []string{"Save as version"}},
-		{"compare", "/template/compare?name=support%2Freply&a=6&b=8", 560, []string{"Say so if you do not know.", "What the calls say"}},
+		{"compare", "/template/compare?name=support%2Freply&a=6&b=8", 560, []string{"Say so if you do not know."}},
 		{"statistics", "/template/statistics?name=support%2Freply&span=since:30d", 760, []string{"What the calls say"}},
 	} {
 		b.do("look", chromedp.EmulateViewport(pictureWidth, picture.height))
