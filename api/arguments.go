@@ -162,14 +162,14 @@ func (a *API) decodeRollupSearch(object wire.Object) (wire.RollupSearch, error) 
 	if err != nil {
 		return s, err
 	}
-	clock, err := a.clock(s.Zone)
+	line, clock, err := a.parseLine(s.FilterLine)
 	if err != nil {
 		return s, err
 	}
 
-	line, err := filterline.ReadRollup(s.Line, clock)
-	s.Having = filterline.Selection{Filter: line.Having}.Narrow(s.Having, "").Filter
-	calls := line.Calls.Narrow(s.FilterGroup, s.Q)
+	found, err := line.CompileRollup(clock)
+	s.Having = filterline.Selection{Filter: found.Having}.Narrow(s.Having, "").Filter
+	calls := found.Calls.Narrow(s.FilterGroup, s.Q)
 	s.FilterLine, s.FilterGroup, s.Q = wire.FilterLine{}, calls.Filter, calls.Words
 
 	return s, err
@@ -201,24 +201,25 @@ func (a *API) carryOut(line *wire.FilterLine, group **wire.Filter, words *string
 }
 
 // readLine returns what a filter line selects now.
-func (a *API) readLine(line wire.FilterLine) (filterline.Selection, error) {
-	clock, err := a.clock(line.Zone)
+func (a *API) readLine(text wire.FilterLine) (filterline.Selection, error) {
+	line, clock, err := a.parseLine(text)
 	if err != nil {
 		return filterline.Selection{}, err
 	}
 
-	return filterline.Read(line.Line, clock)
+	return line.Compile(clock)
 }
 
-// clock returns what the times of a line in a zone refer to.
-func (a *API) clock(name string) (filterline.Clock, error) {
-	zone, ok := calendar.ParseZone(name)
+// parseLine parses a filter line, and returns what its times refer to.
+func (a *API) parseLine(text wire.FilterLine) (line filterline.Line, clock filterline.Clock, err error) {
+	zone, ok := calendar.ParseZone(text.Zone)
 	if !ok {
-		return filterline.Clock{}, wire.Invalid(wire.FieldError{
+		return line, clock, wire.Invalid(wire.FieldError{
 			Field:  "tz",
 			Reason: "must be a time zone such as Europe/Berlin or +02:00",
 		})
 	}
+	line, err = filterline.Parse(text.Line)
 
-	return filterline.Clock{Now: a.c.Clock.Now(), Zone: zone}, nil
+	return line, filterline.Clock{Now: a.c.Clock.Now(), Zone: zone}, err
 }

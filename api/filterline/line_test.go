@@ -179,7 +179,7 @@ func TestTheExamplesOfTheFields(t *testing.T) {
 		if f.IsOfCalls() {
 			carriedOut(t, f.Example)
 		}
-		r, err := filterline.ReadRollup(f.Example, clock)
+		r, err := line.CompileRollup(clock)
 		if err != nil || !f.IsOfCalls() && (r.Having == nil || r.Calls != (filterline.Selection{})) {
 			t.Errorf("of a session %s is %+v, %v", f.Example, r, err)
 		}
@@ -197,8 +197,8 @@ func TestALineOfSessionsTracesAndUsers(t *testing.T) {
 		"since:2026-11-21T12:00Z":           `last_seen gte "2026-11-21T12:00:00Z" | `,
 		"time:2026-11-21": `last_seen gte "2026-11-20T23:00:00Z" and ` +
 			`first_seen lt "2026-11-21T23:00:00Z" | `,
-		"time:2026-11-21T12:00Z": `first_seen lte "2026-11-21T12:00:00Z" and ` +
-			`last_seen gte "2026-11-21T12:00:00Z" | `,
+		"time:2026-11-21T12:00Z": `last_seen gte "2026-11-21T12:00:00Z" and ` +
+			`first_seen lt "2026-11-21T12:00:00Z" | `,
 		"first_seen:<2h user:ann": `first_seen lt "2026-11-22T09:00:00Z" | user_id is "ann"`,
 		"before:2026-11-21T12:00Z turns:1 user:ann": // a call of that time
 		`turns is 1 | user_id is "ann" and ` +
@@ -213,7 +213,11 @@ func TestALineOfSessionsTracesAndUsers(t *testing.T) {
 			"2026-11-21T18:00, or 2h for two hours ago",
 		"duration:5": "is wrong at character 10: duration takes a time with its unit, as in 2s, 500ms or 1m30s",
 	} {
-		r, err := filterline.ReadRollup(text, clock)
+		line, err := filterline.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := line.CompileRollup(clock)
 		got := r.Having.String() + " | " + r.Calls.Filter.String()
 		if r.Calls.Words != "" {
 			got += " q=" + r.Calls.Words

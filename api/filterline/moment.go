@@ -93,6 +93,8 @@ func (l Line) Range(clock Clock) (from, to time.Time) {
 				if to.IsZero() || at.Before(to) {
 					to = at
 				}
+			case "is":
+				from, to = at, at
 			}
 		}
 	}

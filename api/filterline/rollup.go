@@ -8,46 +8,52 @@ type Rollup struct {
 	Having *wire.Filter // what it must be itself; nil for anything
 }
 
+// Search returns the search for sessions, traces or users.
+func (r Rollup) Search(of string) wire.RollupSearch {
+	return wire.RollupSearch{Of: of, FilterGroup: r.Calls.Filter, Q: r.Calls.Words, Having: r.Having}
+}
+
 // CompileRollup returns what a line selects of sessions, traces or users. Its errors are those of Compile.
 //
 // Facts that these have themselves are theirs. A time is that of calls if the line selects calls,
 // otherwise it finds what began before its end and ended after its beginning.
 func (l Line) CompileRollup(clock Clock) (r Rollup, err error) {
-	var own, calls []Term
+	having := group("AND")
+	calls, times := Line{text: l.text}, Line{text: l.text}
 	for _, t := range l.Terms {
-		compared := len(t.Values) == 1 && t.Values[0].Operator != Exists
+		compared := !t.Not && len(t.Values) == 1 && t.Values[0].Operator != Exists
 		switch {
-		case t.isFact() && (t.Not || !compared):
+		case t.isFact() && !compared:
 			return r, faultAt(l.text, t.at, "of sessions, traces and users, %s takes one comparison, as in %s, "+
 				"and no dash", t.key(), t.Field.Example)
-		case t.isFact(), t.IsTime() && compared && !t.Not:
-			own = append(own, t)
+		case t.isFact():
+			f, err := l.compileValue(&t, &t.Values[0], clock)
+			if err != nil {
+				return r, err
+			}
+			having.Filters = append(having.Filters, f)
+		case t.IsTime() && compared:
+			times.Terms = append(times.Terms, t)
 		default:
-			calls = append(calls, t)
+			calls.Terms = append(calls.Terms, t)
 		}
 	}
 
-	having := group("AND")
-	for _, t := range own {
-		f, err := l.compileValue(&t, &t.Values[0], clock)
-		if err != nil {
-			return r, err
+	ofCalls := calls.Terms != nil
+	calls.Terms = append(calls.Terms, times.Terms...)
+	if r.Calls, err = calls.Compile(clock); !ofCalls {
+		r.Calls = Selection{}
+		from, to := times.Range(clock)
+		if !from.IsZero() {
+			having.Filters = append(having.Filters, condition("last_seen", "", "gte", from))
 		}
-		switch {
-		case !t.IsTime():
-			having.Filters = append(having.Filters, f)
-		case calls != nil:
-			calls = append(calls, t)
-		default:
-			for _, c := range conditions(f) {
-				having.Filters = append(having.Filters, overlapping(c)...)
-			}
+		if !to.IsZero() {
+			having.Filters = append(having.Filters, condition("first_seen", "", "lt", to))
 		}
 	}
-	if len(having.Filters) > 0 {
+	if having.Filters != nil {
 		r.Having = &having
 	}
-	r.Calls, err = Line{Terms: calls, text: l.text}.Compile(clock)
 
 	return r, err
 }
@@ -56,40 +62,4 @@ func (l Line) CompileRollup(clock Clock) (r Rollup, err error) {
 // cost is not.
 func (t *Term) isFact() bool {
 	return t.Field != nil && (t.Field.of == ofRollups || t.Field.of == ofBoth && t.Values[0].Operator != Exists)
-}
-
-// overlapping returns the conditions of what is in use at a time, of which c is a bound.
-func overlapping(c wire.Filter) []wire.Filter {
-	began, ended := c, c
-	began.Field, ended.Field = "first_seen", "last_seen"
-	switch c.Operator {
-	case "lt", "lte":
-		return []wire.Filter{began}
-	case "is": // a moment
-		began.Operator, ended.Operator = "lte", "gte"
-		return []wire.Filter{began, ended}
-	}
-
-	return []wire.Filter{ended}
-}
-
-// WithoutRollupFacts returns the line without the conditions that no call can meet.
-func (l Line) WithoutRollupFacts() (kept Line) {
-	for _, t := range l.Terms {
-		if t.Field == nil || t.Field.IsOfCalls() {
-			kept.Terms = append(kept.Terms, t)
-		}
-	}
-
-	return kept
-}
-
-// ReadRollup parses a line and compiles it for a search for sessions, traces or users.
-func ReadRollup(text string, clock Clock) (Rollup, error) {
-	line, err := Parse(text)
-	if err != nil {
-		return Rollup{}, err
-	}
-
-	return line.CompileRollup(clock)
 }

@@ -113,6 +113,15 @@ const fileNameMax = 60
 // Requests returns the address of the list of what the filter finds.
 func (f Filter) Requests() string { return address.Of("/requests", f.Values()) }
 
+// Sorted returns the address of the list at a path after a click on the heading of a field. It also
+// returns the direction in which the list is sorted by the field now.
+func (f Filter) Sorted(path, field string) (href, direction string) {
+	direction = f.Order.Direction(field)
+	f.Order = f.Order.Next(field)
+
+	return address.Of(path, f.Values()), direction
+}
+
 // RequestsWith returns the address of the requests in which a field has a value.
 func RequestsWith(field, key, value string) string {
 	return Filter{}.With(filterline.Where(field, key, value)).Requests()
@@ -202,14 +211,13 @@ func (f Filter) Rollups(of string) (wire.RollupSearch, error) {
 	}
 	line, err := f.line.CompileRollup(f.clock)
 
-	return wire.RollupSearch{
-		Of:          of,
-		FilterGroup: line.Calls.Filter,
-		Q:           line.Calls.Words,
-		Having:      line.Having,
-		SortBy:      f.Order.By,
-		SortOrder:   f.Order.direction(),
-	}, err
+	s := line.Search(of)
+	s.SortBy = f.Order.By
+	if f.Order.Ascending {
+		s.SortOrder = "asc"
+	}
+
+	return s, err
 }
 
 // Group returns what the filter finds as conditions only, nil for all records, or what is wrong with it.
@@ -233,7 +241,10 @@ func (f Filter) List(
 		return wire.SearchPage{}, err
 	}
 	s.Cursor, s.PerPage, s.Quick = page.Cursor, page.PerPage, page.Quick
-	s.SortBy, s.SortOrder = f.Order.By, f.Order.direction()
+	s.SortBy = f.Order.By
+	if f.Order.Ascending {
+		s.SortOrder = "asc"
+	}
 
 	return records.Search(ctx, id, s)
 }

@@ -10,6 +10,7 @@ import (
 	"promptspool/api/closest"
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/number"
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
 
@@ -74,7 +75,10 @@ func (v Form) Tabs() (all []Tab) {
 		path, to := "/"+strings.ToLower(text), v.Filter
 		to.Columns, to.Order = nil, Order{}
 		if path == "/requests" && v.Filter.fault == nil {
-			to = to.withLine(to.line.WithoutRollupFacts().String())
+			to.line.Terms = slices.DeleteFunc(slices.Clone(to.line.Terms), func(t filterline.Term) bool {
+				return t.Field != nil && !t.Field.IsOfCalls()
+			})
+			to.Text = to.line.String()
 		}
 		all = append(all, Tab{text, address.Of(path, to.Values()), path == v.Path})
 	}

@@ -43,14 +43,6 @@ func (o Order) set(q url.Values) {
 // field returns what the list is sorted by.
 func (o Order) field() string { return cmp.Or(o.By, o.usual, ByTime) }
 
-// direction returns the direction as the API has it; "" is descending.
-func (o Order) direction() string {
-	if o.Ascending {
-		return "asc"
-	}
-	return ""
-}
-
 // Direction returns the direction in which a list is sorted by a field, as aria-sort has it. It returns ""
 // if the list is sorted by another field.
 func (o Order) Direction(field string) string {

@@ -90,9 +90,7 @@ func headings(f filter.Filter, shown []filter.Column, main string) (all []table.
 			h.Text = main
 		}
 		if c.Sort != "" {
-			sorted := f
-			sorted.Order = f.Order.Next(c.Sort)
-			h.Href, h.Sorted = sorted.Requests(), f.Order.Direction(c.Sort)
+			h.Href, h.Sorted = f.Sorted("/requests", c.Sort)
 		}
 		all = append(all, h)
 	}

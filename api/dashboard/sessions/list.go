@@ -2,7 +2,6 @@ package sessions
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -22,20 +21,16 @@ const listPerPage = 50
 type listView struct {
 	filter.Form
 	wire.RollupPage
-	One      string // what a row is, such as session
-	Title    string // what it lists, such as Sessions
-	Headings []table.Heading
-	Rows     []row
-	Next     string // the address of the next page; "" on the last one
-	First    string // the address of the first page; "" on that page
-	Export   string // that of the whole list as a file, to be ended with csv or jsonl
+	One    string // what a row is, such as session
+	Title  string // what it lists, such as Sessions
+	Rows   []row
+	Next   string // the address of the next page; "" on the last one
+	First  string // the address of the first page; "" on that page
+	Export string // that of the whole list as a file, to be ended with csv or jsonl
 }
 
 // row is a session, a trace or a user.
-type row struct {
-	wire.Rollup
-	Href string
-}
+type row struct{ wire.Rollup }
 
 // Duration returns the time from the first call to the last, which may be days.
 func (r row) Duration() string {
@@ -79,9 +74,8 @@ func (p *pages) list(c *frame.Exchange) error {
 		return err
 	}
 
-	v.Headings = headings(f, &v)
 	for _, item := range v.Items {
-		v.Rows = append(v.Rows, row{item, hrefOf(v.One, item.ID)})
+		v.Rows = append(v.Rows, row{item})
 	}
 	// An incomplete search may still find something on its next pages.
 	if len(v.Rows) == 0 && v.Complete {
@@ -99,38 +93,15 @@ func (p *pages) list(c *frame.Exchange) error {
 	return c.Show(http.StatusOK, "list", f.Title(v.Title), "requests", v)
 }
 
-// headings returns the headings of the list.
-func headings(f filter.Filter, v *listView) []table.Heading {
-	all := []table.Heading{{Text: strings.TrimSuffix(v.Title, "s")}}
-	for _, column := range []struct{ text, sort string }{
-		{"Turns", "turns"}, {"Spans", "spans"}, {"Errors", "errors"}, {"Cost", "cost"}, {"Tokens", "tokens"},
-		{"Mean score", "mean_score"}, {"Duration", "duration_ms"}, {"First seen", "first_seen"},
-		{"Last seen", "last_seen"},
-	} {
-		if column.sort == "spans" && v.One != "trace" {
-			continue
-		}
-		sorted := f
-		sorted.Order = f.Order.Next(column.sort)
-		all = append(all, table.Heading{
-			Text:   column.text,
-			Number: true,
-			Href:   address.Of(v.Path, sorted.Values()),
-			Sorted: f.Order.Direction(column.sort),
-		})
-	}
+// Heading returns the heading of a column of numbers, which sorts by a field.
+func (v listView) Heading(field, text string) table.Heading {
+	h := table.Heading{Text: text, Number: true}
+	h.Href, h.Sorted = v.Filter.Sorted(v.Path, field)
 
-	return all
+	return h
 }
 
-// hrefOf returns where a row leads: from a user to their sessions.
-func hrefOf(one, id string) string {
-	switch one {
-	case "trace":
-		return "/traces/" + url.PathEscape(id)
-	case "session":
-		return address.Session(id)
-	}
-
-	return address.Of("/sessions", filter.Filter{}.With(filterline.Where("user", "", id)).Values())
+// SessionsOf returns the address of the sessions of a user.
+func (v listView) SessionsOf(user string) string {
+	return address.Of("/sessions", filter.Filter{}.With(filterline.Where("user", "", user)).Values())
 }

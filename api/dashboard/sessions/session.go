@@ -68,7 +68,7 @@ func (p *pages) sessionPage(c *frame.Exchange) error {
 		return address.Of(address.Session(v.ID), url.Values{"to": {way}, "user": {v.User}})
 	}
 	v.Previous, v.Following = beside("previous"), beside("next")
-	v.OfUser = hrefOf("/users", v.User)
+	v.OfUser = listView{}.SessionsOf(v.User)
 	v.Traces = address.Of("/traces", filter.Filter{}.With(filterline.Where("session", "", v.ID)).Values())
 	v.Scoring = c.Scoring(scoreRoute, address.Session(v.ID)+"/score", v.OwnScores)
 	v.Scoring.Parts = "facts scores"

@@ -75,36 +75,26 @@ func searchRequests(c *cli.Context) error {
 	if err := g.Flush(); err != nil {
 		return err
 	}
-	tellTotal(c, page)
+	tellTotal(c, len(page.Items), page)
 	return nil
 }
 
-// tellTotal says how much there is beyond the page, and how to get it.
-func tellTotal(c *cli.Context, page wire.SearchPage) {
+// tellTotal says how much there is beyond what is listed of a page, and how to get it.
+func tellTotal(c *cli.Context, listed int, page wire.SearchPage) {
 	p := print.NewPainter(c)
-	of := humanize.Comma(int64(page.Total))
-	if page.TotalIsLowerBound {
-		// Without this, a count that was cut short would read like a fact.
-		of = "more than " + of
-	}
-	if page.Total > len(page.Items) {
-		tellPart(p, len(page.Items), of)
+	if page.Total > listed {
+		of := humanize.Comma(int64(page.Total))
+		if page.TotalIsLowerBound {
+			// Without this, a count that was cut short would read like a fact.
+			of = "more than " + of
+		}
+		fmt.Fprintln(p.Out, "\n"+p.Paint(print.Faint, fmt.Sprintf("%d of %s", listed, of)))
 	}
 	if page.BudgetMS > 0 && !page.Complete {
-		fmt.Fprintf(p.Out, "\nThe time for looking into texts ran out; older records were not looked at.\n")
+		fmt.Fprintf(p.Out, "\nThe time for looking into records ran out; older ones were not looked at.\n")
 	}
-	tellNext(p, page.NextCursor)
-}
-
-// tellPart says how many of all are listed.
-func tellPart(p print.Painter, listed int, of string) {
-	fmt.Fprintln(p.Out, "\n"+p.Paint(print.Faint, fmt.Sprintf("%d of %s", listed, of)))
-}
-
-// tellNext says how to get the next page, if there is one.
-func tellNext(p print.Painter, cursor *string) {
-	if cursor != nil {
-		fmt.Fprintf(p.Out, "\nMore: --cursor %s\n", print.Printable(*cursor))
+	if page.NextCursor != nil {
+		fmt.Fprintf(p.Out, "\nMore: --cursor %s\n", print.Printable(*page.NextCursor))
 	}
 }
 

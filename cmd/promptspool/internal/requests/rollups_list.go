@@ -1,11 +1,9 @@
 package requests
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
-	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/wire"
@@ -16,56 +14,38 @@ import (
 
 // TracesCommand is `promptspool traces`: read what agents did.
 func TracesCommand() *cli.Command {
-	return &cli.Command{
-		Name:        "traces",
-		Usage:       "find and read traces of agents",
-		Subcommands: []*cli.Command{listCommand("traces"), getTraceCommand()},
-	}
+	return rollupCommand("traces", "find and read traces of agents", getTraceCommand())
 }
 
 // SessionsCommand is `promptspool sessions`: read conversations.
 func SessionsCommand() *cli.Command {
-	return &cli.Command{
-		Name:        "sessions",
-		Usage:       "find and read sessions, which are conversations of several calls",
-		Subcommands: []*cli.Command{listCommand("sessions"), getSessionCommand()},
-	}
+	return rollupCommand("sessions", "find and read sessions, which are conversations of several calls",
+		getSessionCommand())
 }
 
 // UsersCommand is `promptspool users`: what was done for whom.
 func UsersCommand() *cli.Command {
-	return &cli.Command{
-		Name:        "users",
-		Usage:       "find the users that calls were made for",
-		Subcommands: []*cli.Command{listCommand("users")},
-	}
+	return rollupCommand("users", "find the users that calls were made for")
 }
 
-// listCommand lists sessions, traces or users.
-func listCommand(of string) *cli.Command {
-	fields := wire.RollupSortFields
-	return &cli.Command{
-		Name:  "list",
-		Usage: "list " + of + ", the last seen first",
-		Flags: listFlags(of+" list", of, strings.Join(fields[:len(fields)-1], ", ")+" or "+fields[len(fields)-1]),
-		Action: func(c *cli.Context) error {
-			return listRollups(c, of)
-		},
+// rollupCommand lists sessions, traces or users, or does more with one of them.
+func rollupCommand(of, usage string, more ...*cli.Command) *cli.Command {
+	list := &cli.Command{
+		Name:   "list",
+		Usage:  "list " + of + ", the last seen first",
+		Flags:  listFlags(of+" list", of, strings.Join(wire.RollupSortFields, ", ")),
+		Action: func(c *cli.Context) error { return listRollups(c, of) },
 	}
+
+	return &cli.Command{Name: of, Usage: usage, Subcommands: append([]*cli.Command{list}, more...)}
 }
 
 func listRollups(c *cli.Context, of string) error {
 	v := config.Read(c)
 	line, selected := filter.ReadRollup(v)
-	search := wire.RollupSearch{
-		Of:          of,
-		FilterGroup: selected.Calls.Filter,
-		Q:           selected.Calls.Words,
-		Having:      selected.Having,
-		SortBy:      v.OneOf("sort", wire.RollupSortFields...),
-		PerPage:     v.Count("limit", wire.PageItemsMax),
-		Cursor:      v.Text("cursor"),
-	}
+	search := selected.Search(of)
+	search.SortBy = v.OneOf("sort", wire.RollupSortFields...)
+	search.PerPage, search.Cursor = v.Count("limit", wire.PageItemsMax), v.Text("cursor")
 	cl, id, err := v.Remote()
 	if err != nil {
 		return err
@@ -83,8 +63,7 @@ func listRollups(c *cli.Context, of string) error {
 		return nil
 	}
 
-	p := print.NewPainter(c)
-	g := rollupGrid(p, of)
+	g := rollupGrid(print.NewPainter(c), of)
 	for _, r := range page.Items {
 		g.Row(rollupCells(g, &r)...)
 	}
@@ -92,13 +71,9 @@ func listRollups(c *cli.Context, of string) error {
 		return err
 	}
 
-	if !page.Complete {
-		fmt.Fprintln(p.Out, "\nThese are those of the newest calls that match: looking at all takes too long.")
-	} else if page.Total > len(page.Items) {
-		tellPart(p, len(page.Items), humanize.Comma(int64(page.Total)))
-	}
-	tellNext(p, page.NextCursor)
-
+	told := wire.SearchPage{NextCursor: page.NextCursor, Complete: page.Complete, BudgetMS: 1}
+	told.Total = page.Total
+	tellTotal(c, len(page.Items), told)
 	return nil
 }
 
