@@ -140,11 +140,6 @@ func (db smallValues) Change(ctx context.Context, account string, again bool, fn
 		if err := queueSmall(b, change.Entries()); err != nil {
 			return err
 		}
-		// Mostly of its templates; a wake without a change of these does no harm. PostgreSQL
-		// notifies the other servers when the transaction commits.
-		if account != "" && b.Len() > 0 {
-			b.Queue(`SELECT pg_notify($1, $2)`, templatesChannel, account)
-		}
 		return sendBatch(ctx, tx, b)
 	})
 }
