@@ -4,11 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"log/slog"
 	"os"
@@ -31,10 +29,9 @@ import (
 //	                      uvarint  length of the value, above 0
 //	                               value
 //	    at the end        uvarint  0
-//	                      uvarint  how many keys there were
-//	                      32       SHA-256 of all before in the stream
 //
-// So a backup that is cut short, or has a flipped bit, is recognised as damaged.
+// The stream ends with a checksum of its content, so a backup that is cut short, or has a
+// flipped bit, is recognised as damaged.
 const (
 	backupName = "promptspool backup, "
 
@@ -43,7 +40,7 @@ const (
 )
 
 // backupHead is the first line of a backup: the versions of the file and of the layout of keys.
-var backupHead = fmt.Sprintf("%sformat 1, of a database of format %d\n", backupName, folder.Format)
+var backupHead = fmt.Sprintf("%sformat 2, of a database of format %d\n", backupName, folder.Format)
 
 // Backup counts what a backup holds.
 type Backup struct {
@@ -85,10 +82,7 @@ func (db *DB) Backup(ctx context.Context, w io.Writer) (b Backup, err error) {
 		return b, err
 	}
 
-	// The sum is of what is packed, but is not part of what it sums.
-	sum := sha256.New()
-	out := bufio.NewWriterSize(io.MultiWriter(packed, sum), 64<<10)
-
+	out := bufio.NewWriterSize(packed, 64<<10)
 	err = db.view(func(txn *badger.Txn) error {
 		return db.each(ctx, txn, nil, nil, func(key, value []byte) (bool, error) {
 			b.add(key, value)
@@ -99,14 +93,8 @@ func (db *DB) Backup(ctx context.Context, w io.Writer) (b Backup, err error) {
 		return b, errors.Join(err, packed.Close())
 	}
 
-	// A length of 0 ends the keys; the sum itself is not summed.
-	end := binary.AppendUvarint([]byte{0}, b.Keys)
-	_, err = out.Write(end)
-	if err = errors.Join(err, out.Flush()); err == nil {
-		_, err = packed.Write(sum.Sum(nil))
-	}
-
-	return b, errors.Join(err, packed.Close())
+	// Without this end, what is written of a backup that failed would be a whole one.
+	return b, errors.Join(out.WriteByte(0), out.Flush(), packed.Close())
 }
 
 // writeCounted writes b after its length.
@@ -131,15 +119,15 @@ func ReadBackup(r io.Reader, fn func(key, value []byte) error) (b Backup, err er
 	}
 	defer unpacked.Close()
 
-	s := &summed{r: bufio.NewReaderSize(unpacked, 64<<10), sum: sha256.New()}
+	content := bufio.NewReaderSize(unpacked, 64<<10)
 
 	// The values come as they were written; that they are right shows only at the end.
 	var key, value bytes.Buffer
 	for {
-		more, err := s.counted(&key, backupKeyMax)
+		more, err := readCounted(content, &key, backupKeyMax)
 		if err == nil && more {
 			var there bool
-			if there, err = s.counted(&value, backupValueMax); err == nil && !there {
+			if there, err = readCounted(content, &value, backupValueMax); err == nil && !there {
 				err = errors.New("it holds an empty value")
 			}
 		}
@@ -148,10 +136,10 @@ func ReadBackup(r io.Reader, fn func(key, value []byte) error) (b Backup, err er
 		case err != nil:
 			return b, fmt.Errorf("the backup is damaged after %d keys, or broke off: %w", b.Keys, err)
 		case !more:
-			return b, s.end(b.Keys)
+			return b, readEnd(content)
 		}
 
-		// fn sees keys whose sum is not proved yet, so it must be able to undo its work.
+		// fn sees keys before the checksum proves them, so it must be able to undo its work.
 		b.add(key.Bytes(), value.Bytes())
 		if fn != nil {
 			if err := fn(key.Bytes(), value.Bytes()); err != nil {
@@ -176,26 +164,11 @@ func readBackupHead(in *bufio.Reader) error {
 	return nil
 }
 
-// summed reads the content of a backup, and sums up what it read.
-type summed struct {
-	r   *bufio.Reader
-	sum hash.Hash
-}
-
-// ReadByte makes it an io.ByteReader, for binary.ReadUvarint.
-func (s *summed) ReadByte() (byte, error) {
-	c, err := s.r.ReadByte()
-	if err == nil {
-		s.sum.Write([]byte{c})
-	}
-	return c, err
-}
-
-// counted reads a length and as many bytes into b. It returns false for a length of 0,
+// readCounted reads a length and as many bytes into b. It returns false for a length of 0,
 // and an error for one above most. Memory grows with what is there, not with what a
 // damaged length claims.
-func (s *summed) counted(b *bytes.Buffer, most uint64) (bool, error) {
-	n, err := binary.ReadUvarint(s)
+func readCounted(r *bufio.Reader, b *bytes.Buffer, most uint64) (bool, error) {
+	n, err := binary.ReadUvarint(r)
 	if err == nil && n > most {
 		err = fmt.Errorf("it claims a part of %d bytes", n)
 	}
@@ -205,39 +178,20 @@ func (s *summed) counted(b *bytes.Buffer, most uint64) (bool, error) {
 
 	// CopyN grows the buffer as bytes arrive.
 	b.Reset()
-	if _, err := io.CopyN(b, s.r, int64(n)); err != nil {
-		return false, err
-	}
-	s.sum.Write(b.Bytes())
-	return true, nil
+	_, err = io.CopyN(b, r, int64(n))
+	return err == nil, err
 }
 
-// end proves that everything was read as it was written.
-func (s *summed) end(keys uint64) error {
-	// The number is part of the sum. The stored sum is not, so it is read past s.
-	want, err := binary.ReadUvarint(s)
-	if err == nil && want != keys {
-		err = fmt.Errorf("it should hold %d keys and holds %d", want, keys)
-	}
-
-	got, stored := s.sum.Sum(nil), make([]byte, sha256.Size)
-	if err == nil {
-		_, err = io.ReadFull(s.r, stored)
-	}
-	if err == nil && !bytes.Equal(got, stored) {
-		err = errors.New("its checksum does not match")
-	}
-
-	if err == nil {
-		if _, more := s.r.ReadByte(); more != io.EOF {
-			err = errors.New("more data follows its end")
-		}
-	}
-
-	if err != nil {
+// readEnd reads the end of the stream. There zstd compares the checksum.
+func readEnd(r *bufio.Reader) error {
+	switch _, err := r.ReadByte(); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return errors.New("the backup is damaged at its end: more data follows it")
+	default:
 		return fmt.Errorf("the backup is damaged at its end: %w", err)
 	}
-	return nil
 }
 
 // Bounds of one transaction of a restore: memory, and what Badger accepts.
