@@ -22,6 +22,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"gonum.org/v1/gonum/mathext"
 )
 
 const (
@@ -101,7 +103,7 @@ func Means(a, b *Mean) Comparison {
 	deviation := math.Sqrt(partA + partB)
 	freedom := (partA + partB) * (partA + partB) /
 		(partA*partA/float64(a.count-1) + partB*partB/float64(b.count-1))
-	beyond := func(t float64) float64 { return incompleteBeta(freedom/(freedom+t*t), freedom/2, 0.5) }
+	beyond := func(t float64) float64 { return mathext.RegIncBeta(freedom/2, 0.5, freedom/(freedom+t*t)) }
 	switch {
 	case deviation > 0:
 		c.p = beyond((c.B - c.A) / deviation)
@@ -196,7 +198,7 @@ func bootstrap(quantile float64, values []float64) (at, variance float64, drawn 
 	// The quantile drawn is at most value j if at least rank of n values are.
 	first := max(1, rank-math.Ceil(6*math.Sqrt(n*quantile*(1-quantile))))
 	for j := first; len(drawn) < replicates; j++ {
-		atMost := incompleteBeta(j/n, rank, n-rank+1)
+		atMost := mathext.RegIncBeta(rank, n-rank+1, min(j/n, 1))
 		for len(drawn) < replicates && atMost*replicates >= float64(len(drawn))+0.5 {
 			drawn = append(drawn, values[int(j)-1])
 		}
@@ -276,43 +278,4 @@ func bisect(low, high float64, isTrue func(x float64) bool) float64 {
 	}
 
 	return high
-}
-
-// incompleteBeta returns the regularized incomplete beta function, of which the distributions of
-// Student and of a rank are made, by its continued fraction (Abramowitz and Stegun, 26.5.8).
-func incompleteBeta(x, a, b float64) float64 {
-	switch {
-	case x <= 0:
-		return 0
-	case x >= 1:
-		return 1
-	case x > (a+1)/(a+b+2): // there the other one converges
-		return 1 - incompleteBeta(1-x, b, a)
-	}
-
-	logSum, _ := math.Lgamma(a + b)
-	logA, _ := math.Lgamma(a)
-	logB, _ := math.Lgamma(b)
-	front := math.Exp(logSum-logA-logB+a*math.Log(x)+b*math.Log1p(-x)) / a
-
-	// Lentz's method, as modified by Thompson and Barnett.
-	fraction, c, d := 1.0, 1.0, 0.0
-	for i := range 10_000 {
-		m := float64(i / 2)
-		term := m * (b - m) * x / ((a + 2*m - 1) * (a + 2*m))
-		switch {
-		case i == 0:
-			term = 1
-		case i%2 == 1:
-			term = -(a + m) * (a + b + m) * x / ((a + 2*m) * (a + 2*m + 1))
-		}
-		d = 1 / (1 + term*d)
-		c = 1 + term/c
-		fraction *= c * d
-		if math.Abs(c*d-1) < 1e-12 {
-			break
-		}
-	}
-
-	return front * (fraction - 1)
 }
