@@ -259,8 +259,6 @@ func (d *draft) apply(button string) {
 		d.Tools = append(d.Tools, draftTool{JSON: newTool})
 	case isTool:
 		d.Tools = arranged(d.Tools, tool, 0)
-	case button == "format":
-		d.moveFormat()
 	case button == "add" && len(d.Messages) < draftMessagesMax:
 		d.addMessage()
 	case button == "chat" && d.Kind != "chat":
@@ -298,28 +296,12 @@ func (d *draft) addMessage() {
 	d.Messages = append(d.Messages, draftMessage{Role: role})
 }
 
-// templateFormat is the member of a message, or of a completion, that says how its text is written.
-const templateFormat = "template_format"
-
 // Misplaced reports whether a chat's own settings have the format of its texts. Nothing reads it there.
 func (d draft) Misplaced() bool {
 	var other map[string]json.RawMessage
 	_ = json.Unmarshal([]byte(d.Other), &other) // anything but an object has nothing in the wrong place
 
-	return d.Kind == "chat" && other[templateFormat] != nil
-}
-
-// moveFormat gives the messages the format that stands among the other settings, unless they have one.
-func (d *draft) moveFormat() {
-	if !d.Misplaced() {
-		return
-	}
-	var other map[string]json.RawMessage
-	_ = json.Unmarshal([]byte(d.Other), &other) // Misplaced has read it
-	for i := range d.Messages {
-		d.Messages[i].Format = cmp.Or(d.Messages[i].Format, jsonText(other[templateFormat]))
-	}
-	d.Other = without(other, templateFormat)
+	return d.Kind == "chat" && other["template_format"] != nil
 }
 
 func (d *draft) toChat() {
