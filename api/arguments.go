@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,50 +98,30 @@ func (c *exchange) listArgs() (wire.TemplateListQuery, error) {
 		q.Tags = append(q.Tags, string(tag))
 	}
 
-	var first, err error
-	check := func() {
-		if first == nil {
-			first = err
-		}
-	}
-
-	q.Page, err = c.intArg("page", 1, wire.PageOffsetMax)
-	check()
-	q.PerPage, err = c.intArg("per_page", 30, wire.PageItemsMax)
-	check()
-	q.Status, err = c.wordArg("status", wire.TemplateStatuses)
-	check()
-	q.SortBy, err = c.wordArg("sort_by", wire.TemplateSorts)
-	check()
-	q.SortOrder, err = c.wordArg("sort_order", []string{"asc", "desc"})
-	check()
+	var errs [10]error
+	q.Page, errs[0] = c.intArg("page", 1, wire.PageOffsetMax)
+	q.PerPage, errs[1] = c.intArg("per_page", 30, wire.PageItemsMax)
+	q.Status, errs[2] = c.wordArg("status", wire.TemplateStatuses)
+	q.SortBy, errs[3] = c.wordArg("sort_by", wire.TemplateSorts)
+	q.SortOrder, errs[4] = c.wordArg("sort_order", []string{"asc", "desc"})
+	q.CreatedAfter, errs[5] = c.timeArg("created_after")
+	q.CreatedBefore, errs[6] = c.timeArg("created_before")
+	q.UpdatedAfter, errs[7] = c.timeArg("updated_after")
+	q.UpdatedBefore, errs[8] = c.timeArg("updated_before")
 
 	if len(args.Peek("is_snippet")) > 0 {
-		var isSnippet bool
-		isSnippet, err = c.boolArg("is_snippet", false)
-		check()
-		q.IsSnippet = &isSnippet
+		q.IsSnippet = new(bool)
+		*q.IsSnippet, errs[9] = c.boolArg("is_snippet", false)
 	}
-	if (q.External.Source == "") != (q.External.ID == "") {
+	err := cmp.Or(errs[:]...)
+	if err == nil && (q.External.Source == "") != (q.External.ID == "") {
 		err = wire.Invalid(wire.FieldError{
 			Field:  "external_id",
 			Reason: "and external_source can only be given together",
 		})
-		check()
 	}
 
-	times := map[string]*time.Time{
-		"created_after":  &q.CreatedAfter,
-		"created_before": &q.CreatedBefore,
-		"updated_after":  &q.UpdatedAfter,
-		"updated_before": &q.UpdatedBefore,
-	}
-	for name, at := range times {
-		*at, err = c.timeArg(name)
-		check()
-	}
-
-	return q, first
+	return q, err
 }
 
 // A filter line is carried out as filter_group and q, here: the parts below the API know

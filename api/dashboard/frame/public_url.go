@@ -232,14 +232,7 @@ func (c *Exchange) connection() connection {
 }
 
 // hostname returns the host that a request names, without its port.
-func hostname(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = strings.Trim(r.Host, "[]")
-	}
-
-	return strings.ToLower(host)
-}
+func hostname(r *http.Request) string { return strings.ToLower((&url.URL{Host: r.Host}).Hostname()) }
 
 // isLocal reports whether a host is the browser's own machine.
 func isLocal(host string) bool {
