@@ -3,7 +3,8 @@ package records
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+
+	"github.com/dustin/go-humanize/english"
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/secrets"
@@ -152,12 +153,9 @@ func (s *scan) audit(ctx context.Context) error {
 		return nil
 	}
 	// A restore masks without anybody's key.
-	actor, records := "this server", "records"
+	actor := "this server"
 	if s.id.KeyID != "" {
 		actor = wire.KeyActor(s.id.KeyID)
-	}
-	if s.answer.Masked == 1 {
-		records = "record"
 	}
 
 	return log.Audit(ctx, s.id.Account, wire.AuditEntry{
@@ -165,6 +163,6 @@ func (s *scan) audit(ctx context.Context) error {
 		At:     s.archive.config.Now().UTC(),
 		Actor:  actor,
 		Action: "mask secrets",
-		Target: fmt.Sprintf("%d %s", s.answer.Masked, records),
+		Target: english.Plural(s.answer.Masked, "record", ""),
 	})
 }

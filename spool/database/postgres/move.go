@@ -238,7 +238,7 @@ func queueItem(b *pgx.Batch, i *transfer.Item) error {
 		if !ok {
 			return archive.BadID(i.Tombstone.RequestID)
 		}
-		b.Queue(insertTombstone, key, id, i.Tombstone.At.UTC(), i.Tombstone.Unseen)
+		queueTombstones(b, [][]any{{key, id, i.Tombstone.At.UTC(), i.Tombstone.Unseen}})
 
 	case i.Forgotten != nil:
 		b.Queue(`

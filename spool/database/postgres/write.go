@@ -115,23 +115,14 @@ func (f *folding) queueCallSets(b *pgx.Batch, account string) (added [][]any) {
 		}
 	}
 
-	all := func(rows columnArrays, sql string) {
-		if len(rows) > 0 {
-			args := []any{account}
-			for _, column := range rows {
-				args = append(args, column)
-			}
-			queueAll(b, len(rows[0]), sql, args...)
-		}
-	}
-	all(changed, `
+	changed.queue(b, `
 		UPDATE record_calls c SET revision = c.revision + 1, members = u.members
 		FROM unnest($2::uuid[], $3::timestamptz[], $4::bigint[], $5::bytea[]) AS u (call, ts, revision, members)
-		WHERE c.account_id = $1 AND c.call = u.call AND c.ts = u.ts AND c.revision = u.revision`)
-	all(removed, `
+		WHERE c.account_id = $1 AND c.call = u.call AND c.ts = u.ts AND c.revision = u.revision`, account)
+	removed.queue(b, `
 		DELETE FROM record_calls c
 		USING unnest($2::uuid[], $3::timestamptz[], $4::bigint[]) AS u (call, ts, revision)
-		WHERE c.account_id = $1 AND c.call = u.call AND c.ts = u.ts AND c.revision = u.revision`)
+		WHERE c.account_id = $1 AND c.call = u.call AND c.ts = u.ts AND c.revision = u.revision`, account)
 
 	return added
 }

@@ -74,16 +74,7 @@ func (c *partChanges) remove(r *archive.Record, tombstone []any) {
 // found by the index whatever the planner makes of unnest.
 func (c *partChanges) queue(b *pgx.Batch) {
 	from, to := schema.WeekEnds(c.week)
-	all := func(rows columnArrays, sql string) {
-		if len(rows) == 0 {
-			return
-		}
-		args := []any{c.account, from, to}
-		for _, column := range rows {
-			args = append(args, column)
-		}
-		queueAll(b, len(rows[0]), sql, args...)
-	}
+	all := func(rows columnArrays, sql string) { rows.queue(b, sql, c.account, from, to) }
 
 	all(c.states, `
 		UPDATE record_states s SET revision = s.revision + 1,
@@ -132,14 +123,21 @@ func (c *partChanges) queue(b *pgx.Batch) {
 			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND request_id = ANY($4)`, c.account, from, to, c.removed[0])
 	}
 	// A tombstone of a record that never existed counts against a bound (mayRememberUnseen).
-	queueInserts(b, "tombstones", tombstoneColumns, c.buried, " ON CONFLICT (account_id, request_id) DO NOTHING")
+	queueTombstones(b, c.buried)
 }
 
-// queueAll queues a statement that must change exactly so many rows. If one is no longer as it
-// was read, another server was faster, and the transaction starts over.
-func queueAll(b *pgx.Batch, rows int, sql string, args ...any) {
+// queue queues a statement that must change all the rows, unless there are none. Its arguments are
+// the given ones, and then the columns. If a row is no longer as it was read, another server was
+// faster, and the transaction starts over.
+func (a columnArrays) queue(b *pgx.Batch, sql string, args ...any) {
+	if len(a) == 0 {
+		return
+	}
+	for _, column := range a {
+		args = append(args, column)
+	}
 	b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
-		if tag.RowsAffected() != int64(rows) {
+		if tag.RowsAffected() != int64(len(a[0])) {
 			return connection.ErrConflict
 		}
 		return nil
@@ -148,9 +146,9 @@ func queueAll(b *pgx.Batch, rows int, sql string, args ...any) {
 
 var tombstoneColumns = []string{"account_id", "request_id", "deleted_at", "unseen"}
 
-const insertTombstone = `
-	INSERT INTO tombstones (account_id, request_id, deleted_at, unseen) VALUES ($1, $2, $3, $4)
-	ON CONFLICT (account_id, request_id) DO NOTHING`
+func queueTombstones(b *pgx.Batch, rows [][]any) {
+	queueInserts(b, "tombstones", tombstoneColumns, rows, " ON CONFLICT (account_id, request_id) DO NOTHING")
+}
 
 // Fewer than copyLeast rows are not copied, nor, where tables are spread, any for insertFor after a
 // COPY that failed.
