@@ -23,6 +23,22 @@ type block struct {
 // open moves on to another block; see blocks.Block.
 func (b *block) open(place []byte, head blocks.Head) { b.Open(b, place, head) }
 
+// openAt moves on to the block that an iterator over heads is at.
+func (b *block) openAt(heads *badger.Iterator) error {
+	key := heads.Item().KeyCopy(nil)
+	var head blocks.Head
+	err := heads.Item().Value(func(value []byte) (err error) {
+		head, err = blocks.DecodeHead(value)
+		return err
+	})
+	if err != nil {
+		return damaged(key, err)
+	}
+	b.open(key[len(key)-blocks.PlaceBytes:], head)
+
+	return nil
+}
+
 // Read reads a part of the block at a place; see blocks.Reader.
 func (b *block) Read(place []byte, part blocks.Part, buffer []byte) ([]byte, error) {
 	return readPacked(b.txn, b.codec, b.keys.part(place, part), buffer)
@@ -193,32 +209,24 @@ func loadHead(txn *badger.Txn, k keys, place []byte) (head blocks.Head, found bo
 	return head, true, nil
 }
 
-// owner returns the block whose part of the list a place is in, and whether it has a row
-// there.
-func (db *DB) owner(txn *badger.Txn, k keys, place []byte) (b *block, found bool, err error) {
+// isPacked reports whether the block whose part of the list a place is in has a row there.
+func (db *DB) isPacked(txn *badger.Txn, k keys, place []byte) (found bool, err error) {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableBlock), Reverse: true})
 	defer it.Close()
 
 	// Backwards from the place: the block that begins there, or else the one before.
 	it.Seek(k.block(place))
 	if !it.Valid() {
-		return nil, false, nil
+		return false, nil
 	}
 
-	key := it.Item().KeyCopy(nil)
-	value, err := it.Item().ValueCopy(nil)
-	if err != nil {
-		return nil, false, damaged(key, err)
+	b := block{txn: txn, codec: db.codec, keys: k}
+	if err := b.openAt(it); err != nil {
+		return false, err
 	}
-	head, err := blocks.DecodeHead(value)
-	if err != nil {
-		return nil, false, damaged(key, err)
-	}
-
-	b = &block{txn: txn, codec: db.codec, keys: k}
-	b.open(key[len(key)-blocks.PlaceBytes:], head)
 	_, found, err = b.Find(place)
-	return b, found, err
+
+	return found, err
 }
 
 // hide returns the write that takes the row of a place out of the list. A row in a block
@@ -230,7 +238,7 @@ func (db *DB) hide(txn *badger.Txn, k keys, place []byte) (write, error) {
 		return write{key: key}, err
 	}
 
-	_, found, err := db.owner(txn, k, place)
+	found, err := db.isPacked(txn, k, place)
 	if err != nil || !found {
 		return write{key: key}, err
 	}

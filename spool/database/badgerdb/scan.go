@@ -175,7 +175,7 @@ func (s *scan) run() error {
 			return err
 		}
 
-		if err := s.openAt(heads); err != nil {
+		if err := s.block.openAt(heads); err != nil {
 			return err
 		}
 
@@ -202,22 +202,6 @@ func (s *scan) run() error {
 			return nil // all blocks after it are older still
 		}
 	}
-	return nil
-}
-
-// openAt opens the block that an iterator is at.
-func (s *scan) openAt(heads *badger.Iterator) error {
-	key := heads.Item().KeyCopy(nil)
-	var head blocks.Head
-	err := heads.Item().Value(func(value []byte) (err error) {
-		head, err = blocks.DecodeHead(value)
-		return err
-	})
-	if err != nil {
-		return damaged(key, err)
-	}
-	s.block.open(key[len(key)-blocks.PlaceBytes:], head)
-
 	return nil
 }
 

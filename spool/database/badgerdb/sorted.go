@@ -71,7 +71,7 @@ func (s *scan) runOldestFirst() error {
 		if err := s.db.stopped(s.ctx); err != nil {
 			return err
 		}
-		if err := s.openAt(heads); err != nil {
+		if err := s.block.openAt(heads); err != nil {
 			return err
 		}
 

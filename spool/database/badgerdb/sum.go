@@ -62,28 +62,20 @@ func (u *summing) announceOldest() error {
 
 	// From the oldest block on: the first that counts as a whole tells how far back sums go.
 	for it.Seek(append(s.keys.table(tableBlock), 0xff, 0xff, 0xff, 0xff)); it.Valid(); it.Next() {
-		key := it.Item().Key()
-		var head blocks.Head
-		err := it.Item().Value(func(value []byte) (err error) {
-			head, err = blocks.DecodeHead(value)
+		if err := s.block.openAt(it); err != nil {
 			return err
-		})
-		if err != nil {
-			return damaged(it.Item().KeyCopy(nil), err)
 		}
-
-		s.block.open(key[len(key)-blocks.PlaceBytes:], head)
 		if u.inside() {
 			// The row that the head calls the oldest may be hidden by one that stands alone.
 			if alone, err := u.alone(); err != nil || alone {
 				return err
 			}
 
-			u.sums.Reach(time.Unix(head.Oldest, 0))
+			u.sums.Reach(time.Unix(s.block.Head.Oldest, 0))
 			return nil
 		}
 
-		if from, _ := s.query.Span(); head.Oldest > from.Unix() {
+		if from, _ := s.query.Span(); s.block.Head.Oldest > from.Unix() {
 			return nil // it reaches beyond the end of the span, and so do all newer ones
 		}
 	}
