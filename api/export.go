@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"promptspool/api/admission"
 	"promptspool/api/wire"
 )
 
@@ -28,11 +27,6 @@ const (
 
 // errPartial ends an answer whose export is not at its end.
 var errPartial = errors.New("enough for one answer")
-
-// beginExport takes a place among the exports. Without an error, the caller must call release.
-func beginExport(places *admission.Pool, owner string) (release func(), err error) {
-	return begin(places, owner, "export")
-}
 
 // exportRequests answers with newline-delimited events, as POST /sync/events takes them, or with
 // CSV; see writeCSV.
@@ -52,7 +46,7 @@ func (a *API) exportRequests(c *exchange) error {
 	if len(c.warnings) > 0 {
 		c.ctx.Response.Header.Set("Promptspool-Warning", strings.Join(c.warnings, " "))
 	}
-	release, err := beginExport(a.exports, c.id.KeyID)
+	release, err := begin(a.exports, c.id.KeyID, "export")
 	if err != nil {
 		return err
 	}

@@ -140,7 +140,7 @@ func (w *pageWriter) Write(b []byte) (int, error) { return w.body.Write(b) }
 // for the whole. An owner has one stream at a time: Stream returns an error if there is no place for
 // another.
 func (w *pageWriter) Stream(owner string, write func(ctx context.Context, w io.Writer) error) error {
-	release, err := beginExport(w.exports, owner)
+	release, err := begin(w.exports, owner, "export")
 	if err != nil {
 		return err
 	}

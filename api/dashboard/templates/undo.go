@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -42,13 +43,7 @@ func (p *pages) undoLabel(c *frame.Exchange, u frame.Undo) (to, done string, err
 }
 
 // versionOf reads a version of a change; "" is 0.
-func versionOf(text string) (int, error) {
-	if text == "" {
-		return 0, nil
-	}
-
-	return strconv.Atoi(text)
-}
+func versionOf(text string) (int, error) { return strconv.Atoi(cmp.Or(text, "0")) }
 
 func (p *pages) undoArchive(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
 	at, err := time.Parse(time.RFC3339Nano, u.Now)

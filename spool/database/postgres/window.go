@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"math"
@@ -124,26 +125,14 @@ func smallestWindows(weeks []weekSpan, oldest, newest int64) (pieces []window) {
 	return pieces
 }
 
-func earlier(a, b pgtype.Timestamptz) pgtype.Timestamptz {
-	if a.InfinityModifier == pgtype.NegativeInfinity {
-		return a
-	}
-	// The Time of an infinite one means nothing.
-	if b.InfinityModifier != pgtype.NegativeInfinity && a.Time.Before(b.Time) {
-		return a
-	}
-	return b
+// compareEnds orders ends of weeks. The Time of an infinite one means nothing.
+func compareEnds(a, b pgtype.Timestamptz) int {
+	return cmp.Or(cmp.Compare(a.InfinityModifier, b.InfinityModifier), a.Time.Compare(b.Time))
 }
 
-func later(a, b pgtype.Timestamptz) pgtype.Timestamptz {
-	if a.InfinityModifier == pgtype.Infinity {
-		return a
-	}
-	if b.InfinityModifier != pgtype.Infinity && a.Time.After(b.Time) {
-		return a
-	}
-	return b
-}
+func earlier(ends ...pgtype.Timestamptz) pgtype.Timestamptz { return slices.MinFunc(ends, compareEnds) }
+
+func later(ends ...pgtype.Timestamptz) pgtype.Timestamptz { return slices.MaxFunc(ends, compareEnds) }
 
 // The ends of a list without bounds. One less than the range of int64, so that code may add
 // or subtract one.
