@@ -170,7 +170,7 @@ func commandsFindTheRolesOfUp(t *testing.T, data string) {
 		"spool check":   "Sound: ",
 		"dead list":     "SEQUENCE",
 		"keys list":     "LAST USED",
-		"config print":  "sidecar.spool-bytes-max ",
+		"config print":  "spool-bytes-max ",
 		"archive check": "Sound: ",
 	} {
 		got := harness.Say(t, append(strings.Fields(line), "--data", data)...)

@@ -27,7 +27,7 @@ func TestTheDocumentationsPicturesOfTheDashboard(t *testing.T) {
 		shows      []string
 	}{
 		{"overview", "/?filter=since:7d", 900, []string{"Requests", "Cost", "Latency"}},
-		{"requests", "/requests?filter=template%3Asupport%2Freply", 480, []string{"support/reply", "Latency"}},
+		{"requests", "/requests?filter=template%3Asupport%2Freply", 450, []string{"support/reply", "Latency"}},
 		{"search", "/requests?filter=" + url.QueryEscape(`"`+seed.Phrase+`"`), 420, []string{seed.Phrase}},
 		{"sessions", "/sessions?filter=turns%3A%3E3&sort=cost", 440, []string{"most expensive first", "Mean score"}},
 		{"template", "/template?name=support%2Freply", 720, []string{"prod", "staging"}},
@@ -48,8 +48,8 @@ func TestTheDocumentationsPicturesOfTheDashboard(t *testing.T) {
 	b.shows("main", "Score", "Latency")
 	b.picture("request")
 	b.press(`[data-key="t"]`)
-	b.shows(".chips", "session:")
-	b.do("look", chromedp.EmulateViewport(pictureWidth, 440))
+	b.shows("main", "so far")
+	b.do("look", chromedp.EmulateViewport(pictureWidth, 620))
 	b.picture("conversation")
 
 	server, b := founded(t)

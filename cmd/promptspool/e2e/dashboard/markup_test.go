@@ -64,6 +64,9 @@ func textOf(n *markup.Node) string {
 		case "pre", "textarea", "option", "script", "style", "article", "mark":
 			return
 		}
+		if strings.Contains(attr(n, "class"), "side-text") {
+			return // of a diff
+		}
 		for child := range n.ChildNodes() {
 			walk(child)
 		}

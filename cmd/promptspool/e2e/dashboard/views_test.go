@@ -149,7 +149,8 @@ func TestDaysAreDrawnAndEachBarLeadsToItsRequests(t *testing.T) {
 	b.shows(".chips", "since:", "before:")
 
 	b.visit("/template/statistics?name=support/reply&span=since:7d")
-	b.shows(".verdicts", "Version 7", "Is version 8 better?", "too few:")
+	b.waitsFor("main", "Is version 8 better?") // once the calls are counted
+	b.shows(".verdicts", "Version 7", "too few:")
 	b.do("help", chromedp.Click(".verdicts-head summary"))
 	b.shows(".how", "no difference shown", "Holm")
 	b.do("no help", chromedp.Click(".verdicts-head summary"))
