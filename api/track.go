@@ -69,34 +69,22 @@ func (a *API) requestID(c *exchange, own string) string {
 
 func (a *API) trackScore(c *exchange) error {
 	w, err := wire.DecodeScore(c.object)
-	if err != nil {
-		return err
-	}
-	return a.track(c, wire.KindScore, w.RequestID, wire.PromptLink{}, "Score recorded.")
+	return a.track(c, wire.KindScore, w.RequestID, wire.PromptLink{}, "Score recorded.", err)
 }
 
 func (a *API) trackMetadata(c *exchange) error {
 	w, err := wire.DecodeMetadata(c.object)
-	if err != nil {
-		return err
-	}
-	return a.track(c, wire.KindMetadata, w.RequestID, wire.PromptLink{}, "Metadata recorded.")
+	return a.track(c, wire.KindMetadata, w.RequestID, wire.PromptLink{}, "Metadata recorded.", err)
 }
 
 func (a *API) trackPrompt(c *exchange) error {
 	w, err := wire.DecodePrompt(c.object)
-	if err != nil {
-		return err
-	}
-	return a.track(c, wire.KindPrompt, w.RequestID, w.PromptLink, "Prompt template linked.")
+	return a.track(c, wire.KindPrompt, w.RequestID, w.PromptLink, "Prompt template linked.", err)
 }
 
 func (a *API) trackGroup(c *exchange) error {
 	w, err := wire.DecodeGroup(c.object)
-	if err != nil {
-		return err
-	}
-	return a.track(c, wire.KindGroup, w.RequestID, wire.PromptLink{}, "Group recorded.")
+	return a.track(c, wire.KindGroup, w.RequestID, wire.PromptLink{}, "Group recorded.", err)
 }
 
 // createGroup mints a group's id. A group is only the id that its requests share, so nothing is
@@ -109,9 +97,14 @@ func (a *API) createGroup(c *exchange) error {
 	}, nil)
 }
 
-// track records the request's body and answers when it is durable.
-func (a *API) track(c *exchange, kind wire.Kind, requestID string, link wire.PromptLink, message string) error {
-	if err := a.recordBody(c, kind, requestID, link); err != nil {
+// track records the request's body and answers when it is durable. err is why it could not be decoded.
+func (a *API) track(
+	c *exchange, kind wire.Kind, requestID string, link wire.PromptLink, message string, err error,
+) error {
+	if err == nil {
+		err = a.recordBody(c, kind, requestID, link)
+	}
+	if err != nil {
 		return err
 	}
 
