@@ -34,7 +34,6 @@ type database interface {
 	api.Fleet
 
 	Size(ctx context.Context) (archive.Size, error)
-	OrphansOfAll(ctx context.Context) (archive.Orphans, error)
 	FleetOfAll(ctx context.Context) (known, alive int, err error)
 
 	Run(ctx context.Context) error // tidies until ctx ends

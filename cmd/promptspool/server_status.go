@@ -75,8 +75,7 @@ func statusOfServer(name string, started time.Time, at opened, health *dbHealth,
 	}
 
 	size, _ := at.db.Size(ctx)
-	s.Records, s.DiskBytes = size.Records, size.DiskBytes
-	s.Orphans, _ = at.db.OrphansOfAll(ctx)
+	s.Records, s.DiskBytes, s.Orphans = size.Records, size.DiskBytes, size.Orphans
 
 	return s
 }

@@ -35,10 +35,6 @@ func (withNodeAway) Size(ctx context.Context) (archive.Size, error) {
 
 func (withNodeAway) FleetOfAll(context.Context) (known, alive int, err error) { return 3, 2, nil }
 
-func (withNodeAway) OrphansOfAll(context.Context) (archive.Orphans, error) {
-	return archive.Orphans{}, nil
-}
-
 func TestTheStatusNamesNodesThatAreAway(t *testing.T) {
 	var db withNodeAway
 

@@ -98,17 +98,14 @@ func watchArchive(at opened, m *metrics.Metrics) func(context.Context) error {
 			m.ArchiveDiskBytes.Set(float64(size.DiskBytes))
 			m.ArchiveTombstones.Set(float64(size.Tombstones))
 			m.ArchiveUnpackedRows.Set(float64(size.Unpacked))
+			m.OrphanRequests.Set(float64(size.Orphans.Requests))
+			m.OrphanEvents.Set(float64(size.Orphans.Events))
 		}
 
 		if at.remote != nil {
 			if away, err := at.remote.NodesAway(ctx); err == nil {
 				m.ArchiveNodesAway.Set(float64(len(away)))
 			}
-		}
-
-		if o, err := db.OrphansOfAll(ctx); err == nil {
-			m.OrphanRequests.Set(float64(o.Requests))
-			m.OrphanEvents.Set(float64(o.Events))
 		}
 
 		if known, alive, err := db.FleetOfAll(ctx); err == nil {

@@ -18,6 +18,7 @@ type Size struct {
 	Records   uint64 // of all accounts
 	Bytes     uint64 // of their events' bodies, as they were sent
 	DiskBytes int64  // blocks that the files occupy
+	Orphans   Orphans
 
 	// Tombstones counts deleted records and metadata values that are rejected for good. A
 	// deletion counts once it is durable.

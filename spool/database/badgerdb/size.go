@@ -20,6 +20,7 @@ func (db *DB) Size(context.Context) (s archive.Size, err error) {
 			counts, err := loadCounts(txn, k)
 			s.Records += uint64(counts.Records)
 			s.Bytes += uint64(counts.Bytes)
+			s.Orphans.Add(counts.Orphans)
 			return err
 		})
 	})
@@ -82,18 +83,4 @@ func (db *DB) Counts(_ context.Context, account string) (counts archive.Counts, 
 func loadCounts(txn *badger.Txn, k keys) (counts archive.Counts, err error) {
 	_, err = load(txn, k.count(), &counts)
 	return counts, err
-}
-
-// OrphansOfAll returns the sum of the tallies of all accounts.
-func (db *DB) OrphansOfAll(context.Context) (archive.Orphans, error) {
-	var all archive.Orphans
-	err := db.view(func(txn *badger.Txn) error {
-		return eachAccount(txn, func(k keys) error {
-			counts, err := loadCounts(txn, k)
-			all.Add(counts.Orphans)
-			return err
-		})
-	})
-
-	return all, err
 }

@@ -12,9 +12,11 @@ import (
 // The latter is that of all nodes, and includes the tables of others.
 func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 	var records, bytes int64
-	err = db.pool.QueryRow(ctx, []any{&records, &bytes, &s.DiskBytes},
+	o := &s.Orphans
+	err = db.pool.QueryRow(ctx, []any{&records, &bytes, &o.Requests, &o.Events, &o.Bytes, &s.DiskBytes},
 		`SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint,
-			pg_database_size(current_database())
+			coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint,
+			coalesce(sum(orphan_bytes), 0)::bigint, pg_database_size(current_database())
 		FROM account_weeks`)
 	// Counted row by row: no total is kept of them.
 	if err == nil {
@@ -45,14 +47,4 @@ func (db *DB) Counts(ctx context.Context, account string) (c archive.Counts, err
 		FROM account_weeks WHERE account_id = $1`, key)
 
 	return c, err
-}
-
-// OrphansOfAll returns the orphans of all accounts together.
-func (db *DB) OrphansOfAll(ctx context.Context) (all archive.Orphans, err error) {
-	err = db.pool.QueryRow(ctx, []any{&all.Requests, &all.Events, &all.Bytes}, `
-		SELECT coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint,
-			coalesce(sum(orphan_bytes), 0)::bigint
-		FROM account_weeks`)
-
-	return all, err
 }
