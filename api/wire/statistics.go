@@ -371,7 +371,7 @@ func DecodeComparison(object Object) (ComparisonQuery, error) {
 }
 
 // ComparedMax is how many calls of a version are compared: the newest.
-const ComparedMax = 50_000
+const ComparedMax = 20_000
 
 // VersionComparison is how version B of a template differs from version A, metric by metric. Intervals
 // are of 95 %. Verdicts are corrected for the number of metrics.
