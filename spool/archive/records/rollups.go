@@ -22,6 +22,18 @@ const (
 
 // Rollups finds sessions, traces or users of the identity's account.
 func (svc *Service) Rollups(ctx context.Context, id wire.Identity, s wire.RollupSearch) (wire.RollupPage, error) {
+	page, err := svc.rollups(ctx, id, s)
+	for i := range page.Items {
+		if item := &page.Items[i]; err == nil && s.Of == "traces" && len(page.Items) <= namedTracesMax {
+			item.Name, err = svc.traceName(ctx, id.Account, item.ID)
+		}
+	}
+
+	return page, err
+}
+
+// rollups is Rollups without the names of traces.
+func (svc *Service) rollups(ctx context.Context, id wire.Identity, s wire.RollupSearch) (wire.RollupPage, error) {
 	answer := wire.RollupPage{Success: true, Items: []wire.Rollup{}, Complete: true}
 	if err := checkAccount(id); err != nil {
 		return answer, err
@@ -50,13 +62,7 @@ func (svc *Service) Rollups(ctx context.Context, id wire.Identity, s wire.Rollup
 		return answer, err
 	}
 	for i := range page.Entries {
-		item := page.Entries[i].Answer()
-		if q.Kind == rollup.Trace && len(page.Entries) <= namedTracesMax {
-			if item.Name, err = svc.traceName(ctx, id.Account, item.ID); err != nil {
-				return answer, err
-			}
-		}
-		answer.Items = append(answer.Items, item)
+		answer.Items = append(answer.Items, page.Entries[i].Answer())
 	}
 	answer.Total = page.Total
 	if page.More && answer.Complete {

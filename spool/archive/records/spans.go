@@ -42,7 +42,7 @@ func (svc *Service) Spans(ctx context.Context, id wire.Identity, s wire.SpanSear
 	search := wire.RollupSearch{Of: "traces", FilterGroup: s.FilterGroup, Having: s.Having, PerPage: spansTraces}
 	for {
 		search.Cursor = at.page
-		traces, err := svc.Rollups(ctx, id, search)
+		traces, err := svc.rollups(ctx, id, search)
 		if err != nil {
 			return answer, err
 		}

@@ -151,6 +151,11 @@ func (f *Finder) Add(name []byte, s *Sums) {
 	}
 }
 
+// Merge adds what another finder of the same query found. No name may be in both.
+func (f *Finder) Merge(other *Finder) {
+	f.found, f.total = append(f.found, other.found...), f.total+other.total
+}
+
 // after returns what the page follows.
 func (f *Finder) after() found {
 	a := found{Entry{Name: f.query.After.Name}, f.query.After.Value}

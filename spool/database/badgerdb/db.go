@@ -69,6 +69,7 @@ type DB struct {
 	packEnded           bool           // packMu: no more packers may start
 	packers             sync.WaitGroup // waited for before the database is closed
 
+	middles  sync.Map     // of the names of roll-ups, by the prefix of their keys; see rollup.go
 	changing accountLocks // held while a change of an account's small values runs
 
 	retention  archive.Retention

@@ -502,7 +502,9 @@ func findingSpans(t *testing.T, open Open) {
 		t.Helper()
 		for more := true; more; {
 			page, err := service.Spans(t.Context(), id, q)
-			if err != nil || !page.Complete || len(page.Items) > max(q.PerPage, 10) {
+			// A busy machine may have no time to look through all at once.
+			isPart := !page.Complete && page.NextCursor == nil
+			if err != nil || isPart || len(page.Items) > max(q.PerPage, 10) {
 				t.Fatalf("%+v: %+v, %v", q, page, err)
 			}
 			for _, span := range page.Items {
