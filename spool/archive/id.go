@@ -24,26 +24,29 @@ const (
 	logSide     = 3
 )
 
-// linkKey returns the key of one side of a link by a span's id; ok is false if that is malformed.
+// sideKey returns the key of one side of a link, by the id of a span or the end of that of a record.
+func sideKey(id []byte, side byte) (key UUID) {
+	copy(key[:], id)
+	key[len(key)-1] = side
+
+	return key
+}
+
+// linkKey is sideKey by a span's id in hexadecimal digits; ok is false if that is malformed.
 func linkKey(spanID string, side byte) (key UUID, ok bool) {
 	id, err := hex.DecodeString(spanID)
 	if err != nil || len(id) != 8 {
 		return key, false
 	}
-	copy(key[:], id)
-	key[len(key)-1] = side
 
-	return key, true
+	return sideKey(id, side), true
 }
 
 // LogLink returns the key of the records that have log records of a span. id is that of any
 // of them: they differ by their time.
 func LogLink(id UUID) (key UUID) {
 	end := id.End()
-	copy(key[:], end[:])
-	key[len(key)-1] = logSide
-
-	return key
+	return sideKey(end[:], logSide)
 }
 
 // logsLink returns the key of the log records and scores of the record's span; ok is false if it has
@@ -60,12 +63,7 @@ func (s *State) logsLink() (key UUID, ok bool) {
 }
 
 // CallLink returns the key of the calls that were logged with the id of a span.
-func CallLink(span [8]byte) (key UUID) {
-	copy(key[:], span[:])
-	key[len(key)-1] = requestSide
-
-	return key
-}
+func CallLink(span [8]byte) (key UUID) { return sideKey(span[:], requestSide) }
 
 // Link returns the key by which a Store finds the record; ok is false if it is linked to none.
 // A record that has both the span and its request needs no link.

@@ -23,9 +23,13 @@ const (
 // Rollups finds sessions, traces or users of the identity's account.
 func (svc *Service) Rollups(ctx context.Context, id wire.Identity, s wire.RollupSearch) (wire.RollupPage, error) {
 	page, err := svc.rollups(ctx, id, s)
+	if s.Of != "traces" || len(page.Items) > namedTracesMax {
+		return page, err
+	}
 	for i := range page.Items {
-		if item := &page.Items[i]; err == nil && s.Of == "traces" && len(page.Items) <= namedTracesMax {
-			item.Name, err = svc.traceName(ctx, id.Account, item.ID)
+		item := &page.Items[i]
+		if item.Name, err = svc.traceName(ctx, id.Account, item.ID); err != nil {
+			break
 		}
 	}
 
