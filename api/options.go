@@ -22,8 +22,8 @@ type Switch struct {
 var Switches = []Switch{
 	{
 		Flag: "otlp-keep",
-		Usage: "which spans of OpenTelemetry are kept: `genai` (not those of HTTP, database and similar " +
-			"instrumentation that say nothing about a model call) or all",
+		Usage: "`which` spans of OpenTelemetry are kept (genai: not those of HTTP, database and similar " +
+			"instrumentation that say nothing about a model call)",
 		Option: func(o *Options) *bool { return &o.KeepPlumbing },
 		Off:    "genai",
 		On:     "all",

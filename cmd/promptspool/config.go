@@ -31,7 +31,7 @@ func configCommand() *cli.Command {
 				Usage: "show all settings and where each comes from: those of a running process, " +
 					"or those that one started here with FILE would have",
 				ArgsUsage: "[FILE]",
-				Flags:     []cli.Flag{data, config.OutputFlag()},
+				Flags:     []cli.Flag{data, config.ColumnsFlag("config print"), config.OutputFlag()},
 				Action:    printConfig,
 			},
 		},
@@ -88,7 +88,7 @@ func printConfig(c *cli.Context) error {
 	}
 
 	return print.Output(c, shown, func(t *print.Table) {
-		t.Row("SETTING", "VALUE", "FROM")
+		t.Head("SETTING", "VALUE", "FROM")
 		for _, s := range shown {
 			t.Row(s.Setting, s.Value, s.From)
 		}

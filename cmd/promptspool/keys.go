@@ -45,7 +45,7 @@ func keysCommand() *cli.Command {
 			{
 				Name:   "list",
 				Usage:  "list keys",
-				Flags:  common,
+				Flags:  append([]cli.Flag{config.ColumnsFlag("keys list")}, common...),
 				Action: listKeys,
 			},
 			{
@@ -71,7 +71,8 @@ func createKey(c *cli.Context) error {
 	scope, err := wire.ParseScope(v.Text("scope"))
 	if err != nil {
 		return config.WrongValue(c, "scope", v.Text("scope"), "is no scope: give app, full, or some of "+
-			strings.Join(wire.ScopeNames, ", ")+" with commas between them")
+			strings.Join(wire.ScopeNames, ", ")+" with commas between them"+
+			config.DidYouMean(v.Text("scope"), append([]string{"app", "full"}, wire.ScopeNames...)))
 	}
 	end, err := wire.ParseKeyEnd(v.Text("expires"), time.Now())
 	if err != nil {
@@ -149,7 +150,7 @@ func listKeys(c *cli.Context) error {
 
 	return print.Output(c, ops.InProject(list), func(t *print.Table) {
 		now := time.Now()
-		t.Row("ID", "PROJECT", "SCOPE", "NAME", "CREATED", "LAST USED", "STATE", "EXPIRES", "TEMPLATES")
+		t.Head("ID", "PROJECT", "SCOPE", "NAME", "CREATED", "LAST USED", "STATE", "EXPIRES", "TEMPLATES")
 		for _, k := range list.Items {
 			// Ids, never keys: the server could not show these if it wanted to.
 			t.Row(k.ID, k.AccountName, k.Scope, k.Name, t.Moment(k.CreatedAt),

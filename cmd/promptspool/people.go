@@ -22,11 +22,13 @@ func peopleCommand() *cli.Command {
 	both := append(config.ShowingFlags(), config.ServerDataFlag())
 	links := append([]cli.Flag{address}, both...)
 
-	list := config.OfCommand("people list", config.TextFlag("project", "", "list only the people of this `project`"))
+	list := config.OfCommand("people list", config.ColumnsFlag("people list"),
+		config.TextFlag("project", "", "list only the people of this `project`"))
 	invite := config.OfCommand("people invite",
 		config.TextFlag("project", "default", "the `project` to join; created if it does not exist"),
-		config.TextFlag("role", string(wire.RoleViewer), "the `role`: viewer (can read), reviewer (can also score), "+
-			"editor (can also edit templates and move labels) or owner (also manages people and keys)"),
+		config.ChoiceFlag("role", string(wire.RoleViewer), "the `role` (a viewer can read, a reviewer can also "+
+			"score, an editor also edit templates and move labels, an owner also manage people and keys)",
+			string(wire.RoleViewer), string(wire.RoleReviewer), string(wire.RoleEditor), string(wire.RoleOwner)),
 	)
 
 	return &cli.Command{
@@ -78,7 +80,7 @@ func listPeople(c *cli.Context) error {
 	}
 
 	return print.Output(c, ops.InProject(people), func(t *print.Table) {
-		t.Row("EMAIL", "PROJECT", "ROLE", "SINCE", "DISABLED")
+		t.Head("EMAIL", "PROJECT", "ROLE", "SINCE", "DISABLED")
 		for _, u := range people.Items {
 			t.Row(u.Email, u.AccountName, u.Role, t.Moment(u.CreatedAt), t.MomentOrNone(u.DisabledAt))
 		}
@@ -92,7 +94,11 @@ func invitePerson(c *cli.Context) error {
 		return err
 	}
 	var made ops.CreatedInvite
-	n := ops.NewInvite{Account: config.Read(c).Text("project"), Role: wire.Role(config.Read(c).Text("role"))}
+	r := config.Read(c)
+	n := ops.NewInvite{Account: r.Text("project"), Role: wire.Role(r.OneOf("role"))}
+	if err := r.Err(); err != nil {
+		return err
+	}
 	if err := control(c, "POST", "/people/invites", n, &made); err != nil {
 		return err
 	}

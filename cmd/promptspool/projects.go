@@ -27,7 +27,7 @@ func projectsCommand() *cli.Command {
 			{
 				Name:   "list",
 				Usage:  "list projects",
-				Flags:  common,
+				Flags:  append([]cli.Flag{config.ColumnsFlag("projects list")}, common...),
 				Action: config.NoArguments(listProjects),
 			},
 			{
@@ -80,7 +80,7 @@ func listProjects(c *cli.Context) error {
 	}
 
 	return print.Output(c, list, func(t *print.Table) {
-		t.Row("PROJECT", "PEOPLE", "KEYS", "CREATED", "ARCHIVED")
+		t.Head("PROJECT", "PEOPLE", "KEYS", "CREATED", "ARCHIVED")
 		for _, p := range list.Items {
 			t.Row(p.Name, p.People, p.Keys, t.Moment(p.CreatedAt), t.MomentOrNone(p.ArchivedAt))
 		}

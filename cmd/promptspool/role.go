@@ -36,7 +36,7 @@ func roleFlags() []cli.Flag {
 		if s.On == "" {
 			flags = append(flags, config.SwitchFlag(s.Flag, s.Usage))
 		} else {
-			flags = append(flags, config.TextFlag(s.Flag, s.Off, s.Usage))
+			flags = append(flags, config.ChoiceFlag(s.Flag, s.Off, s.Usage, s.Off, s.On))
 		}
 	}
 	return flags
@@ -56,7 +56,7 @@ func roleConfigOf(r *config.Reader) roleConfig {
 		if s.On == "" {
 			*s.Option(&role.options) = r.Given(s.Flag)
 		} else {
-			*s.Option(&role.options) = r.OneOf(s.Flag, s.Off, s.On) == s.On
+			*s.Option(&role.options) = r.OneOf(s.Flag) == s.On
 		}
 	}
 	return role

@@ -97,15 +97,15 @@ func runServer(c *cli.Context) error {
 
 // signUpFlag says who may sign up at the dashboard.
 func signUpFlag() cli.Flag {
-	return config.TextFlag("signup", string(wire.SignUpInvite),
-		"who may sign up at the dashboard: `WHO` is invite (those whom an owner invites), "+
-			"open (everybody, each into a new project) or closed")
+	return config.ChoiceFlag("signup", string(wire.SignUpInvite),
+		"`who` may sign up at the dashboard (invite: those whom an owner invites; "+
+			"open: everybody, each into a new project)",
+		string(wire.SignUpInvite), string(wire.SignUpOpen), string(wire.SignUpClosed))
 }
 
 // signUpOf reads signUpFlag.
 func signUpOf(r *config.Reader) wire.SignUp {
-	return wire.SignUp(r.OneOf("signup",
-		string(wire.SignUpInvite), string(wire.SignUpOpen), string(wire.SignUpClosed)))
+	return wire.SignUp(r.OneOf("signup"))
 }
 
 // welcome explains, at the first start of a server, how to sign up.

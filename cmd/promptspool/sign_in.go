@@ -17,8 +17,9 @@ import (
 // signInFlags say how people sign in: by a password, or at an OpenID Connect issuer.
 func signInFlags() []cli.Flag {
 	flags := []cli.Flag{
-		config.TextFlag("sign-in", string(wire.SignInByBoth),
-			"how people sign in: `WAY` is oidc, password or both; without --oidc-issuer always by password"),
+		config.ChoiceFlag("sign-in", string(wire.SignInByBoth),
+			"`how` people sign in, without --oidc-issuer always by password",
+			string(wire.SignInByBoth), string(wire.SignInByIssuer), string(wire.SignInByPassword)),
 		config.TextFlag("emergency-owner", "",
 			"the `email` of an owner who may use a password although --sign-in is oidc, when the issuer is away"),
 		config.TextFlag("oidc-issuer", "",
@@ -58,9 +59,8 @@ func (s signIn) at(issuer *oidc.Issuer) frame.Issuer {
 func signInOf(r *config.Reader) signIn {
 	s := signIn{
 		people: auth.PeopleConfig{
-			SignUp: signUpOf(r),
-			SignInBy: wire.SignInBy(r.OneOf("sign-in",
-				string(wire.SignInByBoth), string(wire.SignInByIssuer), string(wire.SignInByPassword))),
+			SignUp:         signUpOf(r),
+			SignInBy:       wire.SignInBy(r.OneOf("sign-in")),
 			EmergencyOwner: strings.ToLower(r.Text("emergency-owner")),
 			IssuerSession:  r.Duration("oidc-session"),
 		},

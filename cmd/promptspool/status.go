@@ -21,7 +21,7 @@ import (
 func statusCommand() *cli.Command {
 	data := config.TextFlag("data", "", "the data `folder` of a running sidecar or server, or that of up for both; "+
 		"without it the server at --url is asked for the project's sidecars")
-	flags := append([]cli.Flag{data}, config.RemoteFlags()...)
+	flags := append([]cli.Flag{data, config.ColumnsFlag("status")}, config.RemoteFlags()...)
 	return &cli.Command{
 		Name: "status", Usage: "show the status of a sidecar or server, or list a project's sidecars",
 		Flags: flags, Action: status,
@@ -173,7 +173,7 @@ func describeFleet(t *print.Table, fleet wire.Fleet) {
 		t.Row("No sidecar of this project was heard within a month.")
 		return
 	}
-	t.Row("SIDECAR", "STATE", "SEEN", "VERSION", "UP", "WAITING", "OLDEST", "HELD", "DEAD", "LOST", "CLOCK", "ID")
+	t.Head("SIDECAR", "STATE", "SEEN", "VERSION", "UP", "WAITING", "OLDEST", "HELD", "DEAD", "LOST", "CLOCK", "ID")
 	for _, s := range fleet.Items {
 		state, up := "alive", age(s.LastSeen.Sub(s.StartedAt))
 		if !s.Alive {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/urfave/cli/v2"
 )
 
@@ -41,21 +42,56 @@ func SwitchFlag(name, usage string) cli.Flag {
 	return &cli.BoolFlag{Name: name, Usage: usage, EnvVars: Variables(name)}
 }
 
+// choiceFlag is a flag whose value is one of some words.
+type choiceFlag struct {
+	*cli.StringFlag
+	words []string
+}
+
+// ChoiceFlag is a flag whose value is one of some words, which the help names after usage. Read it with OneOf.
+func ChoiceFlag(name, value, usage string, words ...string) cli.Flag {
+	usage += ": " + english.WordSeries(words, "or")
+	return choiceFlag{TextFlag(name, value, usage).(*cli.StringFlag), words}
+}
+
+// Words returns the words of a ChoiceFlag; nil for any other flag.
+func Words(f cli.Flag) []string {
+	choice, _ := f.(choiceFlag)
+	return choice.words
+}
+
 // OfCommand puts the command's name into the variables of flags.
 //
 // Otherwise the PROMPTSPOOL_NAME of a pod would narrow every list that is printed inside it.
 func OfCommand(command string, flags ...cli.Flag) []cli.Flag {
 	for _, f := range flags {
-		switch f := f.(type) {
-		case *cli.StringFlag:
-			f.EnvVars = Variables(command + " " + f.Name)
-		case *cli.BoolFlag:
-			f.EnvVars = Variables(command + " " + f.Name)
-		case repeatedFlag:
-			f.EnvVars = Variables(command + " " + f.Name)
-		}
+		variables, _ := parts(f)
+		*variables = Variables(command + " " + f.Names()[0])
 	}
 	return flags
+}
+
+// Group puts flags under a heading in the help.
+func Group(heading string, flags ...cli.Flag) []cli.Flag {
+	for _, f := range flags {
+		_, category := parts(f)
+		*category = heading
+	}
+	return flags
+}
+
+// parts returns what of a flag depends on the commands that have it.
+func parts(f cli.Flag) (variables *[]string, category *string) {
+	switch f := f.(type) {
+	case *cli.BoolFlag:
+		return &f.EnvVars, &f.Category
+	case repeatedFlag:
+		return &f.EnvVars, &f.Category
+	case choiceFlag:
+		return &f.EnvVars, &f.Category
+	}
+	text := f.(*cli.StringFlag)
+	return &text.EnvVars, &text.Category
 }
 
 // SecretFlags are a flag whose value is a secret, and one for a file that holds it.
@@ -66,32 +102,39 @@ func SecretFlags(name, usage string) []cli.Flag {
 	}
 }
 
-// OutputFlag chooses between a table for people and JSON for programs.
+// The forms of what a command prints: for people, and for programs.
+const (
+	FormTable  = "table"
+	FormJSON   = "json"
+	FormNDJSON = "ndjson" // a line for each item
+	FormCSV    = "csv"
+)
+
+// OutputFlag chooses between a table for people and the forms for programs.
 //
 // A wrong value is rejected before the command does anything.
 func OutputFlag() cli.Flag {
-	return &cli.StringFlag{
-		Name:        "output",
-		Aliases:     []string{"o"},
-		Value:       "table",
-		DefaultText: "table",
-		Usage:       "the `form` of what is printed: table or json",
-		EnvVars:     Variables("output"),
-		Action: func(c *cli.Context, form string) error {
-			if !slices.Contains([]string{"", "table", "json"}, form) {
-				return WrongValue(c, "output", form, "is not one of table, json")
-			}
-			return nil
-		},
+	f := ChoiceFlag("output", FormTable, "the `form` of what is printed", FormTable, FormJSON, FormNDJSON, FormCSV)
+	f.(choiceFlag).Aliases = []string{"o"}
+	f.(choiceFlag).Action = func(c *cli.Context, _ string) error {
+		r := Read(c)
+		r.OneOf("output")
+		return r.Err()
 	}
+	return Group("Output", f)[0]
 }
 
 // ShowingFlags are OutputFlag, and one for the zone of what is printed.
 func ShowingFlags() []cli.Flag {
-	return []cli.Flag{
-		OutputFlag(),
-		SwitchFlag("utc", "times are in UTC, instead of this machine's time zone"),
-	}
+	return append(Group("Output", SwitchFlag("utc", "times are in UTC, instead of this machine's time zone")),
+		OutputFlag())
+}
+
+// ColumnsFlag chooses the columns of the list that a command prints.
+func ColumnsFlag(command string) cli.Flag {
+	f := TextFlag("columns", "", "only these columns, in this order: `names` with commas between them, "+
+		"as the table heads them or, with another --output, as the fields are called")
+	return OfCommand(command, Group("Output", f)...)[0]
 }
 
 // NameFlag is the name of the process, which is in every event that it accepts.

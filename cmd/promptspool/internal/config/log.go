@@ -10,28 +10,21 @@ import (
 
 // LogFlags set what a command that runs until it is stopped logs, and how.
 func LogFlags(level string) []cli.Flag {
-	return []cli.Flag{
-		TextFlag("log-level", level, "minimum log `level` on stderr: debug, info, warn or error"),
-		TextFlag("log-format", "text", "the `form` of the log: text or json"),
-	}
+	return Group("Log",
+		ChoiceFlag("log-level", level, "minimum log `level` on stderr", "debug", "info", "warn", "error"),
+		ChoiceFlag("log-format", "text", "the `form` of the log", "text", "json"),
+	)
 }
 
 // Logger returns the logger that LogFlags describe. Its level may be changed while it is in use.
 func (r *Reader) Logger() (*slog.Logger, *slog.LevelVar) {
 	level := new(slog.LevelVar)
-	if err := level.UnmarshalText([]byte(r.Text("log-level"))); err != nil {
-		r.Reject("log-level", "is not one of debug, info, warn, error")
-	}
+	_ = level.UnmarshalText([]byte(r.OneOf("log-level"))) // a wrong one is noted
 
-	var handler slog.Handler = slog.DiscardHandler
 	options := &slog.HandlerOptions{Level: level}
-	switch r.Text("log-format") {
-	case "text":
-		handler = slog.NewTextHandler(r.c.App.ErrWriter, options)
-	case "json":
+	var handler slog.Handler = slog.NewTextHandler(r.c.App.ErrWriter, options)
+	if r.OneOf("log-format") == "json" {
 		handler = slog.NewJSONHandler(r.c.App.ErrWriter, options)
-	default:
-		r.Reject("log-format", "is not one of text, json")
 	}
 	// In front of the handler, so that repetitions cost no formatting.
 	return slog.New(logging.NewThin(handler)), level

@@ -15,6 +15,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/closest"
 	"promptspool/api/wire"
 )
 
@@ -62,13 +63,22 @@ func (r *Reader) Text(name string) string {
 	return cmp.Or(r.c.String(name), flagOf(r.c, name).GetDefaultText())
 }
 
-// OneOf returns the setting, which must be one of some words or, if it has no default, absent.
-func (r *Reader) OneOf(name string, words ...string) string {
-	text := r.Text(name)
+// OneOf returns the value of a ChoiceFlag, which must be one of its words; "" if it is absent.
+func (r *Reader) OneOf(name string) string {
+	text, words := r.Text(name), Words(flagOf(r.c, name))
 	if text != "" && !slices.Contains(words, text) {
-		r.Reject(name, "is not one of "+strings.Join(words, ", "))
+		r.Reject(name, "is not one of "+strings.Join(words, ", ")+DidYouMean(text, words))
 	}
 	return text
+}
+
+// DidYouMean names the closest of some words in the end of a message about one that is none of them.
+func DidYouMean(word string, words []string) string {
+	near := closest.Among(word, words)
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean " + near[0] + "?"
 }
 
 // List returns the values of a setting that may be repeated, without the empty ones.
@@ -165,8 +175,16 @@ func (r *Reader) Name() string {
 	return name
 }
 
-// AsJSON reports whether --output asks for JSON rather than for a table.
-func (r *Reader) AsJSON() bool { return r.Text("output") == "json" }
+// Form returns the form of --output.
+func (r *Reader) Form() string { return cmp.Or(r.c.String("output"), FormTable) }
+
+// AsData reports whether --output asks for a form for programs rather than for a table.
+func (r *Reader) AsData() bool { return r.Form() != FormTable }
+
+// Columns returns the names of --columns; nil for all columns.
+func (r *Reader) Columns() []string {
+	return strings.FieldsFunc(r.c.String("columns"), func(c rune) bool { return c == ',' })
+}
 
 // Secret returns the value of SecretFlags, from whichever of the two is given; "" if neither is.
 func (r *Reader) Secret(name string) wire.Secret {

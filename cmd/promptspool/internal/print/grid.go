@@ -13,6 +13,8 @@ import (
 // ones cannot be read as a table.
 type Grid struct {
 	Painter
+	picked []int  // of the columns; nil for all
+	err    error  // of --columns
 	right  []bool // by column
 	widths []int  // the largest so far
 	rows   [][]Cell
@@ -30,13 +32,19 @@ func Styled(text string, s Style) Cell { return Cell{text, s} }
 // NewGrid begins a table. The column of a heading that begins with > is aligned to the right.
 func NewGrid(p Painter, headings ...string) *Grid {
 	g := &Grid{Painter: p}
+	var names []string
 	var head []Cell
 	for _, h := range headings {
 		name, right := strings.CutPrefix(h, ">")
 		g.right = append(g.right, right)
+		names = append(names, name)
 		head = append(head, Cell{name, Bold})
 	}
-	g.rows = [][]Cell{head}
+	if p.c != nil {
+		g.picked, g.err = pick(p.c, names)
+	}
+	g.right = at(g.right, g.picked)
+	g.rows = [][]Cell{at(head, g.picked)}
 	return g
 }
 
@@ -44,12 +52,12 @@ func NewGrid(p Painter, headings ...string) *Grid {
 func (g *Grid) WithoutHeadings() { g.rows = nil }
 
 // AtLeast sets the minimum widths of the columns.
-func (g *Grid) AtLeast(widths ...int) { g.widths = widths }
+func (g *Grid) AtLeast(widths ...int) { g.widths = at(widths, g.picked) }
 
 // Row adds a line. A cell is a text, or a cell with its style.
 func (g *Grid) Row(cells ...any) {
 	var line []Cell
-	for _, c := range cells {
+	for _, c := range at(cells, g.picked) {
 		shown, ok := c.(Cell)
 		if !ok {
 			shown = Cell{text: fmt.Sprint(c)}
@@ -62,6 +70,9 @@ func (g *Grid) Row(cells ...any) {
 
 // Flush writes the rows added since the last call, with columns at least as wide as before.
 func (g *Grid) Flush() error {
+	if g.err != nil {
+		return g.err
+	}
 	if g.widths == nil {
 		g.widths = make([]int, len(g.right))
 	}

@@ -22,12 +22,13 @@ import (
 // cellRunesMax is how much of a cell is shown; JSON has the whole.
 const cellRunesMax = 80
 
-// Output prints v as JSON or as the table that fill makes, by --output.
+// Output prints v for a program or, for people, as the table that fill makes, by --output.
 func Output(c *cli.Context, v any, fill func(*Table)) error {
-	if config.Read(c).AsJSON() {
-		return JSON(c.App.Writer, v)
+	if config.Read(c).AsData() {
+		return Data(c, v)
 	}
 	t := newTable(c.App.Writer, config.Read(c).Zone())
+	t.c = c
 	fill(t)
 	return t.Flush()
 }
@@ -36,21 +37,53 @@ func Output(c *cli.Context, v any, fill func(*Table)) error {
 type Table struct {
 	w    *tabwriter.Writer
 	zone *time.Location
+	c    *cli.Context // whose --columns counts; nil for all columns
+
+	headed int   // how many columns a list has; 0 if there is none
+	picked []int // of the list's columns; nil for all
+	err    error
 }
 
 // newTable begins a table whose times are in a zone.
 func newTable(w io.Writer, zone *time.Location) *Table {
-	return &Table{tabwriter.NewWriter(w, 0, 8, 2, ' ', 0), zone}
+	return &Table{w: tabwriter.NewWriter(w, 0, 8, 2, ' ', 0), zone: zone}
 }
 
 // Flush writes the rows so far. The columns of later ones are apart from theirs.
-func (t *Table) Flush() error { return t.w.Flush() }
+func (t *Table) Flush() error {
+	if t.err != nil {
+		return t.err
+	}
+	return t.w.Flush()
+}
+
+// Head begins a list with the headings of its columns.
+func (t *Table) Head(headings ...any) {
+	if t.c != nil && t.err == nil {
+		t.picked, t.err = pick(t.c, texts(headings))
+	}
+	t.headed = len(headings)
+	t.Row(headings...)
+}
+
+func texts(cells []any) (all []string) {
+	for _, cell := range cells {
+		all = append(all, fmt.Sprint(cell))
+	}
+	return all
+}
 
 // Line adds a line without columns, whole, however long it is.
 func (t *Table) Line(text string) { _, _ = fmt.Fprintln(t.w, Printable(text)) }
 
 // Row adds a line of columns.
 func (t *Table) Row(cells ...any) {
+	if t.err != nil {
+		return
+	}
+	if len(cells) == t.headed {
+		cells = at(cells, t.picked)
+	}
 	for i, cell := range cells {
 		if i > 0 {
 			fmt.Fprint(t.w, "\t")

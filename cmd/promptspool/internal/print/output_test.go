@@ -3,12 +3,16 @@ package print
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/urfave/cli/v2"
 	"pgregory.net/rapid"
+
+	"promptspool/cmd/promptspool/internal/config"
 )
 
 // printed returns a table of these rows.
@@ -71,5 +75,62 @@ func equal(t *testing.T, name string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+// listOf runs a command that prints a list of two calls, with these flags.
+func listOf(t *testing.T, flags ...string) (out, told string, err error) {
+	t.Helper()
+	var b, notes bytes.Buffer
+	list := map[string]any{"next_cursor": "c1", "items": []any{
+		map[string]any{"cost": 0.0000042, "id": "a,b", "tags": []string{"x"}},
+		map[string]any{"id": "=1+1", "name": "é\n"},
+	}}
+	command := &cli.Command{
+		Name:  "list",
+		Flags: []cli.Flag{config.OutputFlag(), config.ColumnsFlag("list")},
+		Action: func(c *cli.Context) error {
+			return Output(c, list, func(t *Table) {
+				t.Head("ID", "LAST USED")
+				t.Row("a,b", "today")
+				t.Row("All of it.")
+			})
+		},
+	}
+	app := &cli.App{Commands: []*cli.Command{command}, Writer: &b, ErrWriter: &notes}
+	err = app.Run(append([]string{"promptspool", "list"}, flags...))
+	return b.String(), notes.String(), err
+}
+
+func TestAListHasEveryForm(t *testing.T) {
+	for _, tt := range []struct{ flags, want string }{
+		{"", "ID   LAST USED\na,b  today\nAll of it.\n"},
+		{"--columns last_used,id", "LAST USED  ID\ntoday      a,b\nAll of it.\n"},
+		{"-o ndjson", `{"cost":0.0000042,"id":"a,b","tags":["x"]}` + "\n" + `{"id":"=1+1","name":"é\n"}` + "\n"},
+		{"-o ndjson --columns name,id", `{"name":null,"id":"a,b"}` + "\n" + `{"name":"é\n","id":"=1+1"}` + "\n"},
+		{"-o json --columns id", "[\n  {\n    \"id\": \"a,b\"\n  },\n  {\n    \"id\": \"=1+1\"\n  }\n]\n"},
+		{"-o csv", "cost,id,tags,name\n0.0000042,\"a,b\",\"[\"\"x\"\"]\",\n,'=1+1,,\"é\n\"\n"},
+		{"-o csv --columns ID", "id\n\"a,b\"\n'=1+1\n"},
+	} {
+		out, told, err := listOf(t, strings.Fields(tt.flags)...)
+		more := strings.Contains(tt.flags, "csv") || strings.Contains(tt.flags, "ndjson")
+		if out != tt.want || err != nil || more != (told == "More: --cursor c1\n") {
+			t.Errorf("%s: %v, told %q\n%s", tt.flags, err, told, cmp.Diff(tt.want, out))
+		}
+	}
+
+	for flags, want := range map[string]string{
+		"-o tabel":          `"tabel" is not one of table, json, ndjson, csv; did you mean table?`,
+		"--columns idd":     `"idd" is not one of id, last_used; did you mean id?`,
+		"-o csv --columns ": ``,
+		"-o csv --columns x,cots": `"x" is not one of cost, id, tags, name` +
+			"\n--columns (or PROMPTSPOOL_LIST_COLUMNS): " +
+			`"cots" is not one of cost, id, tags, name; did you mean cost?`,
+	} {
+		out, _, err := listOf(t, strings.Split(flags, " ")...)
+		if told := fmt.Sprint(err); (err == nil) != (want == "") || err != nil && out != "" ||
+			!strings.HasSuffix(told, want) {
+			t.Errorf("%s: %v, printed %q", flags, err, out)
+		}
 	}
 }

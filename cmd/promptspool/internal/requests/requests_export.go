@@ -19,10 +19,10 @@ import (
 
 func exportCommand() *cli.Command {
 	flags := config.OfCommand("requests export", append(filter.Flags(),
-		config.TextFlag("format", "events", "the `form`: events, which can be imported, or csv, "+
-			"a line for each record with the beginning of its texts, for a spreadsheet"),
-		config.TextFlag("order", "desc", "which come first: `desc` for the newest, "+
-			"asc for those that started first, which takes longer"),
+		config.ChoiceFlag("format", "events", "the `form` (events: these can be imported; csv: a line for each "+
+			"record with the beginning of its texts, for a spreadsheet)", "events", "csv"),
+		config.ChoiceFlag("order", "desc", "`which` come first (desc: the newest; "+
+			"asc: those that started first, which takes longer)", "desc", "asc"),
 		config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted export printed"),
 	)...)
 
@@ -41,7 +41,7 @@ func exportRequests(c *cli.Context) error {
 		return config.Usagef(c, "give one file, or none for stdout")
 	}
 	v := config.Read(c)
-	order, format := v.OneOf("order", "desc", "asc"), v.OneOf("format", "events", "csv")
+	order, format := v.OneOf("order"), v.OneOf("format")
 	_, selected := filter.Read(v)
 	cl, id, err := v.Remote()
 	if err != nil {

@@ -47,7 +47,7 @@ func getRequest(c *cli.Context) error {
 		}
 		describe(t, r)
 	}
-	if err := print.Output(c, r, show); err != nil || v.AsJSON() {
+	if err := print.Output(c, r, show); err != nil || v.AsData() {
 		return err
 	}
 

@@ -20,7 +20,7 @@ func orphansCommand() *cli.Command {
 	return &cli.Command{
 		Name:   "orphans",
 		Usage:  "list scores, metadata and links whose request has not arrived",
-		Flags:  append(flags, config.RemoteFlags()...),
+		Flags:  append(append(flags, config.ColumnsFlag("requests orphans")), config.RemoteFlags()...),
 		Action: listOrphans,
 	}
 }
@@ -43,7 +43,7 @@ func listOrphans(c *cli.Context) error {
 			return
 		}
 
-		t.Row("REQUEST_ID", "EVENTS", "SINCE", "LAST", "KINDS", "ACCEPTED BY")
+		t.Head("REQUEST_ID", "EVENTS", "SINCE", "LAST", "KINDS", "ACCEPTED BY")
 		for _, o := range page.Items {
 			kinds := make([]string, len(o.Kinds))
 			for i, k := range o.Kinds {

@@ -20,26 +20,25 @@ import (
 func searchCommand() *cli.Command {
 	return &cli.Command{
 		Name: "search", Usage: "list records, newest first",
-		Flags: listFlags("requests search", "records", "cost, latency_ms, time_to_first_token_ms, input_tokens, "+
-			"output_tokens, status or request_start_time"),
+		Flags:  listFlags("requests search", "records", wire.SortFields),
 		Action: searchRequests,
 	}
 }
 
 // listFlags are the flags of a command that lists things, with the fields that it sorts by.
-func listFlags(command, what, fields string) []cli.Flag {
+func listFlags(command, what string, fields []string) []cli.Flag {
 	return append(config.OfCommand(command, append(filter.Flags(),
-		config.TextFlag("sort", "", "sort by this `field` instead of the newest, highest first: "+fields),
+		config.ChoiceFlag("sort", "", "sort by this `field` instead of the newest, highest first", fields...),
 		config.TextFlag("limit", "20", "the `number` of "+what+", at most 1000"),
 		config.TextFlag("cursor", "", "continue where an earlier list ended, at the `cursor` it printed"))...,
-	), config.RemoteFlags()...)
+	), append(config.RemoteFlags(), config.ColumnsFlag(command))...)
 }
 
 func searchRequests(c *cli.Context) error {
 	v := config.Read(c)
 	line, selected := filter.Read(v)
-	limit, asJSON := v.Count("limit", wire.PageItemsMax), v.AsJSON()
-	sortBy := v.OneOf("sort", wire.SortFields...)
+	limit, asData := v.Count("limit", wire.PageItemsMax), v.AsData()
+	sortBy := v.OneOf("sort")
 	cl, id, err := v.Remote()
 	if err != nil {
 		return err
@@ -59,8 +58,8 @@ func searchRequests(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return print.JSON(c.App.Writer, page)
+	if asData {
+		return print.Data(c, page)
 	}
 	// A page may be empty although there is more: looking into texts has a budget.
 	if len(page.Items) == 0 && page.NextCursor == nil {

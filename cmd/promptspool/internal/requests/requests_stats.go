@@ -19,9 +19,9 @@ import (
 
 func statsCommand() *cli.Command {
 	flags := config.OfCommand("requests stats", append(filter.Flags(),
-		config.TextFlag("by", "version", "by `what`: version, model or provider"),
-		config.TextFlag("bucket", "", "width of each time bucket: `second`, minute, hour or day; "+
-			"if absent, chosen from the time range"),
+		config.ChoiceFlag("by", "version", "by `what`", "version", "model", "provider"),
+		config.ChoiceFlag("bucket", "", "`width` of each time bucket, if absent chosen from the time range",
+			"second", "minute", "hour", "day"),
 	)...)
 
 	return &cli.Command{
@@ -34,15 +34,15 @@ func statsCommand() *cli.Command {
 
 func requestStats(c *cli.Context) error {
 	v := config.Read(c)
-	by := v.OneOf("by", "version", "model", "provider")
+	by, bucket := v.OneOf("by"), v.OneOf("bucket")
 	line, selected := filter.Read(v)
-	asJSON := v.AsJSON()
+	asData := v.AsData()
 	cl, id, err := v.Remote()
 	if err != nil {
 		return err
 	}
 
-	q := wire.StatisticsQuery{FilterGroup: selected.Filter, Q: selected.Words, Bucket: v.Text("bucket")}
+	q := wire.StatisticsQuery{FilterGroup: selected.Filter, Q: selected.Words, Bucket: bucket}
 	q.Zone = filter.Zone(v)
 	// Also for versions, which have no line of all requests.
 	sums, err := cl.Analyze(c.Context, id, q)
@@ -56,10 +56,10 @@ func requestStats(c *cli.Context) error {
 		}
 	}
 	switch {
-	case asJSON && by == "version":
-		return print.JSON(c.App.Writer, versions)
-	case asJSON:
-		return print.JSON(c.App.Writer, sums)
+	case asData && by == "version":
+		return print.Data(c, versions)
+	case asData:
+		return print.Data(c, sums)
 	case sums.Overall.Requests == 0 && !sums.Incomplete:
 		printUnmatched(c, cl, id, line, "requests")
 		return nil

@@ -44,7 +44,10 @@ func tailCommand() *cli.Command {
 func tailRequests(c *cli.Context) error {
 	v := config.Read(c)
 	_, selected := filter.Read(v)
-	limit, asJSON := v.Count("limit", wire.PageItemsMax), v.AsJSON()
+	limit, asData := v.Count("limit", wire.PageItemsMax), v.AsData()
+	if v.Form() == config.FormCSV {
+		v.Reject("output", "needs all records for its columns, and a tail has no end; give ndjson")
+	}
 	cl, id, err := v.Remote()
 	if err != nil {
 		return err
@@ -59,7 +62,7 @@ func tailRequests(c *cli.Context) error {
 	t.find = func(s wire.Search) (wire.SearchPage, error) { return cl.Search(c.Context, id, s) }
 	t.show = func(rows []wire.Row) error {
 		for _, r := range rows {
-			if !asJSON {
+			if !asData {
 				listRow(g, r)
 			} else if err := print.JSONLine(c.App.Writer, r); err != nil {
 				return err
@@ -67,7 +70,7 @@ func tailRequests(c *cli.Context) error {
 		}
 		return g.Flush()
 	}
-	if asJSON {
+	if asData {
 		g.WithoutHeadings()
 	}
 	away := false

@@ -33,7 +33,7 @@ func rollupCommand(of, usage string, more ...*cli.Command) *cli.Command {
 	list := &cli.Command{
 		Name:   "list",
 		Usage:  "list " + of + ", the last seen first",
-		Flags:  listFlags(of+" list", of, strings.Join(wire.RollupSortFields, ", ")),
+		Flags:  listFlags(of+" list", of, wire.RollupSortFields),
 		Action: func(c *cli.Context) error { return listRollups(c, of) },
 	}
 
@@ -44,7 +44,7 @@ func listRollups(c *cli.Context, of string) error {
 	v := config.Read(c)
 	line, selected := filter.ReadRollup(v)
 	search := selected.Search(of)
-	search.SortBy = v.OneOf("sort", wire.RollupSortFields...)
+	search.SortBy = v.OneOf("sort")
 	search.PerPage, search.Cursor = v.Count("limit", wire.PageItemsMax), v.Text("cursor")
 	cl, id, err := v.Remote()
 	if err != nil {
@@ -55,8 +55,8 @@ func listRollups(c *cli.Context, of string) error {
 	if err != nil {
 		return err
 	}
-	if v.AsJSON() {
-		return print.JSON(c.App.Writer, page)
+	if v.AsData() {
+		return print.Data(c, page)
 	}
 	if len(page.Items) == 0 && page.NextCursor == nil {
 		printUnmatched(c, cl, id, line, of)

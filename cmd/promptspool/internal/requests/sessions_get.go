@@ -50,7 +50,7 @@ func getSession(c *cli.Context) error {
 		}
 		printTurn(p, story, row, r, total)
 	}
-	if v.AsJSON() {
+	if v.AsData() {
 		show = func(_ wire.Row, r wire.Record) { whole.Calls = append(whole.Calls, r) }
 	} else {
 		g := rollupGrid(p, "sessions")
@@ -59,11 +59,11 @@ func getSession(c *cli.Context) error {
 			return err
 		}
 	}
-	if err := eachCall(c.Context, cl, id, found.Calls(), show); err != nil || !v.AsJSON() {
+	if err := eachCall(c.Context, cl, id, found.Calls(), show); err != nil || !v.AsData() {
 		return err
 	}
 
-	return print.JSON(c.App.Writer, whole)
+	return print.Data(c, whole)
 }
 
 // eachCall calls fn with every call that a search finds.

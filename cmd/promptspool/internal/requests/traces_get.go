@@ -44,8 +44,8 @@ func getTrace(c *cli.Context) error {
 		return err
 	}
 	tree := tracetree.Of(trace)
-	if v.AsJSON() {
-		return print.JSON(c.App.Writer, tree)
+	if v.AsData() {
+		return print.Data(c, tree)
 	}
 
 	p := print.NewPainter(c)

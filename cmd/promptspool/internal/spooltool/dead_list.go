@@ -18,7 +18,7 @@ func deadListCommand() *cli.Command {
 	return &cli.Command{
 		Name:   "list",
 		Usage:  "list held events and dead letters",
-		Flags:  laneOutputFlags("list"),
+		Flags:  laneOutputFlags("list", config.ColumnsFlag("dead list")),
 		Action: listDead,
 	}
 }
@@ -81,7 +81,7 @@ func listDead(c *cli.Context) error {
 		Items []deadRow `json:"items"`
 	}{rows}
 	return print.Output(c, list, func(t *print.Table) {
-		t.Row("SEQUENCE", "LANE", "KIND", "REQUEST_ID", "MOVED", "CAUSE", "REASON")
+		t.Head("SEQUENCE", "LANE", "KIND", "REQUEST_ID", "MOVED", "CAUSE", "REASON")
 		for _, r := range rows {
 			t.Row(r.Seq, r.Lane, r.Kind, r.RequestID, t.Moment(r.MovedAt), cmp.Or(r.Cause, "-"), r.Reason)
 		}

@@ -124,7 +124,7 @@ func lossText(t *print.Table, l queue.RecordedLoss) string {
 
 // reportTable prints a report for people, its verdict last.
 func reportTable(t *print.Table, data string, r queue.Report) {
-	t.Row("GENERATION", "STATE", "FIRST", "LAST", "WAITING", "BYTES", "ACKED", "DAMAGED")
+	t.Head("GENERATION", "STATE", "FIRST", "LAST", "WAITING", "BYTES", "ACKED", "DAMAGED")
 	for _, g := range r.Generations {
 		t.Row(g.Name, g.State, g.First, g.Last, g.Events, humanize.IBytes(uint64(g.Bytes)), g.Acked, g.Damaged)
 	}

@@ -43,7 +43,7 @@ func repairSpool(c *cli.Context) error {
 	}
 
 	return print.Output(c, report, func(t *print.Table) {
-		t.Row("GENERATION", "STATE", "PLAN", "WHOLE", "LOST")
+		t.Head("GENERATION", "STATE", "PLAN", "WHOLE", "LOST")
 		for _, g := range report.Generations {
 			t.Row(g.Name, g.State, g.Plan, g.Events, g.Damaged)
 		}

@@ -40,6 +40,7 @@ func listCommand() *cli.Command {
 		config.TextFlag("page", "1", "the `number` of the page"),
 		config.TextFlag("limit", "100", "the `number` of templates a page, at most 1000"),
 	)
+	flags = append(flags, config.ColumnsFlag("templates list"))
 
 	return &cli.Command{
 		Name:   "list",
@@ -82,7 +83,7 @@ func listTemplates(c *cli.Context) error {
 		return err
 	}
 	return print.Output(c, list, func(t *print.Table) {
-		t.Row("ID", "NAME", "LATEST", "LABELS", "TAGS")
+		t.Head("ID", "NAME", "LATEST", "LABELS", "TAGS")
 		for _, i := range list.Items {
 			labels := make([]string, len(i.Labels))
 			for j, l := range i.Labels {
@@ -106,8 +107,8 @@ func showTemplate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if v.AsJSON() {
-		return print.JSON(c.App.Writer, template)
+	if v.AsData() {
+		return print.Data(c, template)
 	}
 
 	err = print.Output(c, template, func(t *print.Table) {

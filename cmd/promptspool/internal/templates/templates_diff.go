@@ -60,8 +60,8 @@ func diffTemplates(c *cli.Context) error {
 		differences = append(differences, d)
 	}
 
-	if config.Read(c).AsJSON() {
-		return print.JSON(c.App.Writer, differences)
+	if config.Read(c).AsData() {
+		return print.Data(c, differences)
 	}
 	return printDifferences(print.NewPainter(c), differences, len(plan))
 }

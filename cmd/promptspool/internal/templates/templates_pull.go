@@ -60,8 +60,8 @@ func pullTemplates(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if v.AsJSON() {
-		return print.JSON(c.App.Writer, rows)
+	if v.AsData() {
+		return print.Data(c, rows)
 	}
 	if err := printPulled(c, rows); err != nil {
 		return err
@@ -82,7 +82,7 @@ func printPulled(c *cli.Context, rows []pulled) error {
 	written := slices.DeleteFunc(slices.Clone(rows), func(r pulled) bool { return r.State == "unchanged" })
 	err := print.Output(c, rows, func(t *print.Table) {
 		if len(written) > 0 {
-			t.Row("FILE", "NAME", "VERSION")
+			t.Head("FILE", "NAME", "VERSION")
 		}
 		for _, r := range written {
 			t.Row(r.File, r.Name, r.Version)

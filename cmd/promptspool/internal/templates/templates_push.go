@@ -61,8 +61,8 @@ func pushTemplates(c *cli.Context) error {
 
 	// Versions published before an error are printed too: they are on the server.
 	done, failed := publishPlan(c, cl, id, plan, wire.Publish{CommitMessage: message, Labels: labels})
-	if config.Read(c).AsJSON() {
-		return errors.Join(print.JSON(c.App.Writer, done), failed)
+	if config.Read(c).AsData() {
+		return errors.Join(print.Data(c, done), failed)
 	}
 	if err := printPushed(print.NewPainter(c), done); err != nil {
 		return err
