@@ -289,7 +289,7 @@ func TestACSVExportHoldsNoFormulas(t *testing.T) {
 		PromptVersion: &version,
 		Tags:          []string{"@a", "b,c"},
 		Metadata:      []wire.MetadataRow{{Key: "k", Value: "v\"w"}},
-		Scores:        []wire.Score{{Name: "=a", Score: 1}},
+		Scores:        []wire.Score{wire.IntegerScore("=a", 1)},
 		FirstTokenMS:  &latency,
 		SessionID:     "=1",
 		UserID:        "+1",

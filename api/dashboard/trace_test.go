@@ -104,7 +104,8 @@ func TestThePageOfATraceIsATree(t *testing.T) {
 		}
 	}
 	scored := s.call(ann, "GET", "/traces/"+testTrace+"?"+view, nil).Body.String()
-	if !strings.Contains(scored, `good</span> <b>90</b>`) || !strings.Contains(scored, `</meter> <b>10</b>`) {
+	if !strings.Contains(scored, `good</span> <b>90</b>`) ||
+		!strings.Contains(scored, `</meter> <b dir="auto">10</b>`) {
 		t.Errorf("the scores are not shown:\n%s", scored)
 	}
 

@@ -144,7 +144,7 @@ func rows() []query.Subject {
 			Price: new(float64(n)), Latency: new(float64(n)), StartTime: when, EndTime: when,
 			Status: []string{"SUCCESS", "WARNING", "ERROR"}[n%3], Tags: []string{text, "x"},
 			Metadata: []wire.MetadataRow{{Key: "k", Value: text}},
-			Scores:   []wire.Score{{Name: "k", Score: int(n)}}, PromptName: &text, PromptVersion: new(int64(n)),
+			Scores:   []wire.Score{wire.IntegerScore("k", int(n))}, PromptName: &text, PromptVersion: new(int64(n)),
 			PromptLabel: &text, ToolNames: []string{text}, FinishReason: text, ErrorType: text,
 			GroupIDs: []string{text}, Sidecar: text, OutputShape: []string{"json", "tool_call", "plain_text"}[n%3],
 		}

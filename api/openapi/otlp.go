@@ -193,7 +193,7 @@ var otlpOperations = []operation{
 			Success:   true,
 			TraceID:   exampleTrace,
 			Spans:     []TraceSpan{{TraceSpan: exampleSpan}},
-			OwnScores: []wire.Score{{Name: "helpful", Score: 100}},
+			OwnScores: []wire.Score{wire.IntegerScore("helpful", 100)},
 		}),
 	},
 }

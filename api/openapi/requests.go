@@ -25,7 +25,7 @@ var exampleRow = wire.Row{
 	Status:        "SUCCESS",
 	Tags:          []string{"demo"},
 	Metadata:      []wire.MetadataRow{{Key: "user_id", Value: "ann"}},
-	Scores:        []wire.Score{{Name: "default", Score: 100}},
+	Scores:        []wire.Score{wire.IntegerScore("default", 100)},
 	PromptName:    new("greet"),
 	PromptVersion: new(int64(1)),
 	FinishReason:  "stop",

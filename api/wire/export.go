@@ -69,7 +69,7 @@ var CSVColumns = []string{
 func (r *Row) CSVLine(cursor string) []string {
 	var metadata, scores []string
 	for _, s := range r.Scores {
-		scores = append(scores, s.Name+"="+strconv.Itoa(s.Score))
+		scores = append(scores, s.String())
 	}
 	for _, m := range r.Metadata {
 		metadata = append(metadata, m.Key+"="+m.Value)

@@ -34,7 +34,7 @@ type Record struct {
 	OutputExcerpt   string            `json:"output_excerpt,omitempty"` // beginning of the answer or the error
 	Tags            []string          `json:"tags"`
 	Metadata        map[string]string `json:"metadata"` // metadata, by key
-	Scores          []Score           `json:"scores"`   // sorted by name
+	Scores          []Score           `json:"scores"`   // sorted by name and author
 	Prompt          *RecordPrompt     `json:"prompt"`
 	GroupIDs        []string          `json:"group_ids"` // sorted
 	ListTime        time.Time         `json:"list_time"` // its time in lists and charts: mostly the start
@@ -85,12 +85,6 @@ func (r Record) Content() json.RawMessage {
 type Conflict struct {
 	EventID string          `json:"event_id"` // the event that brought it
 	Request json.RawMessage `json:"request"`  // as sent; null if they are too large for one answer
-}
-
-// Score is a named score from 0 to 100.
-type Score struct {
-	Name  string `json:"name"`  // the score's name
-	Score int    `json:"score"` // the score, from 0 to 100
 }
 
 // RecordPrompt is the link of a record to a template.

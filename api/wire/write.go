@@ -2,6 +2,8 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -53,8 +55,7 @@ type PromptLink struct {
 type ScoreWrite struct {
 	RequestID string       // the record that keeps the score
 	Target    *ScoreTarget // nil for the score of a request
-	Name      string
-	Score     int
+	Score     Score        // without a value, if that is at fault
 }
 
 // ScoreTarget is what a score is of that names no request: a span with its trace, a trace, a session.
@@ -165,23 +166,62 @@ func DecodeScore(object Object) (ScoreWrite, error) {
 	f := fields{object: object}
 	w := ScoreWrite{}
 	w.RequestID, w.Target = f.scored()
-	w.Name = f.text("name", false, NameRunesMax)
+	w.Score.Name = f.text("name", false, NameRunesMax)
 	// Named, so that a second score without a name replaces the first.
-	if w.Name == "" {
-		w.Name = DefaultScoreName
+	if w.Score.Name == "" {
+		w.Score.Name = DefaultScoreName
+	}
+	w.Score.Author = f.text("author", false, NameRunesMax)
+	if strings.Contains(w.Score.Author, "\x00") {
+		f.fault("author", "must not contain a NUL character")
+		w.Score.Author = ""
 	}
 
-	if v, ok := f.raw("score", true); ok {
-		n, ok := integer(v)
-		// The peer's scale. A caller with another one has to convert it.
-		if !ok || n < 0 || n > 100 {
-			f.fault("score", "must be an integer from 0 to 100")
-		} else {
-			w.Score = int(n)
-		}
+	w.Score.ScoreValue = f.scoreValue()
+	d := ScoreDetails{
+		AuthorVersion: f.textOrInteger("author_version", false, NameRunesMax),
+		Source:        f.text("source", false, NameRunesMax),
+		Reason:        f.text("reason", false, BodyBytesMax),
+	}
+	if d.Source != "" && !slices.Contains(ScoreSources, d.Source) {
+		f.fault("source", "must be one of %s", strings.Join(ScoreSources, ", "))
+		d.Source = ""
+	}
+	if d != (ScoreDetails{}) {
+		w.Score.Details = &d
 	}
 
 	return w, f.err()
+}
+
+// scoreValue reads a score, and the value that may be sent instead. A null takes a score back.
+func (f *fields) scoreValue() (v ScoreValue) {
+	value, typed := f.raw("value", false)
+	taken := !typed && f.object.Has("value") && !f.object.Has("score")
+	raw, ok := f.raw("score", !typed && !taken)
+	if ok {
+		n, isInteger := integer(raw)
+		// The peer's scale. A caller with another one sends a value.
+		if !isInteger || n < 0 || n > 100 {
+			f.fault("score", "must be an integer from 0 to 100")
+		} else {
+			v.Number = float64(n)
+		}
+	}
+	if !typed && !taken {
+		return v
+	}
+	if taken {
+		value = json.RawMessage("null")
+	}
+
+	v, ok = parseScoreValue(value)
+	if !ok {
+		f.fault("value", "must be a number of at most %d, true, false, or a text of at most %d characters",
+			ScoreNumberMax, ScoreCategoryRunesMax)
+	}
+
+	return v
 }
 
 // scored reads what a score is of, and the id of the record that keeps it.

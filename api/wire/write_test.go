@@ -303,7 +303,7 @@ func TestScores(t *testing.T) {
 	} {
 		w, err := DecodeScore(parse(t, edit(t, smallest["score"], "score", score)))
 		wantFaults(t, err)
-		same(t, score, w, ScoreWrite{RequestID: someID, Name: DefaultScoreName, Score: want})
+		same(t, score, w, ScoreWrite{RequestID: someID, Score: IntegerScore(DefaultScoreName, want)})
 	}
 
 	for _, score := range []string{
@@ -312,7 +312,7 @@ func TestScores(t *testing.T) {
 	} {
 		w, err := DecodeScore(parse(t, edit(t, smallest["score"], "score", score)))
 		wantFaults(t, err, "score must be an integer from 0 to 100")
-		same(t, score+": the decoded value", w.Score, 0)
+		same(t, score+": the decoded value", w.Score, Score{ScoreSlot: ScoreSlot{Name: DefaultScoreName}})
 	}
 }
 
@@ -357,7 +357,7 @@ func TestAScoreHasADefaultName(t *testing.T) {
 	} {
 		w, err := DecodeScore(parse(t, edit(t, smallest["score"], "name", name)))
 		wantFaults(t, err)
-		same(t, "name of "+name, w.Name, want)
+		same(t, "name of "+name, w.Score.Name, want)
 	}
 }
 

@@ -177,7 +177,7 @@ func (r role) scored(id string, value, events int) {
 	r.waitsFor(func() bool {
 		record = wire.Record{}
 		return r.call("GET", "/api/public/v2/requests/"+id, nil, &record) && len(record.Events) == events &&
-			len(record.Scores) == 1 && record.Scores[0].Score == value
+			len(record.Scores) == 1 && record.Scores[0].Number == float64(value)
 	}, func() string { return fmt.Sprintf("want the score %d and %d events: %+v", value, events, record) })
 }
 

@@ -219,7 +219,7 @@ func (w *deletion) ownScores(ctx context.Context, targets []wire.ScoreTarget, be
 	for i := range targets {
 		ids = append(ids, targets[i].RecordID())
 	}
-	isOld := func(_ string, score Stamped[int]) bool { return !score.At.After(before) }
+	isOld := func(_ wire.ScoreSlot, score Stamped[Judgement]) bool { return !score.At.After(before) }
 
 	for step := range slices.Chunk(ids, ChangeStep) {
 		err := Apart(step, func(part []string) error {

@@ -61,7 +61,8 @@ func TestTheLatestOfEachPlaceStays(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"user": "five", "session": "s", "plan": "early"}, rec.Metadata); diff != "" {
 		t.Errorf("metadata (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]wire.Score{{Name: "b", Score: 70}, {Name: "default", Score: 60}}, rec.Scores); diff != "" {
+	wantScores := []wire.Score{wire.IntegerScore("b", 70), wire.IntegerScore("default", 60)}
+	if diff := cmp.Diff(wantScores, rec.Scores); diff != "" {
 		t.Errorf("scores (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"2", "g1"}, rec.GroupIDs); diff != "" {

@@ -13,6 +13,7 @@ import (
 // shorten replaces long values by references, and reports whether there were any: then
 // the body must be kept.
 func (e *Event) shorten() (long bool) {
+	long = e.shortenScores()
 	metadata := e.Metadata
 	if e.Request != nil {
 		metadata = e.Request.Metadata
@@ -34,7 +35,7 @@ func (e *Event) shorten() (long bool) {
 }
 
 // Shown returns the ids of the events whose bodies are needed to show the record. These
-// are the request, and the events with long values that the state only refers to.
+// are the request, and the events with reasons and long values that the state only refers to.
 func (s *State) Shown() (ids []string) {
 	if s.Request != nil {
 		ids = append(ids, s.Request.ID)
@@ -44,6 +45,11 @@ func (s *State) Shown() (ids []string) {
 	for _, v := range s.Metadata {
 		if rowcode.IsReference(v.Value) {
 			ids = append(ids, v.ID)
+		}
+	}
+	for _, score := range s.Scores {
+		if d := score.Value.Details; d != nil && d.Reasoned {
+			ids = append(ids, score.ID)
 		}
 	}
 	if s.Prompt != nil && s.Prompt.Value.Elsewhere {
@@ -85,6 +91,7 @@ func (s *State) Bodies(shown bool, read func(Entry) ([]byte, error)) (map[string
 // Restore replaces references by the values that are in these bodies of events.
 // References to other bodies stay.
 func (s *State) Restore(bodies map[string]json.RawMessage) {
+	s.restoreScores(bodies)
 	s.restore(bodies, func(key, stored, value string) bool {
 		return rowcode.StoredValue(key, value) == stored
 	})

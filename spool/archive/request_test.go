@@ -157,7 +157,7 @@ func TestARowSaysWhatTheRecordSays(t *testing.T) {
 		Status:        "SUCCESS",
 		Tags:          []string{"weather"},
 		Metadata:      []wire.MetadataRow{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}},
-		Scores:        []wire.Score{{Name: "default", Score: 90}},
+		Scores:        []wire.Score{wire.IntegerScore("default", 90)},
 		PromptName:    &name,
 		PromptVersion: &three,
 		Sidecar:       "host-a",

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"promptspool/api/wire"
 	"promptspool/spool/archive/rollup"
 )
 
@@ -85,8 +86,11 @@ func (s *State) addSpan(sums *rollup.Sums) {
 // addScores adds the scores that the record shows.
 func (s *State) addScores(sums *rollup.Sums) {
 	for _, score := range s.scores() {
+		if score.Kind != wire.ScoreInteger {
+			continue // others have no scale in common
+		}
 		sums.Of[rollup.Scores]++
-		sums.Of[rollup.ScoreSum] += int64(score.Score)
+		sums.Of[rollup.ScoreSum] += int64(score.Number)
 	}
 }
 

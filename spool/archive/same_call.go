@@ -11,6 +11,7 @@ import (
 
 	"promptspool/api/calls"
 	"promptspool/api/calls/otel"
+	"promptspool/api/wire"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -183,10 +184,10 @@ type SameCall struct {
 
 	// Of the head: the other records, the first of which says most, and what the record shows
 	// with what they add.
-	Others   []string          `json:"others,omitempty"`
-	Shown    *Request          `json:"shown,omitempty"`
-	Metadata map[string]string `json:"metadata,omitempty"`
-	Scores   map[string]int    `json:"scores,omitempty"`
+	Others   []string                           `json:"others,omitempty"`
+	Shown    *Request                           `json:"shown,omitempty"`
+	Metadata map[string]string                  `json:"metadata,omitempty"`
+	Scores   map[wire.ScoreSlot]wire.ScoreValue `json:"scores,omitempty"`
 }
 
 // equals compares as what is stored.
@@ -356,18 +357,18 @@ func (c *SameCall) add(head, other *State) {
 			c.Metadata = with(c.Metadata, key, value)
 		}
 	}
-	for name, score := range other.Scores {
-		_, own := head.Scores[name]
-		if _, has := c.Scores[name]; !has && !own {
-			c.Scores = with(c.Scores, name, score.Value)
+	for slot, score := range other.Scores {
+		_, own := head.Scores[slot]
+		if _, has := c.Scores[slot]; !has && !own && score.Value.Kind != wire.ScoreNone {
+			c.Scores = with(c.Scores, slot, score.Value.ScoreValue)
 		}
 	}
 }
 
 // with sets a key of a map that may be nil.
-func with[T any](m map[string]T, key string, value T) map[string]T {
+func with[K comparable, T any](m map[K]T, key K, value T) map[K]T {
 	if m == nil {
-		m = make(map[string]T)
+		m = make(map[K]T)
 	}
 	m[key] = value
 

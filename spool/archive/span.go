@@ -217,13 +217,13 @@ func (s *State) Reread(e *Event) (changed bool) {
 	for key, value := range e.Metadata {
 		s.putMetadata(key, stamp, value)
 	}
-	for name, score := range s.Scores {
+	for slot, score := range s.Scores {
 		if score.Compare(stamp) == 0 {
-			delete(s.Scores, name)
+			delete(s.Scores, slot)
 		}
 	}
-	for _, score := range e.Scores {
-		s.putScore(score.Name, stamp, score.Score)
+	for i := range e.Scores {
+		s.putScore(&e.Scores[i], stamp)
 	}
 
 	// A logged request stays the record's.

@@ -33,7 +33,7 @@ func arriving(t *testing.T, events ...wire.Event) int {
 		s.Take(databasetest.Decode(t, e, databasetest.Start.Add(time.Duration(i)*time.Second)))
 	}
 
-	return s.Scores["default"].Value
+	return int(s.Scores[wire.ScoreSlot{Name: "default"}].Value.Number)
 }
 
 func TestAClocksOrderHoldsThoughItsIDsDescend(t *testing.T) {

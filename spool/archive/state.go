@@ -30,9 +30,9 @@ type State struct {
 	Joined    bool              `json:"joined,omitempty"`   // log records whose span has them; see joinLogs
 	Target    *wire.ScoreTarget `json:"target,omitempty"`   // of its scores, if they name no request
 
-	// Scores are by name. Metadata, by key and as StoredValue, and Prompt are only those
+	// Scores are by slot. Metadata, by key and as StoredValue, and Prompt are only those
 	// of metadata and prompt events; the request has its own.
-	Scores   map[string]Stamped[int]    `json:"scores,omitempty"`
+	Scores   Scores                     `json:"scores,omitempty"`
 	Metadata map[string]Stamped[string] `json:"metadata,omitempty"`
 	Prompt   *Stamped[Link]             `json:"prompt,omitempty"`
 	GroupIDs []string                   `json:"group_ids,omitempty"`
@@ -135,10 +135,10 @@ func (s *State) Fold(e Event) (changed bool) {
 		s.putRequest(stamp, e.Request)
 	}
 	if e.Score != nil {
-		s.putScore(e.Score.Name, stamp, e.Score.Score)
+		s.putScore(e.Score, stamp)
 	}
-	for _, score := range e.Scores {
-		s.putScore(score.Name, stamp, score.Score)
+	for i := range e.Scores {
+		s.putScore(&e.Scores[i], stamp)
 	}
 	for key, value := range e.Metadata {
 		s.putMetadata(key, stamp, value)
@@ -201,14 +201,6 @@ func (s *State) stands(r, other *Stamped[Request]) bool {
 	}
 
 	return other == nil || other.Value.Traced || r.Compare(other.Stamp) < 0
-}
-
-// putScore keeps the score with the highest stamp under its name.
-func (s *State) putScore(name string, stamp Stamp, score int) {
-	if _, had := s.Scores[name]; !had {
-		s.sums.weight += weighText(name)
-	}
-	s.Scores = put(s.Scores, name, stamp, score)
 }
 
 // addGroup adds a group that the record is not in yet.
@@ -325,14 +317,14 @@ func (s *State) remember(e Event) {
 }
 
 // put keeps the value with the highest stamp under a name.
-func put[T any](m map[string]Stamped[T], name string, stamp Stamp, value T) map[string]Stamped[T] {
+func put[K comparable, T any](m map[K]Stamped[T], name K, stamp Stamp, value T) map[K]Stamped[T] {
 	// Whichever comes first: the order of arrival must not matter.
 	if old, ok := m[name]; ok && old.Compare(stamp) > 0 {
 		return m
 	}
 
 	if m == nil {
-		m = make(map[string]Stamped[T])
+		m = make(map[K]Stamped[T])
 	}
 	m[name] = Stamped[T]{stamp, value}
 

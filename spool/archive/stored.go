@@ -153,8 +153,8 @@ func (s *State) Join(others ...*State) {
 			s.Span = newest(s.Span, o.Span)
 		}
 		s.joinRequest(o)
-		for name, v := range o.Scores {
-			s.Scores = put(s.Scores, name, v.Stamp, v.Value)
+		for slot, v := range o.Scores {
+			s.Scores = put(s.Scores, slot, v.Stamp, v.Value)
 		}
 		s.joinMetadata(o)
 		s.Prompt = newest(s.Prompt, o.Prompt)

@@ -21,7 +21,7 @@ func isEnrichment(kind wire.Kind) bool {
 
 // unlist takes all enrichments but those with the highest stamps out of the history, and
 // their bodies with them. Their effects stay. Also listed is the one that set a long
-// value or long variables which still stand, because only its body has them.
+// value, long variables or a reason which still stand, because only its body has them.
 //
 // The listed events depend on the stamps of all events alone, not on the order in which
 // they came: the bounds of two sets give that of their union. The ids of the others are
@@ -79,6 +79,11 @@ func (s *State) needsBody(eventID string) bool {
 	}
 	for _, v := range s.Metadata {
 		if v.ID == eventID && rowcode.IsReference(v.Value) {
+			return true
+		}
+	}
+	for _, v := range s.Scores {
+		if v.ID == eventID && v.Value.Details != nil && v.Value.Details.Reasoned {
 			return true
 		}
 	}

@@ -103,9 +103,9 @@ func exportsWhatStands(t *testing.T) {
 		}
 		for what, of := range map[string]func(*archive.State) any{
 			"scores": func(s *archive.State) any {
-				scores := map[string]int{}
+				scores := map[wire.ScoreSlot]float64{}
 				for name, v := range s.Scores {
-					scores[name] = v.Value
+					scores[name] = v.Value.Number
 				}
 				return scores
 			},

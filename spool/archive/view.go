@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -219,32 +218,6 @@ func dollars(price *calls.Dollars) *float64 {
 	d := price.Float()
 
 	return &d
-}
-
-// rowScoresMax bounds the scores in a record's row, which is written again
-// with each score.
-const rowScoresMax = 256
-
-// rowScores returns the scores that lists show: the first by name.
-func (s *State) rowScores() []wire.Score {
-	scores := s.scores()
-	return scores[:min(len(scores), rowScoresMax)]
-}
-
-// scores returns all scores by name.
-func (s *State) scores() []wire.Score {
-	scores := make([]wire.Score, 0, len(s.Scores))
-	for name, score := range s.Scores {
-		scores = append(scores, wire.Score{Name: name, Score: score.Value})
-	}
-	if s.Same != nil {
-		for name, score := range s.Same.Scores {
-			scores = append(scores, wire.Score{Name: name, Score: score})
-		}
-	}
-	slices.SortFunc(scores, func(a, b wire.Score) int { return cmp.Compare(a.Name, b.Name) })
-
-	return scores
 }
 
 // groupIDs returns the groups of group events and that of the request.

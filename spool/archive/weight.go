@@ -1,6 +1,10 @@
 package archive
 
-import "errors"
+import (
+	"errors"
+
+	"promptspool/api/wire"
+)
 
 // HeldBytesMax bounds the weight of the states that a Store holds for one transaction,
 // unless one alone weighs more.
@@ -68,8 +72,8 @@ func (s *State) Weight() (n int) {
 	for i := range s.History {
 		n += weighEntry(&s.History[i])
 	}
-	for name := range s.Scores {
-		n += weighText(name)
+	for slot, score := range s.Scores {
+		n += weighScore(slot, score)
 	}
 	for key, v := range s.Metadata {
 		n += weighText(key) + len(v.Value)
@@ -94,11 +98,12 @@ func (s *State) Weight() (n int) {
 // weight returns at most what folding the event adds to Weight.
 func (e *Event) weight() int {
 	n := entryBytes + len(e.Sidecar) + len(e.GroupID)
+	scores := e.Scores
 	if e.Score != nil {
-		n += weighText(e.Score.Name)
+		scores = append(scores[:len(scores):len(scores)], *e.Score)
 	}
-	for _, score := range e.Scores {
-		n += weighText(score.Name)
+	for _, score := range scores {
+		n += weighScore(score.ScoreSlot, Stamped[Judgement]{Value: Judgement{score.ScoreValue, score.Details}})
 	}
 	for key, value := range e.Metadata {
 		n += weighText(key) + len(value)
@@ -118,6 +123,14 @@ func (e *Event) weight() int {
 }
 
 func weighEntry(h *Entry) int { return entryBytes + len(h.Sidecar) }
+
+func weighScore(slot wire.ScoreSlot, score Stamped[Judgement]) int {
+	n := weighText(slot.Name) + len(slot.Author) + len(score.Value.Text)
+	if d := score.Value.Details; d != nil {
+		n += len(d.Source) + len(d.AuthorVersion)
+	}
+	return n
+}
 
 func weighText(text string) int { return stampedBytes + len(text) }
 

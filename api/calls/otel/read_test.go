@@ -257,7 +257,7 @@ func TestEvaluationsBecomeScores(t *testing.T) {
 	})
 	s := otel.Read(otel.Join(encode(t, body), []json.RawMessage{log}))
 
-	if got := fmt.Sprint(s.Scores); got != "[{helpful 88} {toxic 0}]" {
+	if got := fmt.Sprint(s.Scores); got != "[helpful=88 toxic=0]" {
 		t.Errorf("scores %s", got)
 	}
 	want := map[string]string{

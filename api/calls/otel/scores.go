@@ -26,7 +26,7 @@ func (s *span) scores(g *metadataSet) []wire.Score {
 			name = wire.DefaultScoreName
 		}
 		if score, ok := percent(number); ok {
-			all = append(all, wire.Score{Name: name, Score: score})
+			all = append(all, wire.IntegerScore(name, score))
 		} else if _, is := number.number(); is {
 			g.add(evaluationKey+name, number.shown())
 		}

@@ -124,7 +124,7 @@ func shownComponents() view {
 	}
 	v.Tree = shownTree()
 	v.Scoring = Scoring{
-		Scores: []wire.Score{{Name: "helpful", Score: 80}},
+		Scores: []wire.Score{wire.IntegerScore("helpful", 80)},
 		Action: "/score",
 		Of:     []Field{{"this span", "1"}, {"the trace", ""}},
 		Parts:  "scores",

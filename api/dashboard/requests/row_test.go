@@ -10,7 +10,7 @@ import (
 )
 
 func TestAListShowsTheScoreThatMostRowsHave(t *testing.T) {
-	score := func(name string) wire.Score { return wire.Score{Name: name, Score: 50} }
+	score := func(name string) wire.Score { return wire.IntegerScore(name, 50) }
 	rows, main := requestRows(filter.Filter{}, wire.SearchPage{Items: []wire.Row{
 		{RequestID: "a", Scores: []wire.Score{score("csat"), score("tone")}},
 		{RequestID: "b", Scores: []wire.Score{score("tone")}},

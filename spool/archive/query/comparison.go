@@ -64,11 +64,14 @@ func (c *Comparison) Add(row *wire.Row) (more bool) {
 		c.latencies[i] = append(c.latencies[i], *row.Latency)
 	}
 	for _, s := range row.Scores {
+		if !s.IsNumber() {
+			continue
+		}
 		if c.scores[s.Name] == nil && len(c.scores) < scoreNamesMax {
 			c.scores[strings.Clone(s.Name)] = new([2]significance.Mean)
 		}
 		if means := c.scores[s.Name]; means != nil {
-			means[i].Add(float64(s.Score))
+			means[i].Add(s.Number)
 		}
 	}
 

@@ -44,7 +44,7 @@ func TestWhatIsBetterDependsOnTheMetric(t *testing.T) {
 			Price:         &price,
 			Latency:       &latency,
 			InputTokens:   &tokens,
-			Scores:        []wire.Score{{Name: "helpful", Score: int(50 + i%2)}},
+			Scores:        []wire.Score{wire.IntegerScore("helpful", int(50+i%2))},
 		})
 	}
 

@@ -48,7 +48,7 @@ func TestTextsAndRangesAreWhatTheTestAsks(t *testing.T) {
 
 			names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b"}), 0, 2, rapid.ID)
 			for _, name := range names.Draw(t, "names") {
-				row.Scores = append(row.Scores, wire.Score{Name: name, Score: rapid.IntRange(0, 3).Draw(t, "score")})
+				row.Scores = append(row.Scores, wire.IntegerScore(name, rapid.IntRange(0, 3).Draw(t, "score")))
 			}
 
 			value = rapid.SampledFrom([]float64{0, 1, 2, -1}).Draw(t, "wanted")

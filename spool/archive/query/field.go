@@ -137,12 +137,12 @@ func scoreNames(r *wire.Row, _ string) []string {
 	return names
 }
 
-// scores returns those called name, or all of them if it is empty.
+// scores returns the numbers of those called name, or of all of them if it is empty.
 func scores(r *wire.Row, name string) []float64 {
 	var values []float64
 	for _, s := range r.Scores {
-		if name == "" || s.Name == name {
-			values = append(values, float64(s.Score))
+		if (name == "" || s.Name == name) && s.Kind != wire.ScoreCategory {
+			values = append(values, s.Number)
 		}
 	}
 

@@ -163,8 +163,11 @@ func (b *scoreBound) shrink(s *scoreSums) {
 
 // add counts a score n times: once, or with -1 it takes back one that was counted.
 func (b *scoreBound) add(s *scoreSums, score wire.Score, n int64) {
+	if score.Kind != wire.ScoreInteger {
+		return
+	}
 	t := b.tally(s, score.Name)
-	t.add(score.Score, n)
+	t.add(int(score.Number), n)
 
 	// A name whose scores were all taken back must not keep the place of another.
 	if n < 0 && t.count == 0 && t != s.other {

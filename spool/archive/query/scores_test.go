@@ -22,7 +22,7 @@ func manyScores(rows, names int) []wire.Row {
 		all[i] = wire.Row{ListTime: at, Engine: "m", Status: "SUCCESS"}
 		for j := range names {
 			name := fmt.Sprintf("score-%02d-%04d", i, j)
-			all[i].Scores = append(all[i].Scores, wire.Score{Name: name, Score: j % 101})
+			all[i].Scores = append(all[i].Scores, wire.IntegerScore(name, j%101))
 		}
 	}
 
@@ -95,7 +95,7 @@ func TestScoresOfManyNamesAreTheSameFromRowsAndSummaries(t *testing.T) {
 			drawn := names.Draw(t, "names")
 			slices.Sort(drawn)
 			for _, n := range slices.Compact(drawn) {
-				rows[i].Scores = append(rows[i].Scores, wire.Score{Name: fmt.Sprintf("name-%03d", n), Score: n % 101})
+				rows[i].Scores = append(rows[i].Scores, wire.IntegerScore(fmt.Sprintf("name-%03d", n), n%101))
 			}
 		}
 		want, _, err := Statistics(rows, wire.StatisticsQuery{})

@@ -27,7 +27,7 @@ func hourly(n int) []wire.Row {
 			PromptName:  &name,
 			Tags:        []string{fmt.Sprint("tag-", i%4)},
 			ToolNames:   []string{"search"},
-			Scores:      []wire.Score{{Name: "default", Score: i % 101}},
+			Scores:      []wire.Score{wire.IntegerScore("default", i%101)},
 			Metadata: []wire.MetadataRow{
 				{Key: "session", Value: fmt.Sprint(i)},
 				{Key: "user", Value: fmt.Sprint("user-", i%2)},

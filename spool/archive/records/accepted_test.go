@@ -123,7 +123,7 @@ func showing(rec wire.Record) shown {
 		Scores:    map[string]int{},
 	}
 	for _, score := range rec.Scores {
-		got.Scores[score.Name] = score.Score
+		got.Scores[score.Name] = int(score.Number)
 	}
 	if p := rec.Prompt; p != nil {
 		got.Template, got.Variables = p.Name, string(p.InputVariables)
@@ -286,6 +286,9 @@ func TestAFaultOfAnAcceptedEventCostsNoMoreThanItself(t *testing.T) {
 		{wire.KindRequest, "group_id", `{}`, func(s *shown) { s.Groups = []string{"h"} }},
 		{wire.KindScore, "score", `101`, func(s *shown) { s.Scores = map[string]int{} }},
 		{wire.KindScore, "score", `"7"`, func(s *shown) { s.Scores = map[string]int{} }},
+		{wire.KindScore, "value", `[7]`, func(s *shown) { s.Scores = map[string]int{} }},
+		{wire.KindScore, "author", `"a\u0000b"`, same},
+		{wire.KindScore, "source", `"an oracle"`, same},
 		{wire.KindPrompt, "version", `0`, func(s *shown) { s.Version = 0 }},
 		{wire.KindPrompt, "prompt_input_variables", `[]`, func(s *shown) { s.Variables = "" }},
 	}

@@ -90,7 +90,7 @@ func TestEventsOfLongAgoKeepTheirOrder(t *testing.T) {
 	}
 
 	rec, err := a.Request(t.Context(), wire.Identity{Account: "acme"}, databasetest.ID(1000))
-	if err != nil || len(rec.Scores) != 1 || rec.Scores[0].Score != 4 {
+	if err != nil || len(rec.Scores) != 1 || rec.Scores[0].Number != 4 {
 		t.Errorf("the scores are %+v (%v)", rec.Scores, err)
 	}
 }

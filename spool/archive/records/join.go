@@ -379,7 +379,7 @@ func (svc *Service) join(
 // score returns the events that give a span's record, unless that is "", and the calls that were
 // logged with its ids the scores that name it.
 func (svc *Service) score(
-	ctx context.Context, account string, key spanKey, spanRecord string, scores map[string]archive.Stamped[int],
+	ctx context.Context, account string, key spanKey, spanRecord string, scores archive.Scores,
 ) (given []archive.Event, err error) {
 	if len(scores) == 0 {
 		return nil, nil
@@ -393,8 +393,10 @@ func (svc *Service) score(
 	}
 
 	for _, id := range ids {
-		for name, score := range scores {
-			body, _ := jsonscan.Marshal(map[string]any{"request_id": id, "name": name, "score": score.Value})
+		for slot, score := range scores {
+			members := map[string]any{"request_id": id}
+			score.Value.Of(slot).Body(members)
+			body, _ := jsonscan.Marshal(members)
 			from := archive.Entry{Stamp: score.Stamp, Sidecar: svc.config.Name}
 			e, err := svc.derive(ctx, account, &from, wire.KindScore, id, body)
 			if err != nil {
@@ -449,7 +451,9 @@ func (svc *Service) judge(
 	for _, log := range logs {
 		scores, metadata := otel.Evaluation(log)
 		for _, score := range scores {
-			add(wire.KindScore, map[string]any{"name": score.Name, "score": score.Score})
+			members := map[string]any{}
+			score.Body(members)
+			add(wire.KindScore, members)
 		}
 		if len(metadata) > 0 {
 			add(wire.KindMetadata, map[string]any{"metadata": metadata})
@@ -462,7 +466,7 @@ func (svc *Service) judge(
 // waitingLogs returns the bodies of a span's log records, its scores, and the events that mark both.
 func (svc *Service) waitingLogs(
 	ctx context.Context, account string, key spanKey, spanRecord string,
-) (logs []json.RawMessage, scores map[string]archive.Stamped[int], marks []archive.Event, err error) {
+) (logs []json.RawMessage, scores archive.Scores, marks []archive.Event, err error) {
 	// All of them: another batch may join log records of another day right now, to the same span.
 	linked, err := svc.config.Store.Linked(ctx, account, []archive.UUID{key.logLink()}, joinRecordsMax)
 	if err != nil {
@@ -481,6 +485,7 @@ func (svc *Service) waitingLogs(
 		}
 
 		if state.Target != nil {
+			state.Restore(bodies) // the reasons
 			scores = state.Scores
 		}
 		for _, h := range state.History {

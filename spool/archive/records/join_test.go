@@ -488,7 +488,7 @@ func TestAnEvaluationFindsItsCallByTheResponseID(t *testing.T) {
 					j.record(t, e)
 				}
 				r := j.shown(t, call)
-				if len(r.Scores) != 1 || r.Scores[0] != (wire.Score{Name: "relevance", Score: 85}) ||
+				if len(r.Scores) != 1 || r.Scores[0] != (wire.IntegerScore("relevance", 85)) ||
 					r.Metadata["evaluation.relevance.explanation"] != "to the point" {
 					t.Errorf("the call shows %+v, %v", r.Scores, r.Metadata)
 				}

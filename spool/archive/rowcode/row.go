@@ -35,8 +35,8 @@ func Weight(row *wire.Row) int {
 	for _, m := range row.Metadata {
 		n += each + len(m.Key) + len(m.Value)
 	}
-	for _, s := range row.Scores {
-		n += each + len(s.Name)
+	for i := range row.Scores {
+		n += each + len(row.Scores[i].Name) + len(row.Scores[i].Author) + len(row.Scores[i].Text)
 	}
 	for _, texts := range [][]string{row.Tags, row.GroupIDs, row.ToolNames} {
 		for _, text := range texts {

@@ -21,7 +21,8 @@ import (
 //	text           its bytes; of a text that may be absent or empty, a 1 before them
 //	texts          for each its length, uvarint, and its bytes
 //	pairs          for each key and value like texts; values as StoredValue
-//	scores         for each its name like a text of texts, and the score, zigzag varint
+//	scores         for each its name like a text of texts, a uvarint with its kind, with 4 if it has an
+//	               author, and with 8 times an integer or a boolean; a number or a text; the author
 //	integer        zigzag varint
 //	number         IEEE 754 bits, 8 bytes, little-endian
 //	time           seconds, zigzag varint, and nanoseconds, uvarint

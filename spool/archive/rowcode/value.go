@@ -117,18 +117,69 @@ func (metadata) own(row *wire.Row)         { row.Metadata = slices.Clone(row.Met
 // scores are never nil, as metadata.
 type scores struct{}
 
+// The bits after a score's name: its kind, and whether it has an author.
+const (
+	scoreKindBits = 2
+	scoreAuthored = 1 << scoreKindBits
+)
+
 func (scores) append(b []byte, row *wire.Row) []byte {
-	for _, s := range row.Scores {
-		b = binary.AppendVarint(AppendText(b, s.Name), int64(s.Score))
+	for i := range row.Scores {
+		b = appendScore(b, &row.Scores[i])
 	}
+	return b
+}
+
+func appendScore(b []byte, s *wire.Score) []byte {
+	head := uint64(s.Kind)
+	if s.Author != "" {
+		head |= scoreAuthored
+	}
+	if s.Kind == wire.ScoreInteger || s.Kind == wire.ScoreBoolean {
+		head |= uint64(s.Number) << (scoreKindBits + 1) // 0 to 100
+	}
+	b = binary.AppendUvarint(AppendText(b, s.Name), head)
+
+	switch s.Kind {
+	case wire.ScoreNumber:
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(s.Number))
+	case wire.ScoreCategory:
+		b = AppendText(b, s.Text)
+	}
+	if s.Author != "" {
+		b = AppendText(b, s.Author)
+	}
+
 	return b
 }
 
 func (scores) read(r *Reader, row *wire.Row) {
 	row.Scores = []wire.Score{}
 	for len(r.Rest) > 0 && r.Err == nil {
-		row.Scores = append(row.Scores, wire.Score{Name: r.Text(), Score: int(r.Varint())})
+		row.Scores = append(row.Scores, readScore(r))
 	}
+}
+
+func readScore(r *Reader) (s wire.Score) {
+	s.Name = r.Text()
+	head := r.Uvarint()
+	s.Kind = wire.ScoreKind(head & (scoreAuthored - 1))
+
+	switch s.Kind {
+	case wire.ScoreNumber:
+		if bits := r.Take(8); r.Err == nil {
+			s.Number = math.Float64frombits(binary.LittleEndian.Uint64(bits))
+		}
+	case wire.ScoreCategory:
+		s.Text = r.Text()
+	default:
+		s.Number = float64(min(head>>(scoreKindBits+1), 100))
+	}
+	if head&scoreAuthored != 0 {
+		s.Author = r.Text()
+	}
+
+	return s
 }
 
 func (scores) share(from, row *wire.Row) { row.Scores = from.Scores }

@@ -195,8 +195,8 @@ func (c *Clocked) Check(t rapid.TB, s *archive.State) {
 	}
 
 	winners := map[string]string{} // event id by the name of the value it set
-	for name, v := range s.Scores {
-		winners["score "+name] = v.ID
+	for slot, v := range s.Scores {
+		winners["score "+slot.Name] = v.ID
 	}
 	for key, v := range s.Metadata {
 		winners["metadata "+key] = v.ID

@@ -103,7 +103,7 @@ func full(t *testing.T, open Open) {
 	}
 
 	state, _, err := s.Record(context.Background(), account, ID(1000))
-	if err != nil || len(state.History) != 2 || state.Scores["default"].Value != 3 {
+	if err != nil || len(state.History) != 2 || state.Scores[wire.ScoreSlot{Name: "default"}].Value.Number != 3 {
 		t.Errorf("the record is %+v (%v)", state, err)
 	}
 }

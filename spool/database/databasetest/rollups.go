@@ -438,17 +438,17 @@ func scoring(t *testing.T, open Open) {
 		arrive()
 
 		session, err := service.Session(t.Context(), id, "s-1")
-		if err != nil || fmt.Sprint(session.OwnScores) != "[{csat 60} {solved 100}]" ||
+		if err != nil || fmt.Sprint(session.OwnScores) != "[csat=60 solved=100]" ||
 			session.Scores != 3 || *session.MeanScore != 80 ||
 			!session.FirstSeen.Equal(Start.Add(seconds(2))) || !session.LastSeen.Equal(session.FirstSeen) {
 			t.Fatalf("the session is %+v, %v", session, err)
 		}
 		trace, err := service.Trace(t.Context(), id, traced)
-		if err != nil || fmt.Sprint(trace.OwnScores, trace.Spans[0].Scores) != "[{cheap 30}] [{safe 50}]" {
+		if err != nil || fmt.Sprint(trace.OwnScores, trace.Spans[0].Scores) != "[cheap=30] [safe=50]" {
 			t.Fatalf("the trace is %+v, %v", trace, err)
 		}
 		for _, of := range named {
-			if r, err := service.Request(t.Context(), id, of); err != nil || fmt.Sprint(r.Scores) != "[{kind 80}]" {
+			if r, err := service.Request(t.Context(), id, of); err != nil || fmt.Sprint(r.Scores) != "[kind=80]" {
 				t.Fatalf("the record %s has %+v, %v", of, r.Scores, err)
 			}
 		}
@@ -465,7 +465,7 @@ func scoring(t *testing.T, open Open) {
 		events = append(events, call(30), score(31, `"session_id":"s-1"`, "csat", 90))
 		record(rapid.Permutation(events).Draw(t, "late")...)
 		session, err = service.Session(t.Context(), id, "s-1")
-		if err != nil || session.Turns != 1 || fmt.Sprint(session.OwnScores) != "[{csat 90}]" {
+		if err != nil || session.Turns != 1 || fmt.Sprint(session.OwnScores) != "[csat=90]" {
 			t.Fatalf("what came later of the session is %+v, %v", session, err)
 		}
 

@@ -127,7 +127,7 @@ func reporting(t *testing.T, open Open) {
 		}
 		row := page.Rows[0]
 		if *row.OutputTokens != 7 || *row.Latency != 7 || len(row.Metadata) != 1 || row.Metadata[0].Value != "ann" ||
-			len(row.Scores) != 1 || row.Scores[0].Score != 90 || row.OutputExcerpt != "Hello" {
+			len(row.Scores) != 1 || row.Scores[0].Number != 90 || row.OutputExcerpt != "Hello" {
 			t.Errorf("the request shows %+v", row)
 		}
 		sameViews(t, s, account, events)

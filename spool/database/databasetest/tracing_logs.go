@@ -166,7 +166,7 @@ func joiningLogs(t *testing.T, open Open) {
 			t.Errorf("the call has no messages: %s", r.Span)
 		}
 	}
-	if scores != "[{relevance 100} {timeless 1}]" {
+	if scores != "[relevance=100 timeless=1]" {
 		t.Errorf("the scores are %s, want the timeless one and the latest of the others", scores)
 	}
 }
@@ -223,7 +223,7 @@ func detailed(t *testing.T, open Open) {
 	events := slices.Concat(recorded(t, "otel-genai"), logs[:1], judged)
 	record("together", events)
 	want := search(t, s, "together", wire.Search{}).Rows
-	if len(want) != 3 || fmt.Sprint(want[0].Scores) != "[{Relevance 87}]" || want[0].RequestID == alone.RequestID ||
+	if len(want) != 3 || fmt.Sprint(want[0].Scores) != "[Relevance=87]" || want[0].RequestID == alone.RequestID ||
 		*want[0].InputTokens != 97 || *want[0].Latency != 0.099 {
 		t.Fatalf("with its span the list has %+v", want)
 	}

@@ -39,7 +39,7 @@ func generatedClientRuns(t *testing.T, sidecar, server, key string) {
 	if err := json.Unmarshal(out, &record); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if record.Scores[0].Score != 100 || record.Metadata["user_id"] != "ann" || record.Prompt.Name != "generated" {
+	if record.Scores[0].Number != 100 || record.Metadata["user_id"] != "ann" || record.Prompt.Name != "generated" {
 		t.Errorf("%+v", record)
 	}
 }

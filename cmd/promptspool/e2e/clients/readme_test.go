@@ -52,7 +52,7 @@ func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
 
 	comparedSidecar, comparedServer := harness.ComparingProxy(t, sidecar), harness.ComparingProxy(t, server)
 	record := pasted[wire.Record](t, dir, session(t), comparedSidecar, comparedServer)
-	scored := record.Scores[0].Score == 100 && record.Metadata["user_id"] == "ann"
+	scored := record.Scores[0].Number == 100 && record.Metadata["user_id"] == "ann"
 	if record.Model != "gpt-4o-mini-2024-07-18" || !scored ||
 		*record.Prompt.Version != 1 || *record.LatencyMS != 750 {
 		t.Errorf("%+v", record)

@@ -217,7 +217,7 @@ func TestThePublishedJavaScriptSDKsRunTemplates(t *testing.T) {
 		tracked := up[sdk+" tracked"].ran(t)
 		r := server.Record(tracked.RequestID, harness.Events(4))
 		isGrouped := tracked.GroupID != "" && r.GroupIDs[0] == tracked.GroupID
-		if r.Scores[0].Score != 77 || r.Metadata["plan"] != "pro" || r.Metadata["user"] != "ann" || !isGrouped {
+		if r.Scores[0].Number != 77 || r.Metadata["plan"] != "pro" || r.Metadata["user"] != "ann" || !isGrouped {
 			t.Errorf("%s: the tracked record: %+v", sdk, r)
 		}
 	}

@@ -120,7 +120,7 @@ func TestThePublishedJavaScriptSDKWorksUnmodified(t *testing.T) {
 
 	group := text("group")
 	logged := server.Record(text("log", 1), harness.Events(5))
-	if logged.Model != "gpt-4o-answered" || *logged.Tokens != 7 || logged.Scores[0].Score != 77 ||
+	if logged.Model != "gpt-4o-answered" || *logged.Tokens != 7 || logged.Scores[0].Number != 77 ||
 		logged.Metadata["user"] != "ann" || logged.GroupIDs[0] != group ||
 		logged.Prompt == nil || *logged.Prompt.Version != 1 || logged.Tags[0] != "t1" {
 		t.Errorf("the logged record: %+v", logged)
@@ -136,7 +136,7 @@ func TestThePublishedJavaScriptSDKWorksUnmodified(t *testing.T) {
 		t.Errorf("the record of the run: %+v", ran)
 	}
 
-	if r := server.Record(text("logRequest", "id"), harness.Events(2)); r.Model != "gpt-4o" || r.Scores[0].Score != 5 {
+	if r := server.Record(text("logRequest", "id"), harness.Events(2)); r.Model != "gpt-4o" || r.Scores[0].Number != 5 {
 		t.Errorf("log-request: %+v", r)
 	}
 }

@@ -190,7 +190,7 @@ func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
 	}
 	b.fill(".facts [name=name]", "taste")
 	b.screenshots("request")
-	if record := server.Record(id, harness.Events(2)); record.Scores[0].Score != 87 ||
+	if record := server.Record(id, harness.Events(2)); record.Scores[0].Number != 87 ||
 		record.Scores[0].Name != "taste" {
 		t.Errorf("scores are %+v", record.Scores)
 	}

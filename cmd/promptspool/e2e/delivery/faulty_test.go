@@ -70,7 +70,7 @@ func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
 			total += len(ids)
 			for i, id := range ids {
 				r := server.Record(id, func(r wire.Record) bool { return len(r.Events) >= 3 })
-				if len(r.Events) != 3 || len(r.Scores) != 1 || int(r.Scores[0].Score) != 100-i {
+				if len(r.Events) != 3 || len(r.Scores) != 1 || int(r.Scores[0].Number) != 100-i {
 					t.Errorf("%s has %d events and scores %v; want 3, and %d", id, len(r.Events), r.Scores, 100-i)
 				}
 			}

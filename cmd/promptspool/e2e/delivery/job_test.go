@@ -60,7 +60,7 @@ func TestACallOnLocalhostBecomesARecordOnTheServer(t *testing.T) {
 		Tags:     []string{"weather", "prod"},
 		Metadata: map[string]string{"user_id": "u1", "location": "Boston"},
 		UserID:   "u1",
-		Scores:   []wire.Score{{Name: "default", Score: 87}, {Name: "tone", Score: 3}},
+		Scores:   []wire.Score{wire.IntegerScore("default", 87), wire.IntegerScore("tone", 3)},
 		Prompt: &wire.RecordPrompt{
 			Name:           "team/greet",
 			Version:        new(1),

@@ -308,7 +308,7 @@ func TestAContainerKeepsEveryCallThroughKills(t *testing.T) {
 	for _, id := range ids {
 		rec := server.Record(id, harness.Events(4))
 		prompted := rec.Prompt != nil && *rec.Prompt.Version == 1
-		if rec.Scores[0].Score != 87 || rec.Metadata["user_id"] != "ann" || !prompted {
+		if rec.Scores[0].Number != 87 || rec.Metadata["user_id"] != "ann" || !prompted {
 			t.Errorf("%s: %+v", id, rec)
 		}
 	}

@@ -83,5 +83,5 @@ func (m *maker) score(c *call, name string, oneOf int, mean, spread float64) {
 		return
 	}
 	value := math.Round(mean + m.NormFloat64()*spread)
-	c.scores = append(c.scores, wire.Score{Name: name, Score: int(min(max(value, 0), 100))})
+	c.scores = append(c.scores, wire.IntegerScore(name, int(min(max(value, 0), 100))))
 }

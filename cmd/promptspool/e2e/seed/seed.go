@@ -101,7 +101,7 @@ func (m *maker) events() []wire.Event {
 		add(wire.KindRequest, id, c.ended(), c.body())
 		for _, s := range c.scores {
 			scored := c.ended().Add(min(time.Minute, m.now.Sub(c.ended())))
-			add(wire.KindScore, id, scored, map[string]any{"request_id": id, "name": s.Name, "score": s.Score})
+			add(wire.KindScore, id, scored, map[string]any{"request_id": id, "name": s.Name, "score": s.Number})
 		}
 	}
 

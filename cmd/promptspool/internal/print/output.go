@@ -181,7 +181,7 @@ func (t *Table) MomentOrNone(at *time.Time) string {
 func Scores(list []wire.Score) string {
 	texts := make([]string, len(list))
 	for i, s := range list {
-		texts[i] = fmt.Sprintf("%s=%d", s.Name, s.Score)
+		texts[i] = s.String()
 	}
 	return strings.Join(texts, " ")
 }

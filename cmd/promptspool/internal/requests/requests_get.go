@@ -196,7 +196,7 @@ func describe(t *print.Table, r wire.Record) {
 		t.Row("template", template)
 	}
 	for _, s := range r.Scores {
-		t.Row("score", fmt.Sprintf("%s = %d", s.Name, s.Score))
+		t.Row("score", s.Name+" = "+s.ScoreValue.String())
 	}
 	if len(r.Tags) > 0 {
 		t.Row("tags", strings.Join(r.Tags, ", "))

@@ -59,7 +59,7 @@ func fillField(t *testing.T, name string, f reflect.Value, n int) {
 	case *[]wire.MetadataRow:
 		*p = []wire.MetadataRow{{Key: "a", Value: name}, {Key: "b"}}
 	case *[]wire.Score:
-		*p = []wire.Score{{Name: name, Score: 100}, {Name: "z"}}
+		*p = []wire.Score{wire.IntegerScore(name, 100), wire.IntegerScore("z", 0)}
 	default:
 		t.Fatalf("the field %s has a type that this test does not fill", name)
 	}

@@ -114,7 +114,7 @@ func Terms(account string, row *wire.Row, state *archive.State) []int64 {
 		add(metadataKeys, "", m.Key)
 	}
 	for _, s := range row.Scores {
-		value := strconv.Itoa(s.Score)
+		value := s.ScoreValue.String()
 		add(rowcode.ColumnScores, "", s.Name)
 		add(scoreValues, s.Name, value)
 		add(scoreValues, "", value)
