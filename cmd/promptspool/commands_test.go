@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -53,9 +55,9 @@ func TestSearch(t *testing.T) {
 
 	const at = "2026-03-01 12:00:00 UTC"
 	Equal(t, "table", got, said{Out: "" +
-		"REQUEST_ID  STARTED                  MODEL  TEMPLATE  LATENCY  TOKENS  COST  SCORES      STATUS   TAGS\n" +
-		"r1          " + at + "  m [2J            1250 ms     3+4     -  default=87  SUCCESS  a,b\n" +
-		"r2          " + at + "                         -       -     -              ERROR\n" +
+		"REQUEST_ID  STATUS   STARTED                  TEMPLATE  LATENCY  COST  MODEL  TOKENS  SCORES      TAGS\n" +
+		"r1          SUCCESS  " + at + "            1250 ms     -  m [2J     3+4  default=87  a,b\n" +
+		"r2          ERROR    " + at + "                  -     -              -\n" +
 		"\nMore: --cursor " + cursor + "\n"})
 
 	got = say(t, "requests", "search", "-o", "json")
@@ -82,6 +84,21 @@ func TestListTemplates(t *testing.T) {
 	got := say(t, "templates", "list", "--name", "a", "--url", url, "--key", "k")
 	Equal(t, "call", *call, "k GET /prompt-templates?name=a&page=1&per_page=100 ")
 	Equal(t, "list", got, said{Out: "ID  NAME  LATEST  LABELS  TAGS\n7   a     2       prod=1  x,y\n"})
+}
+
+func TestAFolderIsNotLeft(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "secret.yaml")
+	if err := os.WriteFile(outside, []byte("content: a secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(dir, "a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	withoutVariables(t)
+	if got := say(t, "templates", "push", dir, "--key", "k"); got.Code != 1 || !strings.Contains(got.Err, "escapes") {
+		t.Errorf("%+v", got)
+	}
 }
 
 // oneKey is a server with one good key.

@@ -156,7 +156,7 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 		{"sidecar", "--log-level loud",
 			"--log-level (or PROMPTSPOOL_LOG_LEVEL): \"loud\" is not one of debug, info, warn, error"},
 		{"keys revoke", "--data x", "give the id of one key; `promptspool keys list` shows them"},
-		{"requests get", "", "give one request id, as track-request returned it"},
+		{"requests get", "", "give one request id, or its beginning as `promptspool requests search` lists it"},
 		{"requests get", "id --url http://h",
 			"--key (or PROMPTSPOOL_KEY) is missing: a key of scope full, as promptspool keys create " +
 				"--scope full makes; better given by its variable"},

@@ -256,6 +256,34 @@ func TestDeletingWantsAYes(t *testing.T) {
 	}
 }
 
+// A list shows the beginnings of ids, by which other commands find the requests.
+func TestAShortIDFindsItsRequest(t *testing.T) {
+	withoutVariables(t)
+	const id, other = "019abc12-def0-7001-8000-000000000001", "019abc12-def0-7002-8000-000000000001"
+	for _, tt := range []struct {
+		given, found, wantCall string
+		want                   said
+	}{
+		{"019abc12-def0", `{"request_id":"` + id + `"}`, "k DELETE /api/public/v2/requests/" + id + " ",
+			said{Out: "records  0\nevents   0\n"}},
+		{"019ABC12DEF07", `{"request_id":"` + id + `"},{"request_id":"` + other + `"}`,
+			`k POST /api/public/v2/requests/search {"filter_group":{"filters":[` +
+				`{"field":"request_id","operator":"starts_with","value":"019abc12-def0-7"},{"field":"list_time",` +
+				`"operator":"between","value":["2025-11-25T17:31:24.688Z","2025-11-25T17:33:24.688Z"]}]},"per_page":5}`,
+			said{Code: 2, Err: "promptspool: several requests have an id that begins with 019ABC12DEF07; " +
+				"give more of it:\n  " + id + "\n  " + other + "\nSee `promptspool requests delete --help`.\n"}},
+		{"019abc12", "", `k POST /api/public/v2/requests/search {"filter_group":` +
+			`{"field":"request_id","operator":"starts_with","value":"019abc12"},"per_page":5}`,
+			said{Code: 1, Err: "promptspool: No request has an id that begins with 019abc12.\n"}},
+		{"r1", "", "k DELETE /api/public/v2/requests/r1 ", said{Out: "records  0\nevents   0\n"}},
+	} {
+		url, call := answering(t, `{"success":true,"items":[`+tt.found+`]}`)
+		got := say(t, "requests", "delete", tt.given, "--yes", "--url", url, "--key", "k")
+		Equal(t, tt.given, got, tt.want)
+		Equal(t, tt.given+" asks", *call, tt.wantCall)
+	}
+}
+
 var update = goflag.Bool("update", false, "write the golden files anew")
 
 // golden compares a text with a file of testdata; with -update it writes the file.

@@ -375,7 +375,7 @@ func TestAFailedCallShowsWhyFirst(t *testing.T) {
 		limited:  "PROVIDER_RATE_LIMIT\n  " + message + "\n\nResponse:\n  {\n    \"error\": {\n",
 		unparsed: "We could not parse this response. Raw response:\n  {\n    \"weird\": [\n",
 	} {
-		out, _ := harness.Run(t, 0, "requests", "get", id, "--url", "http://"+server.Addr)
+		out, _ := harness.Run(t, 0, "requests", "get", id[:18], "--url", "http://"+server.Addr)
 		if !strings.Contains(out, want) {
 			t.Errorf("requests get:\n%s", out)
 		}

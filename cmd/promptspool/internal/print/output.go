@@ -94,13 +94,7 @@ func (t *Table) Row(cells ...any) {
 }
 
 // shorten cuts a text to what a cell shows, without what drives the terminal.
-func shorten(text string) string {
-	runes := []rune(Printable(text))
-	if len(runes) > cellRunesMax {
-		runes = append(runes[:cellRunesMax-1], '…')
-	}
-	return string(runes)
-}
+func shorten(text string) string { return Cut(Printable(text), cellRunesMax) }
 
 // Printable replaces what drives the terminal by blanks: what is printed may come from anybody.
 func Printable(s string) string {

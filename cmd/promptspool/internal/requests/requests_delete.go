@@ -52,6 +52,11 @@ func deleteRequests(c *cli.Context) error {
 		return err
 	}
 
+	if where == nil {
+		if d.RequestID, err = requestID(c, cl, id, d.RequestID); err != nil {
+			return err
+		}
+	}
 	if !c.Bool("yes") {
 		what := "the record " + d.RequestID
 		if where != nil {

@@ -30,13 +30,17 @@ func getCommand() *cli.Command {
 
 func getRequest(c *cli.Context) error {
 	v := config.Read(c)
-	requestID := v.Argument("one request id, as track-request returned it")
+	given := v.Argument("one request id, or its beginning as `promptspool requests search` lists it")
 	cl, id, err := v.Remote()
 	if err != nil {
 		return err
 	}
 
-	r, err := cl.Request(c.Context, id, requestID)
+	whole, err := requestID(c, cl, id, given)
+	if err != nil {
+		return err
+	}
+	r, err := cl.Request(c.Context, id, whole)
 	if err != nil {
 		return err
 	}

@@ -68,9 +68,7 @@ func searchRequests(c *cli.Context) error {
 	}
 
 	g := rowGrid(print.NewPainter(c))
-	for _, r := range page.Items {
-		listRow(g, r)
-	}
+	listRows(g, page.Items)
 	if err := g.Flush(); err != nil {
 		return err
 	}
@@ -98,23 +96,26 @@ func tellTotal(c *cli.Context, listed int, page wire.SearchPage) {
 }
 
 func rowGrid(p print.Painter) *print.Grid {
-	return print.NewGrid(p, "REQUEST_ID", "STARTED", "MODEL", "TEMPLATE",
-		">LATENCY", ">TOKENS", ">COST", "SCORES", "STATUS", "TAGS")
+	return print.NewGrid(p, "REQUEST_ID", "STATUS", "@STARTED", "~TEMPLATE", ">LATENCY", ">COST",
+		"~MODEL", ">TOKENS", "SCORES", "TAGS").Spare("TAGS", "SCORES", "TOKENS", "MODEL")
 }
 
-func listRow(g *print.Grid, r wire.Row) {
-	g.Row(
-		print.Styled(r.RequestID, print.Cyan),
-		g.Moment(r.ListTime),
-		r.Engine,
-		templateOf(r),
-		milliseconds(r.Latency),
-		tokens(r),
-		money(r.Price),
-		print.Scores(r.Scores),
-		statusCell(r.Status),
-		strings.Join(r.Tags, ","),
-	)
+func listRows(g *print.Grid, rows []wire.Row) {
+	for i, id := range listedIDs(g.Painter, rows) {
+		r := rows[i]
+		g.Row(
+			print.Styled(id, print.Cyan),
+			statusCell(r.Status),
+			g.Moment(r.ListTime),
+			templateOf(r),
+			milliseconds(r.Latency),
+			money(r.Price),
+			r.Engine,
+			tokens(r),
+			print.Scores(r.Scores),
+			strings.Join(r.Tags, ","),
+		)
+	}
 }
 
 func statusCell(status string) print.Cell {

@@ -53,25 +53,24 @@ func tailRequests(c *cli.Context) error {
 		return err
 	}
 
-	g := rowGrid(print.NewPainter(c))
-
 	// The first page may be empty, but the rows that come later have ids and times.
-	g.AtLeast(36, 23, 0, 0, 0, 0, 0, 0, 0, 0)
+	g := rowGrid(print.NewPainter(c))
+	ids := listedIDs(g.Painter, []wire.Row{{RequestID: wire.NewID()}})
+	g.AtLeast(len(ids[0]), len("SUCCESS"), len(g.Moment(time.Now())), 12, len("1000 ms"), len("$0.00042"), 12, 0, 0, 0)
 
 	t := &tail{where: selected.Filter, words: selected.Words, known: make(map[string]place)}
 	t.find = func(s wire.Search) (wire.SearchPage, error) { return cl.Search(c.Context, id, s) }
 	t.show = func(rows []wire.Row) error {
+		if !asData {
+			listRows(g, rows)
+			return g.Flush()
+		}
 		for _, r := range rows {
-			if !asData {
-				listRow(g, r)
-			} else if err := print.JSONLine(c.App.Writer, r); err != nil {
+			if err := print.JSONLine(c.App.Writer, r); err != nil {
 				return err
 			}
 		}
-		return g.Flush()
-	}
-	if asData {
-		g.WithoutHeadings()
+		return nil
 	}
 	away := false
 	if err := t.begin(limit); err != nil {

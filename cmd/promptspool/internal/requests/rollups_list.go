@@ -78,13 +78,14 @@ func listRollups(c *cli.Context, of string) error {
 }
 
 func rollupGrid(p print.Painter, of string) *print.Grid {
-	name := "NAME"
+	name := "~NAME"
 	if of != "traces" {
 		name = ""
 	}
 
-	return print.NewGrid(p, strings.ToUpper(strings.TrimSuffix(of, "s"))+"_ID", "LAST_SEEN", ">DURATION", ">TURNS",
-		">SPANS", ">ERRORS", ">TOKENS", ">COST", ">SCORE", name)
+	return print.NewGrid(p, strings.ToUpper(strings.TrimSuffix(of, "s"))+"_ID", "@LAST_SEEN", ">DURATION", ">TURNS",
+		">SPANS", ">ERRORS", ">TOKENS", ">COST", ">SCORE", name).
+		Spare("SPANS", "TOKENS", "SCORE", "TURNS", "ERRORS", "NAME")
 }
 
 func rollupCells(g *print.Grid, r *wire.Rollup) []any {

@@ -101,7 +101,7 @@ func drawTrace(p print.Painter, tree *wire.TraceTree, all []tracetree.Row) error
 	g := print.NewGrid(p, "SPAN", "TIMELINE", ">DURATION", ">TOKENS", ">COST")
 	var guides [wire.TraceDepthMax + 1]string // by depth
 	for _, row := range rows[:min(len(rows), traceRowsMax)] {
-		name := cutTo(nodeText(row, guides[row.Depth]), nameWidth)
+		name := print.Cut(nodeText(row, guides[row.Depth]), nameWidth)
 		if row.Depth > 0 {
 			guides[row.Depth+1] = guides[row.Depth] + "│ "
 			if row.Last {
@@ -184,12 +184,4 @@ func between(from, to *time.Time) string {
 // tokensOf returns the tokens of a total as lists have them.
 func tokensOf(t *wire.TraceTotal) string {
 	return tokens(wire.Row{InputTokens: t.InputTokens, OutputTokens: t.OutputTokens})
-}
-
-// cutTo cuts a text to so many characters.
-func cutTo(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return text
 }

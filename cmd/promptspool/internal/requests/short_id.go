@@ -1,0 +1,103 @@
+package requests
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/client"
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+// shortID is how much of an id a list shows at least: 12 hex digits, which are the time to a millisecond.
+const shortID = len("0198c1f2-abcd")
+
+// listedIDs returns the ids of rows as a list shows them. On a terminal they are short, but long enough to tell
+// these rows apart.
+func listedIDs(p print.Painter, rows []wire.Row) []string {
+	ids := make([]string, len(rows))
+	for i := range rows {
+		id := rows[i].RequestID
+		n := min(shortID, len(id))
+		if p.Width == 0 {
+			n = len(id) // a program reads it
+		}
+		for j := range rows {
+			for other := rows[j].RequestID; id != other && strings.HasPrefix(other, id[:n]); {
+				n++
+			}
+		}
+		ids[i] = strings.TrimSuffix(id[:n], "-")
+	}
+	return ids
+}
+
+// candidatesMax is how many requests with the same short id are named.
+const candidatesMax = 5
+
+// requestID returns the id of the one request whose id begins like this. A text that cannot be
+// a short id stays as it is.
+func requestID(c *cli.Context, cl *client.Client, id wire.Identity, given string) (string, error) {
+	digits := strings.ToLower(strings.ReplaceAll(given, "-", ""))
+	n := len(digits)
+	if n < 8 || n >= 32 || strings.Trim(digits, "0123456789abcdef") != "" {
+		return given, nil
+	}
+
+	first := uuid.MustParse(digits + strings.Repeat("0", 32-n))
+	last := uuid.MustParse(digits + strings.Repeat("f", 32-n))
+	// Its dashes are those of a whole id, which has 8, 4, 4, 4 and 12 digits.
+	begins := wire.Where("request_id", "starts_with", first.String()[:n+min((n-5)/4, 4)])
+	found, err := findIDs(c.Context, cl, id, begins, []time.Time{
+		timeOf(first).Add(-time.Minute), timeOf(last).Add(time.Minute),
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case len(found) == 0:
+		return "", wire.Errorf(wire.CodeNotFound, "No request has an id that begins with %s.", given)
+	case len(found) == 1:
+		return found[0], nil
+	}
+	return "", config.Usagef(c, "several requests have an id that begins with %s; give more of it:\n  %s",
+		given, strings.Join(found, "\n  "))
+}
+
+// findIDs returns the ids that begin like this, up to candidatesMax.
+//
+// The time in an id is when its call was accepted, or when its span began: few rows have to be looked at. Only what
+// comes from another system has other ids.
+func findIDs(
+	ctx context.Context, cl *client.Client, id wire.Identity, begins wire.Filter, around []time.Time,
+) (found []string, err error) {
+	near := func(field string) wire.Filter {
+		return wire.Filter{Filters: []wire.Filter{begins, wire.Where(field, "between", around)}}
+	}
+	for _, filter := range []wire.Filter{near("accepted_at"), near("list_time"), begins} {
+		if len(found) > 0 && len(filter.Filters) == 0 {
+			break
+		}
+		page, err := cl.Search(ctx, id, wire.Search{FilterGroup: &filter, PerPage: candidatesMax})
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range page.Items {
+			found = append(found, row.RequestID)
+		}
+	}
+
+	slices.Sort(found)
+	return slices.Compact(found), nil
+}
+
+// timeOf returns the time in a UUIDv7.
+func timeOf(id uuid.UUID) time.Time {
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:]) >> 16)).UTC()
+}

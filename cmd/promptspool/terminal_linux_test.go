@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// onTerminal runs a command line on a terminal that is so many columns wide, and returns what it shows.
+func onTerminal(t *testing.T, width uint16, args ...string) said {
+	t.Helper()
+	t.Setenv("TERM", "xterm")
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	screen, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(int(screen.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: 40}); err != nil {
+		t.Fatal(err)
+	}
+
+	shown := make(chan string, 1)
+	go func() {
+		all, _ := io.ReadAll(master) // it ends with an error when the screen is closed
+		shown <- strings.ReplaceAll(string(all), "\r\n", "\n")
+	}()
+	code := run(t.Context(), append([]string{"promptspool"}, args...), screen, screen)
+	_ = screen.Close()
+	return said{Code: code, Out: <-shown}
+}
+
+// onTerminals compares what a command shows on terminals of 80 and of 140 columns, with colours and without, with
+// the golden files of a name.
+func onTerminals(t *testing.T, name string, args ...string) {
+	t.Helper()
+	for _, width := range []uint16{80, 140} {
+		t.Setenv("NO_COLOR", "")
+		coloured := onTerminal(t, width, args...)
+		t.Setenv("NO_COLOR", "1")
+		plain := onTerminal(t, width, args...)
+		for line := range strings.Lines(plain.Out) {
+			if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > int(width) {
+				t.Errorf("%s: a line of %d columns on %d: %s", name, n, width, line)
+			}
+		}
+		golden(t, fmt.Sprintf("%s_%d.txt", name, width), plain.Out+"\n"+strings.ReplaceAll(coloured.Out, "\x1b", "^"))
+	}
+}
+
+// A list fits the terminal: what it leaves out or shortens is the least important, and times name their zone once.
+func TestAListFitsTheTerminal(t *testing.T) {
+	withoutVariables(t)
+	row := func(id, at, rest string) string {
+		return `{"request_id":"` + id + `","list_time":"` + at + `","engine":"claude-sonnet-4-5-20250929",` + rest + `}`
+	}
+	url, _ := answering(t, `{"success":true,"total":1200,"items":[`+strings.Join([]string{
+		row("019abc12-def0-7001-8000-000000000001", "2026-11-26T20:49:05Z", `"status":"SUCCESS","latency":1.25,
+			"price":0.0000042,"prompt_name":"support/triage","prompt_version_number":12,
+			"input_tokens":1234,"output_tokens":56,
+			"scores":[{"name":"helpful","score":87}],"tags_array":["beta","canary"]`),
+		row("019abc12-def0-7002-8000-000000000001", "2026-11-26T20:49:04Z", `"status":"ERROR","latency":12.5`),
+		row("019abc12-0000-7000-8000-000000000001", "2026-07-01T05:47:03Z", `"status":"WARNING","price":0.25,
+			"prompt_name":"a/much/longer/name/than/there/is/room/for","prompt_version_number":3`),
+	}, ",")+`],"next_cursor":"MjAy"}`)
+
+	inLosAngeles(t)
+	onTerminals(t, "search", "requests", "search", "--url", url, "--key", "k")
+}
