@@ -139,27 +139,20 @@ func commandsInOrder() (all []*cli.Command) {
 	return all
 }
 
-// sharedFlags are flags that many commands have, which the page lists once: as they are of
-// the first command.
-var sharedFlags = []struct {
-	title, explained string
-	of               string
-	names            []string
-}{
+// sharedFlags are the groups of flags that many commands have, which the page lists once: as
+// they are of one command.
+var sharedFlags = []struct{ group, title, explained, of string }{
 	{
-		"Flags for asking a server",
-		"Set `PROMPTSPOOL_URL` and `PROMPTSPOOL_KEY` once, and no command needs them.",
-		"requests search",
-		[]string{"url", "key", "url-ca-file", "url-cert-file", "url-key-file"},
+		"Server", "Flags for asking a server",
+		"Set `PROMPTSPOOL_URL` and `PROMPTSPOOL_KEY` once, and no command needs them.", "requests search",
 	},
 	{
-		"Flags of a filter",
-		"They narrow down what a command counts, lists or writes. All that are given must hold.",
-		"requests search",
-		[]string{
-			"filter", "tag", "metadata", "model", "provider", "template", "label", "status", "score", "cost",
-			"latency", "group", "sidecar", "text", "after", "before",
-		},
+		"Filter", "Flags of a filter",
+		"They narrow down what a command counts, lists or writes. All that are given must hold.", "requests search",
+	},
+	{
+		"Output", "Flags of the output",
+		"A command has those that fit what it prints; only lists have `--columns`.", "requests search",
 	},
 }
 
@@ -173,7 +166,7 @@ func commandsText() string {
 		link := "[" + strings.ToLower(shared.title[:1]) + shared.title[1:] + "](#" +
 			strings.ReplaceAll(strings.ToLower(shared.title), " ", "-") + ")"
 		for _, f := range commands[shared.of].Flags {
-			if slices.Contains(shared.names, f.Names()[0]) {
+			if f.(cli.CategorizableFlag).GetCategory() == shared.group {
 				b.WriteString(flagRow(f))
 				linked[flagRow(f)] = link
 			}
@@ -182,7 +175,9 @@ func commandsText() string {
 	}
 
 	for _, c := range commandsInOrder() {
-		fmt.Fprintf(&b, "## %s\n\n%s.\n\n```text\npromptspool %s\n```\n\n", c.HelpName, sentence(c.Usage), usageOf(c))
+		fmt.Fprintf(&b, "## %s\n\n%s\n\n```text\npromptspool %s\n```\n\n", c.HelpName, sentence(c.Usage), usageOf(c))
+		fmt.Fprintf(&b, "```sh shown (an example)\n%s\n```\n\n",
+			strings.Join(examplesOf(c, "promptspool "+c.HelpName), "\n"))
 		b.WriteString(ownFlags(c, linked))
 	}
 
@@ -221,10 +216,6 @@ func ownFlags(c *cli.Command, linked map[string]string) string {
 func flagRow(f cli.Flag) string {
 	flag := documented(f)
 	return fmt.Sprintf("| %s | %s | %s |\n", flag.name, flag.fallback, flag.usage)
-}
-
-func usageOf(c *cli.Command) string {
-	return strings.TrimSpace(strings.Join([]string{c.HelpName, "[flags]", c.ArgsUsage}, " "))
 }
 
 // roles are the commands that run until they are stopped.
@@ -266,7 +257,7 @@ type documentedFlag struct{ name, fallback, usage string }
 
 func documented(f cli.Flag) documentedFlag {
 	doc := f.(cli.DocGenerationFlag)
-	flag := documentedFlag{name: "`--" + f.Names()[0] + "`", usage: sentence(withoutPlaceholder(doc.GetUsage())) + "."}
+	flag := documentedFlag{name: "`--" + f.Names()[0] + "`", usage: inCell(withoutPlaceholder(doc.GetUsage()))}
 	switch name := f.Names()[0]; {
 	case name == "name" && len(doc.GetDefaultText()) > 0 && strings.HasPrefix(doc.GetUsage(), "this process's"):
 		flag.fallback = "the host's name"
@@ -290,11 +281,8 @@ func withoutPlaceholder(usage string) string {
 	return usage[:at[0]] + usage[at[2]:at[3]] + usage[at[1]:]
 }
 
-// sentence begins with a capital, and has no bar that would end a table's cell.
-func sentence(text string) string {
-	text = strings.ReplaceAll(text, "|", `\|`)
-	return strings.ToUpper(text[:1]) + text[1:]
-}
+// inCell is a sentence without a bar, which would end a table's cell.
+func inCell(text string) string { return sentence(strings.ReplaceAll(text, "|", `\|`)) }
 
 // metricsText is a table of all metrics, with the roles that export them.
 func metricsText(t *testing.T) string {
@@ -329,7 +317,7 @@ func metricsText(t *testing.T) string {
 		r := rows[name]
 		kind := strings.ToLower(r.family.GetType().String())
 		fmt.Fprintf(&b, "| `%s%s` | %s | %s | %s |\n", name, labelsOf(r.family), strings.Join(r.roles, ", "), kind,
-			sentence(strings.TrimSuffix(r.family.GetHelp(), "."))+".")
+			inCell(strings.TrimSuffix(r.family.GetHelp(), ".")))
 	}
 	return b.String()
 }
@@ -399,7 +387,7 @@ func fieldsTable(ofCalls bool) string {
 		if f.JSON == "" {
 			inJSON = "`is_` and the value"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` | %s |\n", f.Title(), values, sentence(f.Help)+".", f.Example, inJSON)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` | %s |\n", f.Title(), values, inCell(f.Help), f.Example, inJSON)
 	}
 	return b.String()
 }

@@ -153,7 +153,7 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/requests": "api/client api/closest api/filterline api/tracetree api/wire " +
 		"api/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
-	"cmd/promptspool/internal/templates": "api/client api/wire api/wire/jsonscan registry/gitfiles " +
+	"cmd/promptspool/internal/templates": "api/client api/closest api/wire api/wire/jsonscan registry/gitfiles " +
 		"registry/render cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool/queue " +

@@ -11,8 +11,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -23,11 +21,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/archivetool"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/machine"
-	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/cmd/promptspool/internal/requests"
 	"promptspool/cmd/promptspool/internal/spooltool"
 	"promptspool/cmd/promptspool/internal/templates"
@@ -54,44 +50,24 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app := newApp(stdout, stderr)
 	config.Remember(app, args)
-	err := app.RunContext(ctx, config.Permute(app, args))
-	if err == nil {
-		return 0
+	args = config.Permute(app, args)
+	if err := app.RunContext(ctx, args); err != nil {
+		return report(stderr, err, config.WantsJSON(args))
 	}
-
-	if usage, ok := errors.AsType[config.UsageError](err); ok {
-		fmt.Fprintf(stderr, "promptspool: %v\nSee `%s`.\n", usage, usage.Help())
-		return 2
-	}
-
-	e, ok := errors.AsType[*wire.Error](err)
-	if !ok {
-		prefix := "promptspool: "
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			fmt.Fprintln(stderr, prefix+print.Printable(line))
-			prefix = ""
-		}
-		return 1
-	}
-
-	// An error of the server, with its reason for each field.
-	fmt.Fprintln(stderr, "promptspool:", print.Printable(cmp.Or(e.Message, e.Error())))
-	for _, f := range e.Untold() {
-		fmt.Fprintf(stderr, "  %s %s\n", print.Printable(f.Field), print.Printable(f.Reason))
-	}
-	return 1
+	return 0
 }
 
 // newApp makes the command table.
 func newApp(stdout, stderr io.Writer) *cli.App {
 	app := &cli.App{
-		Name:           "promptspool",
-		Usage:          "a durable record of every call to a language model",
-		Writer:         stdout,
-		ErrWriter:      stderr,
-		Version:        version,
-		Metadata:       map[string]any{},
-		ExitErrHandler: func(*cli.Context, error) {}, // run does it
+		Name:            "promptspool",
+		Usage:           "a durable record of every call to a language model",
+		Writer:          stdout,
+		ErrWriter:       stderr,
+		Version:         version,
+		Metadata:        map[string]any{},
+		HideHelpCommand: true,
+		ExitErrHandler:  func(*cli.Context, error) {}, // run does it
 		// A tag may hold a comma.
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
@@ -113,6 +89,8 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 	return app
 }
 
+func init() { cli.HelpPrinter = printHelp }
+
 // prepare lets a command, and those below it, report wrong usage in the same way.
 func prepare(c *cli.Command) {
 	c.OnUsageError = onUsageError
@@ -120,7 +98,6 @@ func prepare(c *cli.Command) {
 	switch {
 	case len(c.Subcommands) > 0:
 		c.Action = noSuchCommand
-		c.UsageText = "promptspool " + c.Name + " command [command options]"
 	case c.ArgsUsage == "":
 		c.Action = config.NoArguments(c.Action)
 	}
@@ -134,17 +111,40 @@ var flagName = regexp.MustCompile(`(defined|argument|flag)(:?) -([a-z-]{2,})`)
 
 // onUsageError makes a usage error of one of the library's.
 func onUsageError(c *cli.Context, err error, _ bool) error {
-	return config.Usagef(c, "%s", flagName.ReplaceAllString(err.Error(), "$1$2 --$3"))
+	message := flagName.ReplaceAllString(err.Error(), "$1$2 --$3")
+	if _, name, unknown := strings.Cut(message, "not defined: --"); unknown {
+		var names []string
+		for _, f := range c.Command.Flags {
+			names = append(names, "--"+f.Names()[0])
+		}
+		message += config.DidYouMean("--"+name, names)
+	}
+	return config.Usagef(c, "%s", message)
 }
 
 // noSuchCommand shows the help of a group of commands, or rejects a word that is none of them.
 func noSuchCommand(c *cli.Context) error {
-	if c.Args().Present() {
-		return config.Usagef(c, "there is no command %q", c.Args().First())
+	if word := c.Args().First(); word != "" {
+		return config.Usagef(c, "there is no command %q%s", word, closestCommand(word, c.Command.Subcommands))
 	}
 
 	if config.CommandName(c) == "" {
 		return cli.ShowAppHelp(c)
 	}
 	return cli.ShowSubcommandHelp(c)
+}
+
+// closestCommand ends a message about a word that names none of some commands.
+func closestCommand(word string, commands []*cli.Command) string {
+	var names []string
+	nested := ""
+	for _, c := range commands {
+		names = append(names, c.Name)
+		for _, sub := range c.Subcommands {
+			if nested == "" && config.DidYouMean(word, []string{sub.Name}) != "" {
+				nested = "; did you mean " + c.Name + " " + sub.Name + "?"
+			}
+		}
+	}
+	return cmp.Or(config.DidYouMean(word, names), nested)
 }

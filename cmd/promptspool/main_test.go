@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
@@ -139,12 +141,29 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 	long := strings.Repeat("n", 256)
 	for _, tt := range []struct{ command, args, want string }{
 		{"", "frob", "there is no command \"frob\""},
+		{"", "help frob", "there is no command \"frob\""},
+		{"", "requets", "there is no command \"requets\"; did you mean requests?"},
+		{"", "serch", "there is no command \"serch\"; did you mean requests search?"},
+		{"requests", "serch", "there is no command \"serch\"; did you mean search?"},
+		{"requests search", "--limt 5", "flag provided but not defined: --limt; did you mean --limit?"},
+		{"keys create", "--data x --scope al",
+			"--scope (or PROMPTSPOOL_KEYS_CREATE_SCOPE): \"al\" is no scope: give app, full, or some of log, " +
+				"score, fetch, read, publish, manage with commas between them"},
+		{"keys create", "--data x --scope ful",
+			"--scope (or PROMPTSPOOL_KEYS_CREATE_SCOPE): \"ful\" is no scope: give app, full, or some of log, " +
+				"score, fetch, read, publish, manage with commas between them; did you mean full?"},
+		{"people invite", "--data x --role eidtor",
+			"--role (or PROMPTSPOOL_PEOPLE_INVITE_ROLE): \"eidtor\" is not one of viewer, reviewer, editor, " +
+				"owner; did you mean editor?"},
+		{"requests search", "--key k --latency 2000..",
+			"--latency (or PROMPTSPOOL_REQUESTS_SEARCH_LATENCY): \"2000..\" is wrong: it takes a time with " +
+				"its unit, as in 2s, 500ms or 1m30s"},
 		{"keys", "frob", "there is no command \"frob\""},
 		{"", "--frob", "flag provided but not defined: --frob"},
 		{"server", "--frob", "flag provided but not defined: --frob"},
 		{"keys list", "--data", "flag needs an argument: --data"},
 		{"server", "", "--data (or PROMPTSPOOL_DATA) is missing: data folder (created if missing)"},
-		{"server", "more", "\"more\" is too much: this command takes flags only"},
+		{"server", "more", "unexpected argument \"more\": this command takes flags only"},
 		{"sidecar", "--data x",
 			"--upstream (or PROMPTSPOOL_UPSTREAM) is missing: the URL of the server, such as " +
 				"http://127.0.0.1:8788"},
@@ -168,6 +187,9 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 		{"requests search", "--key k --status foo",
 			"--status (or PROMPTSPOOL_REQUESTS_SEARCH_STATUS): \"foo\" is wrong: it is one of: SUCCESS, " +
 				"WARNING, ERROR"},
+		{"requests search", "--key k --status eror",
+			"--status (or PROMPTSPOOL_REQUESTS_SEARCH_STATUS): \"eror\" is wrong: it is one of: SUCCESS, " +
+				"WARNING, ERROR; did you mean ERROR?"},
 		{"requests stats", "--key k --cost 5..1",
 			"--cost (or PROMPTSPOOL_REQUESTS_STATS_COST): \"5..1\" is wrong: the range ends before it " +
 				"begins"},
@@ -186,22 +208,95 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 	}
 }
 
-func TestHelpExitsWith0(t *testing.T) {
+func TestHelpReadsWellAtEveryWidth(t *testing.T) {
 	withoutVariables(t)
+	app := newApp(&bytes.Buffer{}, &bytes.Buffer{})
+	app.Setup()
+	for _, columns := range []int{80, 140} {
+		var out bytes.Buffer
+		help{&out, columns}.print(app)
+		for _, name := range []string{"requests search", "keys", "sidecar"} {
+			out.WriteString("\n$ promptspool " + name + " --help\n")
+			c := app.Command(strings.Fields(name)[0])
+			if _, sub, nested := strings.Cut(name, " "); nested {
+				c = c.Command(sub)
+			}
+			c.HelpName = "promptspool " + name
+			help{&out, columns}.print(c)
+		}
+
+		path := fmt.Sprintf("testdata/help_%d.txt", columns)
+		if *update {
+			if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		Equal(t, path+"; if it is as it should be, run this test with -update", out.String(), string(want))
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(line) - 1; n > columns {
+				t.Errorf("%d columns are %d: %s", columns, n, line)
+			}
+		}
+	}
+}
+
+func TestHelpIsThereForEveryWayToAsk(t *testing.T) {
+	withoutVariables(t)
+	whole := say(t).Out
+	get := say(t, "requests", "get", "--help").Out
+	group := say(t, "requests").Out
 	for line, want := range map[string]string{
-		"":                       "COMMANDS:",
-		"--help":                 "COMMANDS:",
-		"keys":                   "promptspool keys command",
-		"keys --help":            "promptspool keys command",
-		"server --help":          "--data folder ",
-		"requests search --help": "--tag tag  ", // once, though it may be repeated
-		"requests get -h":        "REQUEST_ID",
-		"up --help":              "(default: 127.0.0.1:8787) [$PROMPTSPOOL_LISTEN]",
-		"--version":              "promptspool version " + version,
+		"--help":                       whole,
+		"help":                         whole,
+		"-h":                           whole,
+		"help requests get":            get,
+		"requests help get":            get,
+		"requests get ID --help":       get,
+		"-o json requests get ID -h":   get,
+		"requests --help":              group,
+		"help requests":                group,
+		"requests help":                group,
+		"requests search help":         say(t, "requests", "search", "--help").Out,
+		"requests search --limit 5 -h": say(t, "requests", "search", "--help").Out,
+		"--version":                    "promptspool version " + version + "\n",
 	} {
-		got := say(t, strings.Fields(line)...)
-		if got.Code != 0 || got.Err != "" || !strings.Contains(got.Out, want) {
-			t.Errorf("%q ends with %d %q and without %q:\n%s", line, got.Code, got.Err, want, got.Out)
+		Equal(t, line, say(t, strings.Fields(line)...), said{Out: want})
+	}
+	for _, text := range []string{whole, get, group} {
+		if text != whole && !strings.Contains(text, "\n\nUSAGE\n  promptspool requests") {
+			t.Errorf("the help begins with %.80q", text)
+		}
+	}
+}
+
+func TestEveryHelpHasAnExampleThatCanBeRun(t *testing.T) {
+	withoutVariables(t)
+	for name, c := range leaves(newApp(&bytes.Buffer{}, &bytes.Buffer{}).Commands, "promptspool") {
+		lines := examplesOf(c, name)
+		if len(lines) == 0 {
+			t.Errorf("%s has no example; add one to examples.txt", name)
+		}
+		for _, words := range shellCommands(strings.Join(lines, "\n") + "\n") {
+			if err := commandLineFault(words[1:]); err != nil {
+				t.Errorf("%q: %v", words, err)
+			}
+		}
+		for _, f := range c.Flags {
+			names, _, _ := strings.Cut(cli.FlagStringer(f), "\t")
+			_, placeholder, _ := strings.Cut(strings.Split(names, ",")[0], " ")
+			if slices.Contains(config.Words(f), placeholder) || placeholder == "value" {
+				t.Errorf("%s --%s: %q, which stands for its value, is one", name, f.Names()[0], placeholder)
+			}
+		}
+	}
+	for line := range strings.Lines(examples) {
+		words := strings.Fields(strings.TrimPrefix(line, "promptspool"))
+		if line != "\n" && (len(words) == 0 || commandLineFault(shellCommands(line)[0][1:]) != nil) {
+			t.Errorf("the example %q is of no command", line)
 		}
 	}
 }
@@ -218,6 +313,14 @@ func TestFailuresExitWith1(t *testing.T) {
 	t.Setenv("PROMPTSPOOL_KEY", "ps_secret")
 	got := say(t, "requests", "search", "--url", hostile.URL)
 	Equal(t, "a server's error", got, said{Code: 1, Err: "promptspool: Bad  [2Jfilter.\n  a  is odd\n"})
+	for _, json := range []string{"-ojson", "--output=json", "-o ndjson"} {
+		got = say(t, append(strings.Fields(json), "requests", "search", "--url", hostile.URL)...)
+		Equal(t, "the same as JSON", got, said{Code: 1, Err: `{"success":false,"error":"invalid",` +
+			`"message":"Bad \u001b[2Jfilter.","fields":[{"field":"a\u009b","reason":"is\nodd"}]}` + "\n"})
+	}
+	Equal(t, "wrong usage as JSON", say(t, "requests", "search", "--limt", "-o", "json"), said{Code: 2,
+		Err: `{"success":false,"error":"usage","message":"flag provided but not defined: --limt; ` +
+			`did you mean --limit?","fields":[]}` + "\n"})
 
 	dir := t.TempDir()
 	got = say(t, "keys", "list", "--data", dir)

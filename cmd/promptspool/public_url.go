@@ -15,7 +15,7 @@ import (
 
 // publicFlags say at which address people and apps reach a server, and through what.
 func publicFlags() []cli.Flag {
-	return []cli.Flag{
+	return config.Group("Public address",
 		config.TextFlag("public-url", "",
 			"the `URL` at which people and apps reach this server, such as https://prompts.example.com, "+
 				"or https://example.com/promptspool below a path; if absent wherever they call it"),
@@ -24,7 +24,7 @@ func publicFlags() []cli.Flag {
 				"the client (X-Forwarded-For and X-Forwarded-Proto); may be repeated"),
 		config.SwitchFlag("cookies-insecure",
 			"let people sign in over plain HTTP, in a private network: others on it can read their passwords"),
-	}
+	)
 }
 
 // publicAddress is what publicFlags say.

@@ -64,12 +64,12 @@ func roleConfigOf(r *config.Reader) roleConfig {
 
 // limitFlags bound what one key may do.
 func limitFlags() []cli.Flag {
-	return []cli.Flag{
+	return config.Group("Limits",
 		config.TextFlag("key-calls-max", "",
 			"the `number` of requests that one key may make in a second; beyond it 429; if absent no bound"),
 		config.TextFlag("key-bytes-max", "",
 			"the `size` of bodies that one key may send in a second; beyond it 429; if absent no bound"),
-	}
+	)
 }
 
 // limitsOf reads limitFlags.

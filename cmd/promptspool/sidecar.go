@@ -25,7 +25,7 @@ const (
 
 // spoolFlags are those of a sidecar that `up` has as well.
 func spoolFlags() []cli.Flag {
-	return []cli.Flag{
+	return config.Group("Spool",
 		config.TextFlag("spool-bytes-max", spoolBytesDefault,
 			"the `size` of disk that the spool may take, such as 8GiB; beyond it new writes get 503"),
 		config.TextFlag("spool-free-min", "",
@@ -40,7 +40,7 @@ func spoolFlags() []cli.Flag {
 			"a `template` to fetch at the start, so that it is there when the server goes away: "+
 				"NAME, NAME@label:LABEL, or label:LABEL for all with the label; may be repeated"),
 		config.TextFlag("drain", drainDefault, "the `time` that a stop waits for the spool to empty"),
-	}
+	)
 }
 
 // sidecarCommand runs the role sidecar.

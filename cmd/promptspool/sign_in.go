@@ -38,7 +38,7 @@ func signInFlags() []cli.Flag {
 	flags = append(flags, config.SecretFlags("oidc-client-secret",
 		"the `secret` with which this server identifies itself to the issuer; if absent only PKCE")...)
 
-	return append(flags, config.TrustFlags("oidc")...)
+	return config.Group("Sign-in", append(flags, config.TrustFlags("oidc")...)...)
 }
 
 // signIn is what signInFlags say.

@@ -32,7 +32,7 @@ func upCommand() *cli.Command {
 		pricesFlag(),
 	}
 	flags = append(flags, bootstrapFlags()...)
-	flags = append(flags,
+	flags = append(flags, config.Group("Listeners",
 		config.TextFlag("listen", config.SidecarListen, "where the sidecar's API listens: `host:port` or unix:/path"),
 		config.TextFlag("ops-listen", config.SidecarOpsListen,
 			"where the sidecar's metrics and probes are served: `host:port`"),
@@ -41,7 +41,7 @@ func upCommand() *cli.Command {
 		config.TextFlag("server-ops-listen", config.ServerOpsListen,
 			"where the server's metrics and probes are served: `host:port`"),
 		config.ListenPublicFlag(),
-	)
+	)...)
 	flags = append(flags, publicFlags()...)
 	flags = append(flags, roleFlags()...)
 	flags = append(flags, spoolFlags()...)

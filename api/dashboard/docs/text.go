@@ -105,10 +105,16 @@ func (t *terminal) table(n *extension.Table, indent string) {
 // wrapped writes words in lines that fit the terminal, with a separate start for the
 // first.
 func (t *terminal) wrapped(words, first, rest string) {
+	t.out.WriteString(Wrap(words, first, rest, t.columns))
+}
+
+// Wrap returns words in lines of so many columns. The first line begins with one text, the others with another.
+func Wrap(words, first, rest string, columns int) string {
+	var out strings.Builder
 	line, empty := first, true
 	for word := range strings.FieldsSeq(words) {
-		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > t.columns {
-			t.out.WriteString(line + "\n")
+		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns {
+			out.WriteString(line + "\n")
 			line, empty = rest, true
 		}
 		if !empty {
@@ -117,7 +123,7 @@ func (t *terminal) wrapped(words, first, rest string) {
 		line += word
 		empty = false
 	}
-	t.out.WriteString(line + "\n")
+	return out.String() + line + "\n"
 }
 
 // plain is a node's text without markup; code keeps its backticks.

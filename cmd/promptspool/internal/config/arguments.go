@@ -30,65 +30,118 @@ func FileOrStdin(path string) (io.ReadCloser, error) {
 func NoArguments(action cli.ActionFunc) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if c.Args().Present() {
-			return Usagef(c, "%q is too much: this command takes flags only", c.Args().First())
+			return Usagef(c, "unexpected argument %q: this command takes flags only", c.Args().First())
 		}
 		return action(c)
 	}
 }
 
-// Permute moves flags in front of arguments, so that `requests get ID -o json` works.
+// Permute brings a command line into the order that the library reads: the command, its flags, then its arguments.
 //
-// The library stops reading flags at the first argument.
+// So flags may stand anywhere, `requests get ID -o json` or `-o json requests get ID`, and --help
+// and the word help ask for the help of the command, wherever they are.
 func Permute(app *cli.App, args []string) []string {
-	commands := app.Commands
-	var flags []cli.Flag
-
-	// The words of the command itself.
-	i := 1
-	for ; i < len(args); i++ {
-		j := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(args[i]) })
-		if j < 0 {
-			break
-		}
-		commands, flags = commands[j].Subcommands, commands[j].Flags
-	}
-	if flags == nil {
+	if len(args) < 2 {
 		return args
 	}
+	l := line{command: &cli.Command{Subcommands: app.Commands}, words: args[:1:1]}
+	l.read(args[1:])
 
-	out := slices.Clone(args[:i])
-	var rest []string
-	for ; i < len(args); i++ {
+	switch {
+	case l.help && (len(l.command.Subcommands) == 0 || len(l.rest) == 0):
+		return append(l.words, "--help")
+	case len(l.command.Subcommands) > 0:
+		return append(append(l.words, l.rest...), l.flags...) // to show the help of a group, or what is wrong
+	case len(l.rest) > 0:
+		l.flags = append(append(l.flags, "--"), l.rest...)
+	}
+	return append(l.words, l.flags...)
+}
+
+// line is a command line, taken apart.
+type line struct {
+	command *cli.Command // the innermost one that is named
+
+	words, flags, rest []string
+	help               bool
+}
+
+func (l *line) read(args []string) {
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		next := l.command.Command(arg)
+
 		switch {
-		case args[i] == "--":
-			rest = append(rest, args[i+1:]...)
-			i = len(args)
-		case len(args[i]) < 2 || args[i][0] != '-':
-			rest = append(rest, args[i])
-		default:
-			out = append(out, args[i])
-			if takesValue(flags, args[i]) && i+1 < len(args) {
+		case arg == "--":
+			l.rest = append(l.rest, args[i+1:]...)
+			return
+		case len(arg) > 1 && arg[0] == '-':
+			flags := split(arg, allFlags(l.command))
+			if takesValue(flags[0], allFlags(l.command)) && len(flags) == 1 && i+1 < len(args) {
 				i++
-				out = append(out, args[i])
+				flags = append(flags, args[i])
+			}
+			l.help = l.help || flags[0] == "--help" || flags[0] == "-h"
+			l.flags = append(l.flags, flags...)
+		case next != nil && l.rest == nil:
+			l.command, l.words = next, append(l.words, arg)
+		case arg == "help" && l.rest == nil && l.command.ArgsUsage == "":
+			l.help = true
+		default:
+			l.rest = append(l.rest, arg)
+		}
+	}
+}
+
+// WantsJSON reports whether a command line asks for JSON, even if it cannot be read otherwise.
+func WantsJSON(args []string) bool {
+	form := os.Getenv(Variables("output")[0])
+	for i, arg := range args {
+		name, value, joined := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if arg == "--" {
+			break
+		}
+		if len(arg) > 1 && arg[0] == '-' && (name == "o" || name == "output") {
+			form = value
+			if !joined && i+1 < len(args) {
+				form = args[i+1]
 			}
 		}
 	}
+	return form == FormJSON || form == FormNDJSON
+}
 
-	if len(rest) > 0 {
-		out = append(append(out, "--"), rest...)
+// allFlags are a command's flags or, of a group, those of all its commands, because a flag may come before its command.
+func allFlags(c *cli.Command) []cli.Flag {
+	flags := c.Flags
+	for _, sub := range c.Subcommands {
+		flags = append(flags[:len(flags):len(flags)], allFlags(sub)...)
 	}
-	return out
+	return flags
+}
+
+// split takes the value off a short flag that it is joined to: -ojson.
+func split(arg string, flags []cli.Flag) []string {
+	name := strings.TrimLeft(arg, "-")
+	isShort := arg[1] != '-' && len(name) > 1 && name[1] != '=' && flagNamed(name, flags) == nil
+	if isShort && takesValue(arg[:2], flags) {
+		return []string{arg[:2], arg[2:]}
+	}
+	return []string{arg}
 }
 
 // takesValue reports whether the next word belongs to a flag.
-func takesValue(flags []cli.Flag, arg string) bool {
-	name := strings.TrimLeft(arg, "-")
+func takesValue(arg string, flags []cli.Flag) bool {
+	f := flagNamed(strings.TrimLeft(arg, "-"), flags)
+	_, isSwitch := f.(*cli.BoolFlag)
+	return f != nil && !isSwitch
+}
+
+func flagNamed(name string, flags []cli.Flag) cli.Flag {
 	for _, f := range flags {
 		if slices.Contains(f.Names(), name) {
-			// A switch takes no value: the next word is an argument.
-			_, isBool := f.(*cli.BoolFlag)
-			return !isBool
+			return f
 		}
 	}
-	return false
+	return nil
 }

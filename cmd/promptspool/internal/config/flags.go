@@ -39,7 +39,7 @@ func ListFlag(name, usage string) cli.Flag {
 
 // SwitchFlag is a flag that is given or not.
 func SwitchFlag(name, usage string) cli.Flag {
-	return &cli.BoolFlag{Name: name, Usage: usage, EnvVars: Variables(name)}
+	return &cli.BoolFlag{Name: name, Usage: usage, EnvVars: Variables(name), DisableDefaultText: true}
 }
 
 // choiceFlag is a flag whose value is one of some words.

@@ -10,13 +10,13 @@ import (
 
 // ListenFlags are the listeners that every role has, and who may call them.
 func ListenFlags(api, ops string) []cli.Flag {
-	return append([]cli.Flag{
+	return Group("Listeners", append([]cli.Flag{
 		TextFlag("listen", api, "the `address` of the API: host:port or unix:/path"),
 		TextFlag("ops-listen", ops, "the `address` of metrics and probes: host:port"),
 		ListenPublicFlag(),
 		ListFlag("allow-uid", "a `user`'s number that may call over a unix socket, besides our own; "+
 			"if absent, those whom the file's mode 0660 lets in; may be repeated"),
-	}, tlsFlags()...)
+	}, tlsFlags()...)...)
 }
 
 // ListenPublicFlag lets the listeners be more than this machine's own.

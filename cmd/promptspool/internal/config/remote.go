@@ -27,7 +27,7 @@ func ServerFlags() []cli.Flag {
 		TextFlag("key", "", "a `key` of scope full, as `promptspool keys create --scope full` makes; "+
 			"better given by its variable"),
 	}
-	return append(own, TrustFlags("url")...)
+	return Group("Server", append(own, TrustFlags("url")...)...)
 }
 
 // Remote returns the client that ServerFlags describe, unless a fault was noted before.

@@ -32,7 +32,7 @@ func UpstreamFlags() []cli.Flag {
 		SwitchFlag("upstream-plaintext",
 			"let --upstream be http:// beyond loopback: keys and records travel in clear"),
 	}
-	return append(own, TrustFlags("upstream")...)
+	return Group("Upstream", append(own, TrustFlags("upstream")...)...)
 }
 
 // TrustFlags are the certificates with which we and the server that a flag names trust each other.

@@ -14,7 +14,7 @@ import (
 
 // Flags select the records of a command.
 func Flags() []cli.Flag {
-	return []cli.Flag{
+	return config.Group("Filter",
 		config.TextFlag("filter", "", "only what this `line` finds, such as "+
 			"'status:error latency:>2s since:yesterday'; `promptspool docs filter` explains it"),
 
@@ -28,7 +28,7 @@ func Flags() []cli.Flag {
 		config.TextFlag("provider", "", "only of this `provider`"),
 		config.TextFlag("template", "", "only of this template: a `name`, name@version or name@label"),
 		config.TextFlag("label", "", "only of the template's version with this `label` when it was sent"),
-		config.TextFlag("status", "", "only with this `status`: SUCCESS, WARNING, ERROR"),
+		config.ChoiceFlag("status", "", "only with this `status`", "SUCCESS", "WARNING", "ERROR"),
 		config.TextFlag("score", "", "only with such a score: a `range`, such as '..20' or 'helpful:80..100'"),
 		config.TextFlag("cost", "", "only with such a cost in dollars: a `range`, such as '0.01..'"),
 		config.TextFlag("latency", "", "only with such a latency: a `range`, such as '2s..' or '500ms..1s'"),
@@ -38,7 +38,7 @@ func Flags() []cli.Flag {
 		config.TextFlag("after", "", "only what started at this `time` or later: yesterday, 2026-11-21, "+
 			"2026-11-21T18:00, 2h for two hours ago, and all else that --filter knows"),
 		config.TextFlag("before", "", "only what started before this `time`"),
-	}
+	)
 }
 
 // fields are the flags with one value. Each is called as its field of a line, but for after, which is since.
@@ -79,7 +79,7 @@ func read[S any](
 			if rest, named := strings.CutPrefix(reason, t.Field.Name+" "); named {
 				reason = "it " + rest // the flag may have another name
 			}
-			v.RejectValue(flag, value, "is wrong: "+reason)
+			v.RejectValue(flag, value, "is wrong: "+reason+config.DidYouMean(value, t.Field.Values))
 		}
 		line.Terms = append(line.Terms, t)
 	}

@@ -1,12 +1,14 @@
 package templates
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/closest"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
@@ -15,7 +17,7 @@ import (
 // Command is `promptspool templates`: list templates, publish them from files, move their
 // labels.
 func Command() *cli.Command {
-	return &cli.Command{
+	c := &cli.Command{
 		Name:  "templates",
 		Usage: "look at prompt templates, publish them from files, move their labels",
 		Subcommands: []*cli.Command{
@@ -30,6 +32,39 @@ func Command() *cli.Command {
 			archiveCommand(),
 			restoreCommand(),
 		},
+	}
+
+	for _, sub := range c.Subcommands {
+		sub.Action = orClosest(sub.Action)
+	}
+	return c
+}
+
+// orClosest completes the error about a template that does not exist by one with a name close to it.
+func orClosest(action cli.ActionFunc) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		err := action(c)
+		e, ok := errors.AsType[*wire.Error](err)
+		if !ok || e.Code != wire.CodeNotFound || !strings.HasPrefix(e.Message, "There is no template ") {
+			return err
+		}
+
+		cl, id, failed := config.Read(c).Remote()
+		if failed != nil {
+			return err
+		}
+		list, failed := cl.List(c.Context, id, wire.TemplateListQuery{Page: 1, PerPage: wire.PageItemsMax})
+		if failed != nil {
+			return err
+		}
+		var names []string
+		for _, t := range list.Items {
+			names = append(names, t.Name)
+		}
+		if near := closest.Among(c.Args().First(), names); len(near) > 0 {
+			e.Message = strings.Replace(e.Message, " GET ", " Did you mean "+near[0]+"? GET ", 1)
+		}
+		return err
 	}
 }
 
