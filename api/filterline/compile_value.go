@@ -106,7 +106,7 @@ func (l Line) compileNumber(t *Term, v *Value) (wire.Filter, error) {
 // parseNumber reads a number of a field; expected says what it should have been.
 func parseNumber(f *Field, text string) (n float64, expected string, ok bool) {
 	if f.Kind == Duration {
-		d, ok := parseDuration(text)
+		d, ok := ParseDuration(text)
 		return float64(d) / 1e6, "a time with its unit, as in 2s, 500ms or 1m30s", ok
 	}
 	if f.Name == "cost" {

@@ -49,7 +49,7 @@ func (c Clock) span(text string) (span, bool) {
 		return checked(dates(t, t.AddDate(0, 1, 0), zone))
 	}
 
-	if d, ok := parseDuration(text); ok && d > 0 {
+	if d, ok := ParseDuration(text); ok && d > 0 {
 		t := c.Now.Add(-d)
 		return checked(span{t, t})
 	}
@@ -152,8 +152,8 @@ func spanOfWord(word string, now time.Time) (span, bool) {
 	return checked(s)
 }
 
-// parseDuration reads Go's form, and days and weeks.
-func parseDuration(text string) (time.Duration, bool) {
+// ParseDuration reads a duration in Go's form, or in days or weeks, such as 90d. It reports whether the text is one.
+func ParseDuration(text string) (time.Duration, bool) {
 	for unit, hours := range map[string]float64{"d": 24, "w": 24 * 7} {
 		number, ok := strings.CutSuffix(text, unit)
 		if !ok {

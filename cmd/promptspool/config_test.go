@@ -34,7 +34,7 @@ func TestEveryFaultOfAConfigurationIsToldWithItsLine(t *testing.T) {
 		{"bad values of both roles",
 			"sidecar:\n  drain: 5\n  spool-bytes-max: many\nserver:\n  key-calls-max: -1\n",
 			"F:3: spool-bytes-max: \"many\" is not a size such as 64MiB or 8GiB\n" +
-				"F:2: drain: \"5\" is not a duration such as 30s\n" +
+				"F:2: drain: \"5\" is not a duration such as 30s or 90d\n" +
 				"F:5: key-calls-max: \"-1\" is not a number from 1 to 1000000"},
 		{"an upstream in clear", "sidecar:\n  upstream: http://server:8788\n",
 			"F:2: upstream: \"http://server:8788\" would send keys and records in clear; " +

@@ -78,7 +78,8 @@ func TestDurations(t *testing.T) {
 	const none = time.Duration(-1)
 	for value, want := range map[string]time.Duration{
 		"30s": 30 * time.Second, "1h30m": 90 * time.Minute, "0": 0, "0s": 0, "": time.Minute,
-		"5": none, "-1s": none, "soon": none, "9999999h": none,
+		"90d": 90 * 24 * time.Hour,
+		"5":   none, "-1s": none, "soon": none, "9999999h": none, "9999999d": none,
 	} {
 		flags := []cli.Flag{config.TextFlag("time", "1m", "the time")}
 		within(t, flags, []string{"--time", value}, func(c *cli.Context) {

@@ -145,8 +145,8 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/machine":    "api/admission api/edge api/wire",
 	"cmd/promptspool/internal/datafolder": "api/ops spool/disk spool/rawlog",
 	"cmd/promptspool/internal/logging":    "",
-	"cmd/promptspool/internal/config": "api/client api/closest api/wire api/wire/yamlreader metrics proxy/redact " +
-		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/logging",
+	"cmd/promptspool/internal/config": "api/client api/closest api/filterline api/wire api/wire/yamlreader metrics " +
+		"proxy/redact cmd/promptspool/internal/datafolder cmd/promptspool/internal/logging",
 	"cmd/promptspool/internal/demo":   "api/wire api/wire/packed",
 	"cmd/promptspool/internal/print":  "api/wire api/wire/jsonscan cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/filter": "api/filterline api/wire cmd/promptspool/internal/config",

@@ -113,7 +113,7 @@ func applyProjects(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	file, err := config.FileOrStdin(path)
+	file, _, err := config.FileOrStdin(path)
 	if err != nil {
 		return err
 	}

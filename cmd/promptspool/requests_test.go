@@ -354,6 +354,23 @@ func TestACSVExportGoesOnWhereItWasCut(t *testing.T) {
 	}
 }
 
+func TestAnExportWritesOverAFileOnlyByForce(t *testing.T) {
+	withoutVariables(t)
+	file := filepath.Join(t.TempDir(), "calls.csv")
+	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url, _ := cutting(t, strings.Join(wire.CSVColumns, ",")+"\n")
+	args := []string{"requests", "export", file, "--format", "csv", "--url", url, "--key", "k"}
+	Equal(t, "without it", say(t, args...), said{Code: 1, Err: "promptspool: " + file +
+		" already exists; give a new file, or --force to write over it\n"})
+	got := say(t, append(args, "--force")...)
+	text, err := os.ReadFile(file)
+	if got.Code != 0 || err != nil || !strings.HasPrefix(string(text), wire.CSVColumns[0]+",") {
+		t.Errorf("with it: %+v, %q, %v", got, text, err)
+	}
+}
+
 func TestAnExportThatIsRefusedIsNotToBeResumed(t *testing.T) {
 	withoutVariables(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -28,7 +28,7 @@ func bootstrapFlags() []cli.Flag {
 func retentionFlags() []cli.Flag {
 	return config.Group("Retention",
 		config.TextFlag("retention-age", "",
-			"the `duration` for which records are kept, such as 2160h; older ones are deleted; if absent forever"),
+			"the `duration` for which records are kept, such as 90d; older ones are deleted; if absent forever"),
 		config.TextFlag("retention-bytes", "",
 			"the `size` of bodies, as they were sent, that is kept of each project; "+
 				"beyond it the oldest records are deleted; if absent no bound"),

@@ -146,6 +146,7 @@ func checkArchiveCommand(c *cli.Context) error {
 		return err
 	}
 
+	progress := print.NewProgress(c, "Verifying", "", 0)
 	var report archiveReport
 	if running {
 		err = ops.ControlLong(c.Context, data, "GET", "/archive/check", nil, func(r io.Reader) error {
@@ -157,6 +158,7 @@ func checkArchiveCommand(c *cli.Context) error {
 			return err
 		})
 	}
+	progress.End()
 	return printCheck(c, report, err)
 }
 
@@ -171,7 +173,9 @@ func checkDatabase(c *cli.Context, url string) error {
 		return err
 	}
 
+	progress := print.NewProgress(c, "Verifying", "", 0)
 	report, err := checkArchive(c.Context, db)
+	progress.End()
 	return errors.Join(printCheck(c, report, err), db.Close())
 }
 

@@ -73,9 +73,9 @@ func copyArchive(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	shown, of := print.NewProgress(c), humanize.Comma(int64(size.Records))
+	shown := print.NewProgress(c, "Copying", "records", int64(size.Records))
 	copied, err := transfer.Copy(c.Context, source, target, func(p transfer.Progress) {
-		shown.Show(fmt.Sprintf("%s: %s of %s records", p.Stage, humanize.Comma(p.Done["records"].Items), of))
+		shown.Set(p.Stage, p.Done["records"].Items)
 	})
 	shown.End()
 	if err != nil {

@@ -37,6 +37,9 @@ func backup(c *cli.Context) error {
 
 	var made badgerdb.Backup
 	write := func(w io.Writer) (err error) {
+		progress := print.NewProgress(c, "Writing", "", 0)
+		defer progress.End()
+		w = io.MultiWriter(w, progress)
 		if running {
 			made, err = fetchBackup(c.Context, data, w)
 			return err

@@ -3,6 +3,7 @@ package archivetool
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/urfave/cli/v2"
@@ -40,7 +41,7 @@ func restore(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	in, err := config.FileOrStdin(path)
+	in, size, err := config.FileOrStdin(path)
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,9 @@ func restore(c *cli.Context) error {
 	}
 	// A folder with an archive in it is refused: nothing is ever restored over data.
 	target := badgerdb.Config{Dir: datafolder.Archive(data), Logger: config.ToolLogger(c)}
-	made, err := badgerdb.Restore(c.Context, target, in, maskRestored(c.App.Version))
+	progress := print.NewProgress(c, "Restoring", "", size)
+	made, err := badgerdb.Restore(c.Context, target, io.TeeReader(in, progress), maskRestored(c.App.Version))
+	progress.End()
 	if err != nil {
 		return err
 	}

@@ -17,13 +17,18 @@ func Argument(c *cli.Context, what string) (string, error) {
 	return c.Args().First(), nil
 }
 
-// FileOrStdin opens the file that an argument names; - is stdin.
-func FileOrStdin(path string) (io.ReadCloser, error) {
+// FileOrStdin opens the file that an argument names; - is stdin, whose size is not known and 0.
+func FileOrStdin(path string) (file io.ReadCloser, size int64, err error) {
 	if path == "-" {
-		return io.NopCloser(os.Stdin), nil
+		return io.NopCloser(os.Stdin), 0, nil
 	}
 
-	return os.Open(path)
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	file, err = os.Open(path)
+	return file, info.Size(), err
 }
 
 // NoArguments makes a command reject arguments, which it would otherwise ignore.

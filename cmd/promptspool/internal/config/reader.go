@@ -16,6 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/closest"
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
 
@@ -128,11 +129,11 @@ func (r *Reader) SizeOr(name string, fallback int64) int64 {
 	return r.Size(name)
 }
 
-// Duration returns a time in Go's form, of at least 0: 30s, 1h30m.
+// Duration returns a time of at least 0: 30s, 1h30m, 90d.
 func (r *Reader) Duration(name string) time.Duration {
-	d, err := time.ParseDuration(r.Text(name))
-	if err != nil || d < 0 {
-		r.Reject(name, "is not a duration such as 30s")
+	d, ok := filterline.ParseDuration(r.Text(name))
+	if !ok {
+		r.Reject(name, "is not a duration such as 30s or 90d")
 		return 0
 	}
 	return d

@@ -73,8 +73,9 @@ func deleteRequests(c *cli.Context) error {
 		return config.Usagef(c, "this would delete %s permanently; give --yes to do it", what)
 	}
 
+	progress := print.NewProgress(c, "Deleting", "", 0)
 	deleted, err := cl.Delete(c.Context, id, d)
-	if err != nil {
+	if progress.End(); err != nil {
 		return err
 	}
 	return print.Output(c, deleted, func(t *print.Table) {

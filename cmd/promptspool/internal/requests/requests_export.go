@@ -24,6 +24,7 @@ func exportCommand() *cli.Command {
 		config.ChoiceFlag("order", "desc", "`which` come first (desc: the newest; "+
 			"asc: those that started first, which takes longer)", "desc", "asc"),
 		config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted export printed"),
+		config.SwitchFlag("force", "write over a file that exists"),
 	)...)
 
 	return &cli.Command{
@@ -65,10 +66,12 @@ func exportRequests(c *cli.Context) error {
 	// Without a buffer, each line would be a system call. Lines after the last mark come
 	// again: an import recognises an event that it gets twice.
 	w := bufio.NewWriterSize(out, 1<<20)
+	progress := print.NewProgress(c, "Exporting", "events", 0)
 	lines := int64(0)
 	err = inRequests(c.Context, &search.Cursor, func() (done bool, err error) {
 		mark, err := cl.Export(c.Context, id, search, func(line []byte) error {
 			lines++
+			progress.Add(1)
 			_, err := w.Write(line)
 			return errors.Join(err, w.WriteByte('\n'))
 		})
@@ -76,6 +79,7 @@ func exportRequests(c *cli.Context) error {
 
 		return mark.Done, err
 	})
+	progress.End()
 	if err = errors.Join(err, w.Flush(), closeOut()); err != nil {
 		return err
 	}
@@ -135,7 +139,7 @@ func retriesExport(ctx context.Context, err error) bool {
 
 // exportTarget opens the file that the argument names, or stdout if there is none.
 //
-// The file must not exist, unless an export is resumed.
+// The file must not exist, unless an export is resumed or --force is given.
 func exportTarget(c *cli.Context, resumed bool) (io.Writer, func() error, error) {
 	path := c.Args().First()
 	if path == "" || path == "-" {
@@ -143,11 +147,17 @@ func exportTarget(c *cli.Context, resumed bool) (io.Writer, func() error, error)
 	}
 
 	mode := os.O_CREATE | os.O_WRONLY | os.O_EXCL
-	if resumed {
+	switch {
+	case resumed:
 		// The output of an earlier run stays in front.
 		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	case c.Bool("force"):
+		mode = os.O_CREATE | os.O_WRONLY | os.O_TRUNC
 	}
 	file, err := os.OpenFile(path, mode, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		err = fmt.Errorf("%s already exists; give a new file, or --force to write over it", path)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

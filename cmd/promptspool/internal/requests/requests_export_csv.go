@@ -29,7 +29,7 @@ func exportCSV(c *cli.Context, cl *client.Client, id wire.Identity, search wire.
 	x := csvExport{
 		search:   search,
 		out:      csv.NewWriter(out),
-		progress: print.NewProgress(c),
+		progress: print.NewProgress(c, "Exporting", "records", 0),
 		headed:   search.Cursor != "",
 	}
 	err := inRequests(c.Context, &x.search.Cursor, func() (done bool, err error) {
@@ -86,6 +86,6 @@ func (x *csvExport) flush() error {
 	x.lines += len(x.held)
 	x.held = x.held[:0]
 
-	x.progress.Show(print.Quantity(x.lines, "record"))
+	x.progress.Set("", int64(x.lines))
 	return nil
 }

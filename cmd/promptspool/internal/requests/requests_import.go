@@ -48,7 +48,7 @@ func importEvents(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	in, err := config.FileOrStdin(c.Args().First())
+	in, size, err := config.FileOrStdin(c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,9 @@ func importEvents(c *cli.Context) error {
 		return err
 	}
 	im := importer{client: cl, key: id.Key, encoder: encoder, done: imported{Refused: []refusedLine{}}}
-	if err := im.run(c.Context, in); err != nil {
+	progress := print.NewProgress(c, "Sending", "", size)
+	err = im.run(c.Context, io.TeeReader(in, progress))
+	if progress.End(); err != nil {
 		sent := print.Quantity(im.done.Accepted+im.done.Duplicate, "event")
 		return fmt.Errorf("%w\n%s sent before; run the same command again: the server recognises what it has",
 			err, sent)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/client"
@@ -44,16 +43,16 @@ func renewCommand(
 		}
 
 		sum := wire.Repriced{Success: true, Cursor: config.Read(c).Text("cursor")}
-		err = inParts(c, &sum.Cursor, &sum.Done, func() (string, error) {
+		err = inParts(c, noun+"s", &sum.Cursor, &sum.Done, func() (int, error) {
 			part, err := call(cl, c.Context, id, sum.Cursor)
 			if err != nil {
-				return "", err
+				return 0, err
 			}
 
 			sum.Seen += part.Seen
 			sum.Changed += part.Changed
 			sum.Cursor, sum.Done = part.Cursor, part.Done
-			return print.Quantity(sum.Seen, noun) + ", " + humanize.Comma(int64(sum.Changed)) + " changed", nil
+			return sum.Seen, nil
 		})
 		if err != nil {
 			return err
@@ -76,18 +75,18 @@ func renewCommand(
 // inParts repeats a request that does a part of a long task, until all is done.
 //
 // A terminal shows the progress; an error says where to resume.
-func inParts(c *cli.Context, cursor *string, done *bool, part func() (progress string, err error)) error {
-	shown := print.NewProgress(c)
+func inParts(c *cli.Context, nouns string, cursor *string, done *bool, part func() (seen int, err error)) error {
+	shown := print.NewProgress(c, "Reading", nouns, 0)
 	defer shown.End()
 	for !*done {
-		progress, err := part()
+		seen, err := part()
 		if err != nil && *cursor != "" {
 			return fmt.Errorf("%w\nWhat is done is kept; resume with --cursor %s", message(err), *cursor)
 		}
 		if err != nil {
 			return err
 		}
-		shown.Show(progress)
+		shown.Set("", int64(seen))
 	}
 	return nil
 }

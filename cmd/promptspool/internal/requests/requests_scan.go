@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/wire"
@@ -40,14 +39,14 @@ func scanRequests(c *cli.Context) error {
 		Items:   []wire.FoundSecret{},
 		Cursor:  config.Read(c).Text("cursor"),
 	}
-	err = inParts(c, &sum.Cursor, &sum.Done, func() (string, error) {
+	err = inParts(c, "records", &sum.Cursor, &sum.Done, func() (int, error) {
 		step, err := cl.Scan(c.Context, id, wire.ScanQuery{Mask: c.Bool("mask"), Cursor: sum.Cursor})
 		if err != nil {
-			return "", err
+			return 0, err
 		}
 
 		addScan(&sum, &step)
-		return print.Quantity(sum.Seen, "record") + ", " + humanize.Comma(int64(sum.Found)) + " with credentials", nil
+		return sum.Seen, nil
 	})
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ func checkSpool(c *cli.Context) error {
 		return err
 	}
 
+	progress := print.NewProgress(c, "Verifying", "", 0)
 	var report queue.Report
 	if running {
 		err = ops.ControlLong(c.Context, data, "GET", "/spool/check", nil, func(r io.Reader) error {
@@ -39,7 +40,7 @@ func checkSpool(c *cli.Context) error {
 	} else {
 		report, err = checkFolder(c, data)
 	}
-	if err != nil {
+	if progress.End(); err != nil {
 		return err
 	}
 

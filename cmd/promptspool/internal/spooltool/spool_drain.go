@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/client"
@@ -69,7 +68,7 @@ func drainStopped(c *cli.Context) error {
 	numbers := metrics.New("sidecar", c.App.Version)
 	forwarder := proxy.NewForwarder(stopped.spool, stopped.keys, upstream, numbers, logger)
 	// The same forwarder as in a sidecar: what is refused goes to the same lanes.
-	progress := print.NewProgress(c)
+	progress := print.NewProgress(c, "Delivering", "events", int64(stopped.spool.Status().Events))
 	err = forwardUntilEmpty(ctx, stopped.spool, forwarder, progress)
 	progress.End()
 	left := stopped.spool.Status()
@@ -115,12 +114,13 @@ func forwardUntilEmpty(
 
 	ended := make(chan error, 1)
 	go func() { ended <- forwarder.Run(ctx) }()
+	waited := spool.Status().Events
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 
 	for {
 		left := spool.Status()
-		progress.Show(print.Quantity(left.Events, "event") + ", " + humanize.IBytes(uint64(left.Bytes)) + " left")
+		progress.Set("", int64(waited)-int64(left.Events))
 		if left.Events == 0 {
 			cancel()
 			return <-ended

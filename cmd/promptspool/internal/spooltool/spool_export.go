@@ -62,6 +62,7 @@ func export(c *cli.Context, events func(do func(ops.SpoolEvent) error) error) (e
 	}
 
 	w := bufio.NewWriter(out)
+	progress := print.NewProgress(c, "Exporting", "events", 0)
 	var (
 		count, unread int
 		bytes         uint64
@@ -76,10 +77,12 @@ func export(c *cli.Context, events func(do func(ops.SpoolEvent) error) error) (e
 		}
 
 		count++
+		progress.Add(1)
 		bytes += uint64(len(e.Data))
 		keys[e.Key] = true
 		return writeLine(w, e.Data)
 	})
+	progress.End()
 	if err := errors.Join(err, w.Flush()); err != nil {
 		return err
 	}
