@@ -99,6 +99,7 @@ var imports = map[string]string{
 	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets api/calls " +
 		"api/calls/otel api/calls/otel/dialect spool/archive/query spool/archive/rollup spool/archive/rowcode",
 	"spool/archive/rollup":       "api/wire",
+	"spool/archive/textindex":    "",
 	"spool/archive/significance": "",
 	"spool/archive/records": "api/wire api/wire/jsonscan api/wire/secrets metrics api/calls/otel " +
 		"api/calls/otel/dialect api/otlp spool/archive spool/archive/query spool/archive/rollup spool/archive/rowcode",
