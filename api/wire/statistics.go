@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -99,6 +101,18 @@ type Totals struct {
 // ScoresOther names the sum of scores beyond the first so many names. To count one of
 // these, filter by its name.
 const ScoresOther = "(other)"
+
+// ScoreNames returns the names of scores, the most frequent first.
+func ScoreNames(all []ScoreSum) (names []string) {
+	sorted := slices.SortedFunc(slices.Values(all), func(a, b ScoreSum) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
+	})
+	for _, s := range sorted {
+		names = append(names, s.Name)
+	}
+
+	return names
+}
 
 // Tokens returns the tokens of input and output together. It does not wrap: callers may
 // claim any number.

@@ -213,25 +213,35 @@ func TestASpanThatIsNoCallIsNotShownAsARequest(t *testing.T) {
 	}
 }
 
-func TestStatisticsAsATable(t *testing.T) {
+// The calls with each value are counted by requests of their own.
+func TestStatisticsByTagsAndMetadata(t *testing.T) {
 	withoutVariables(t)
-	totals := func(n int) string {
-		return fmt.Sprintf(`"requests":%d,"errors":1,"error_rate":0.25,"cost":0.5,"unpriced":1,
-			"input_tokens":1000,"output_tokens":500,
-			"latency":{"mean":1,"p50":0.5,"p90":1,"p95":1.5,"p99":12},
-			"scores":[{"name":"default","count":3,"mean":70.5,"histogram":[0,0,0,0,1,0,0,2,0,4]}]`, n)
+	const answer = `{"success":true,"overall":{"requests":3,"cost":0.0000042,
+		"scores":[{"name":"helpful","count":2,"mean":60},{"name":"tone","count":1,"mean":90}]},
+		"tagsBreakdown":[{"tag":"beta"}],"metadataValueBreakdown":[{"key":"user_id","value":"ann"}]}`
+	for by, filter := range map[string]string{
+		"tag":              `{"field":"tags","operator":"is","value":"beta"}`,
+		"user":             `{"field":"user_id","operator":"is","value":"ann"}`,
+		"metadata.user_id": `{"field":"user_id","operator":"is","value":"ann"}`,
+	} {
+		url, call := answering(t, answer)
+		got := say(t, "requests", "stats", "--by", by, "--model", "m", "--utc", "--url", url, "--key", "k")
+		if !strings.Contains(*call, filter) || !strings.Contains(*call, `"value":"m"`) {
+			t.Errorf("by %s asks %s", by, *call)
+		}
+		if got.Code != 0 || !strings.Contains(got.Out, "  60.0 (2)  ") || !strings.Contains(got.Out, " $0.0000042 ") {
+			t.Errorf("by %s: %+v", by, got)
+		}
+		got = say(t, "requests", "stats", "--by", by, "-o", "json", "--url", url, "--key", "k")
+		if got.Code != 0 || !strings.Contains(got.Out, `"value": "`) {
+			t.Errorf("by %s as JSON: %+v", by, got)
+		}
 	}
-	answer := `{"success":true,"overall":{` + totals(8) + `},
-		"stats":[{"date":"2026-03-01","requests":6,"cost":0.1},{"date":"2026-03-04","requests":2,"cost":0.4}],
-		"latency":{"p50_latency":{"2026-03-01":0.25,"2026-03-04":2}},
-		"versions":[{"template":"greet","version":1,` + totals(4) + `,"series":[{"date":"2026-03-01","requests":4}]},
-			{"template":"greet","version":null,` + totals(4) + `,"series":[
-				{"date":"2026-03-01","requests":2,"cost":0.05,"latency":{"p50":0.2}},
-				{"date":"2026-03-02","requests":1,"cost":0.05},
-				{"date":"2026-03-04","requests":1,"cost":0.4,"latency":{"p50":0.8}}]}]}`
-	url, _ := answering(t, answer)
-	got := say(t, "requests", "stats", "--utc", "--url", url, "--key", "k")
-	golden(t, "stats.txt", got.Out)
+	for _, by := range []string{"modle", "metadata."} {
+		if got := say(t, "requests", "stats", "--by", by, "--key", "k"); got.Code != 2 {
+			t.Errorf("by %s: %+v", by, got)
+		}
+	}
 }
 
 func TestDeletingWantsAYes(t *testing.T) {

@@ -191,16 +191,9 @@ func overviewCharts(f filter.Filter, a wire.Analytics) []*chart.Chart {
 
 // scoreNames returns the names of the most frequent scores.
 func scoreNames(all []wire.ScoreSum) []string {
-	sorted := slices.SortedFunc(slices.Values(all), func(a, b wire.ScoreSum) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
-	})
+	names := wire.ScoreNames(all)
 
-	var names []string
-	for _, s := range sorted[:min(len(sorted), chart.LinesMax)] {
-		names = append(names, s.Name)
-	}
-
-	return names
+	return names[:min(len(names), chart.LinesMax)]
 }
 
 // scoreMeans returns the mean of each named score, or NaN.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -68,6 +69,16 @@ func (g *Grid) Spare(names ...string) *Grid {
 		g.spare = names
 	}
 	return g
+}
+
+// Left returns the names of the columns that the terminal had no room for. Call it after Flush.
+func (g *Grid) Left() (names []string) {
+	for _, c := range g.columns {
+		if c.hidden && !slices.Contains(names, c.name) {
+			names = append(names, c.name)
+		}
+	}
+	return names
 }
 
 // Moment is a time in a column of times. On a terminal the heading names its zone, if it was not printed before.

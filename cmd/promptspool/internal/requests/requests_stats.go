@@ -7,26 +7,32 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/client"
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/filter"
 	"promptspool/cmd/promptspool/internal/print"
 )
 
+// statsDimensions are what statistics can be by, besides metadata.KEY.
+var statsDimensions = []string{"version", "model", "provider", "tag", "user", "session", "environment"}
+
 func statsCommand() *cli.Command {
 	flags := config.OfCommand("requests stats", append(filter.Flags(),
-		config.ChoiceFlag("by", "version", "by `what`", "version", "model", "provider"),
+		config.TextFlag("by", "version", "by `what`: "+strings.Join(statsDimensions, ", ")+" or metadata.KEY"),
 		config.ChoiceFlag("bucket", "", "`width` of each time bucket, if absent chosen from the time range",
 			"second", "minute", "hour", "day"),
 	)...)
 
 	return &cli.Command{
 		Name:   "stats",
-		Usage:  "count: requests, errors, scores, latency, tokens, cost; by template version, model or provider",
+		Usage:  "count: requests, errors, scores, latency, tokens, cost; by template version, model, metadata or user",
 		Flags:  append(flags, config.RemoteFlags()...),
 		Action: requestStats,
 	}
@@ -34,7 +40,12 @@ func statsCommand() *cli.Command {
 
 func requestStats(c *cli.Context) error {
 	v := config.Read(c)
-	by, bucket := v.OneOf("by"), v.OneOf("bucket")
+	by, bucket := v.Text("by"), v.OneOf("bucket")
+	key, isKey := strings.CutPrefix(by, "metadata.")
+	if !slices.Contains(statsDimensions, by) && (!isKey || key == "") {
+		v.Reject("by", "is not one of "+strings.Join(statsDimensions, ", ")+", metadata.KEY"+
+			config.DidYouMean(by, statsDimensions))
+	}
 	line, selected := filter.Read(v)
 	asData := v.AsData()
 	cl, id, err := v.Remote()
@@ -44,46 +55,118 @@ func requestStats(c *cli.Context) error {
 
 	q := wire.StatisticsQuery{FilterGroup: selected.Filter, Q: selected.Words, Bucket: bucket}
 	q.Zone = filter.Zone(v)
+	if !isKey {
+		key = map[string]string{"user": "user_id", "session": "session_id", "environment": "environment"}[by]
+	}
+	q.MetadataKey = key
 	// Also for versions, which have no line of all requests.
 	sums, err := cl.Analyze(c.Context, id, q)
 	if err != nil {
 		return err
 	}
-	var versions wire.TemplateStatistics
-	if by == "version" {
-		if versions, err = cl.TemplateStatistics(c.Context, id, q); err != nil {
+
+	g := statsGrid(c, by, sums)
+	switch by {
+	case "version":
+		versions, err := cl.TemplateStatistics(c.Context, id, q)
+		switch {
+		case err != nil:
 			return err
+		case asData:
+			return print.Data(c, versions)
+		}
+		g.versions(versions)
+	case "model":
+		g.series(sums.ByModel, sums.ModelRequestsByDay, sums.LatencyByModelByDay)
+	case "provider":
+		g.series(sums.ByProvider, sums.ProviderRequestsByDay, sums.LatencyByProviderByDay)
+	default:
+		values, err := eachValue(c, cl, id, q, by, sums)
+		switch {
+		case err != nil:
+			return err
+		case asData:
+			return print.Data(c, values)
+		}
+		for _, value := range values.Items {
+			g.totals(print.Styled(value.Value, print.Cyan), value.Totals, trendsOf(value.sums), g.dates)
 		}
 	}
 	switch {
-	case asData && by == "version":
-		return print.Data(c, versions)
 	case asData:
 		return print.Data(c, sums)
 	case sums.Overall.Requests == 0 && !sums.Incomplete:
 		printUnmatched(c, cl, id, line, "requests")
 		return nil
-	case by == "version":
-		return versionTable(c, versions, sums)
-	}
-	totals, series, latency := sums.ByModel, sums.ModelRequestsByDay, sums.LatencyByModelByDay
-	if by == "provider" {
-		totals, series, latency = sums.ByProvider, sums.ProviderRequestsByDay, sums.LatencyByProviderByDay
-	}
-	g := statsGrid(c, map[string]string{"model": "MODEL", "provider": "PROVIDER"}[by], sums.Progress)
-	names := slices.SortedFunc(maps.Keys(totals), func(a, b string) int {
-		// The busiest first; names decide among equals, so that two runs look the same.
-		return cmp.Or(cmp.Compare(totals[b].Requests, totals[a].Requests), strings.Compare(a, b))
-	})
-	for _, name := range names {
-		t := trends{requests: byName(series[name]), latency: byName(latency[name].P50)}
-		g.totals(print.Styled(name, print.Cyan), totals[name], t, dates(sums))
 	}
 	return g.finish(sums)
 }
 
-func versionTable(c *cli.Context, versions wire.TemplateStatistics, sums wire.Analytics) error {
-	g := statsGrid(c, "TEMPLATE", sums.Progress)
+// valuesMax is how many values of a tag or of metadata are counted, each by another request.
+const valuesMax = 20
+
+// valueTotals are the totals of the calls with one value.
+type valueTotals struct {
+	Value string `json:"value"`
+	wire.Totals
+	sums wire.Analytics
+}
+
+// eachValue counts the calls of the most frequent values.
+func eachValue(
+	c *cli.Context, cl *client.Client, id wire.Identity, q wire.StatisticsQuery, by string, sums wire.Analytics,
+) (all struct {
+	Items []valueTotals `json:"items"`
+}, err error) {
+	var values []string
+	for _, m := range sums.MetadataValueBreakdown {
+		if q.MetadataKey != "" && m.Key == q.MetadataKey {
+			values = append(values, m.Value)
+		}
+	}
+	for _, t := range sums.TagsBreakdown {
+		if by == "tag" {
+			values = append(values, t.Tag)
+		}
+	}
+
+	all.Items = []valueTotals{}
+	field, part, _ := strings.Cut(by, ".")
+	progress := print.NewProgress(c, "Counting", "values", int64(min(len(values), valuesMax)))
+	defer progress.End()
+	for _, value := range values[:min(len(values), valuesMax)] {
+		selected, err := filterline.Where(field, part, value).Compile(filterline.Clock{})
+		if err != nil {
+			return all, err
+		}
+		of := q
+		of.FilterGroup = selected.Narrow(q.FilterGroup, "").Filter
+		sums, err := cl.Analyze(c.Context, id, of)
+		if err != nil {
+			return all, err
+		}
+		all.Items = append(all.Items, valueTotals{value, sums.Overall, sums})
+		progress.Add(1)
+	}
+	return all, nil
+}
+
+// series adds a row for each of what has a series, the busiest first.
+func (g statsTable) series(
+	totals map[string]wire.Totals, requests map[string][]wire.Pair, latency map[string]wire.DimensionLatency,
+) {
+	names := slices.SortedFunc(maps.Keys(totals), func(a, b string) int {
+		// Names decide among equals, so that two runs look the same.
+		return cmp.Or(cmp.Compare(totals[b].Requests, totals[a].Requests), strings.Compare(a, b))
+	})
+	for _, name := range names {
+		t := trends{requests: byName(requests[name]), latency: byName(latency[name].P50)}
+		g.totals(print.Styled(name, print.Cyan), totals[name], t, g.dates)
+	}
+}
+
+// versions adds a row for each version of a template.
+func (g statsTable) versions(versions wire.TemplateStatistics) {
 	all := make(map[string]bool)
 	for _, v := range versions.Versions {
 		for _, b := range v.Series {
@@ -111,7 +194,6 @@ func versionTable(c *cli.Context, versions wire.TemplateStatistics, sums wire.An
 	if len(versions.Versions) == 0 {
 		g.Row(print.Styled("(no request has a template)", print.Faint))
 	}
-	return g.finish(sums)
 }
 
 // trends are what a row draws, by date. The latency is the median.
@@ -125,28 +207,44 @@ func byName(pairs []wire.Pair) map[string]float64 {
 	return m
 }
 
+// trendsOf are the trends of everything that an answer counts.
+func trendsOf(sums wire.Analytics) trends {
+	t := trends{make(map[string]float64), sums.Latency.P50, make(map[string]float64)}
+	for _, s := range sums.Stats {
+		t.requests[s.Date], t.cost[s.Date] = float64(s.Requests), s.Cost
+	}
+	return t
+}
+
 // statsTable is a grid with a row for each of what is counted.
 type statsTable struct {
 	*print.Grid
 	bars     int // of a trend
 	progress wire.Progress
-	zone     string // of the dates
+	zone     string   // of the dates
+	dates    []string // of trends
+	scores   []string // by name, the most frequent first, which is the one that rows have
 }
 
-func statsGrid(c *cli.Context, what string, progress wire.Progress) statsTable {
+func statsGrid(c *cli.Context, by string, sums wire.Analytics) statsTable {
 	p := print.NewPainter(c)
 	bars := trendBarsMin
 	if p.Width > 0 { // what the other columns leave
-		bars = min(max((p.Width-100)/3, trendBarsMin), trendBarsMax)
+		bars = min(max((p.Width-116)/3, trendBarsMin), trendBarsMax)
 	}
 
-	grid := print.NewGrid(p, what, ">REQUESTS", "TREND", ">ERRORS", ">SCORE", "0..100",
-		">P50", "TREND", ">P95", ">P99", ">COST", "TREND", ">TOKENS")
-	return statsTable{grid, bars, progress, cmp.Or(filter.Zone(config.Read(c)), "UTC")}
+	what := strings.ToUpper(by)
+	if by == "version" {
+		what = "TEMPLATE"
+	}
+	grid := print.NewGrid(p, "~"+what, ">REQUESTS", "TREND", ">ERRORS", ">SCORE", "0..100",
+		">P50", "TREND", ">P95", ">P99", ">COST", "TREND", ">TOKENS").Spare("TREND", "0..100", "P99", "TOKENS")
+	return statsTable{grid, bars, sums.Progress, cmp.Or(filter.Zone(config.Read(c)), "UTC"), dates(sums),
+		wire.ScoreNames(sums.Overall.Scores)}
 }
 
 func (g statsTable) totals(name print.Cell, t wire.Totals, by trends, dates []string) {
-	score, spread := scoreOf(t.Scores)
+	score, spread := g.scoreOf(t.Scores)
 	failed := print.Styled(fmt.Sprintf("%.1f%%", 100*t.ErrorRate), print.Unstyled)
 	if t.Errors > 0 {
 		failed.Style = print.Red
@@ -174,25 +272,32 @@ func (g statsTable) totals(name print.Cell, t wire.Totals, by trends, dates []st
 	)
 }
 
-// finish writes the line of all requests below the table, and what the numbers leave out.
+// finish writes the line of all requests below the table, and what the numbers are of and leave out.
 func (g statsTable) finish(sums wire.Analytics) error {
-	t := trends{make(map[string]float64), sums.Latency.P50, make(map[string]float64)}
-	for _, s := range sums.Stats {
-		t.requests[s.Date], t.cost[s.Date] = float64(s.Requests), s.Cost
-	}
-	g.totals(print.Styled("all", print.Bold), sums.Overall, t, dates(sums))
+	g.totals(print.Styled("all", print.Bold), sums.Overall, trendsOf(sums), g.dates)
 	if err := g.Flush(); err != nil {
 		return err
 	}
 
-	if days := dates(sums); len(days) > 0 {
-		first, last := print.Printable(days[0]), print.Printable(days[len(days)-1])
-		fmt.Fprintf(g.Out, "\n%s\n", g.Paint(print.Faint,
-			"From "+first+" to "+last+", "+g.zone+". The trend beside P50 is of the median latency."))
+	say := func(format string, args ...any) {
+		fmt.Fprintln(g.Out, g.Paint(print.Faint, print.Printable(fmt.Sprintf(format, args...))))
+	}
+	fmt.Fprintln(g.Out)
+	if len(g.dates) > 0 {
+		say("From %s to %s, %s.", g.date(g.dates[0]), g.date(g.dates[len(g.dates)-1]), g.zone)
+	}
+	if len(g.scores) > 0 {
+		say("SCORE is the mean of %s where a row names no other, and of how many.", g.scores[0])
 	}
 	if n := sums.Overall.Unpriced; n > 0 {
-		fmt.Fprintf(g.Out, "%s\n", g.Paint(print.Faint,
-			"Not in the cost, because their price is unknown: "+humanize.Comma(n)))
+		say("Not in the cost, because their price is unknown: %s", humanize.Comma(n))
+	}
+	left := g.Left()
+	if left != nil {
+		say("This terminal has no room for: %s", strings.Join(left, ", "))
+	}
+	if !slices.Contains(left, "TREND") {
+		say("The trend beside P50 is of the median latency.")
 	}
 	if sums.Incomplete {
 		fmt.Fprintf(g.Out, "Partial result: calls since %s. Numbers with a + are lower bounds.\n",
@@ -201,22 +306,24 @@ func (g statsTable) finish(sums wire.Analytics) error {
 	return nil
 }
 
-// scoreOf is the mean of the score called default, else of the first, and how its values are spread.
-func scoreOf(scores []wire.ScoreSum) (mean, spread string) {
-	if len(scores) == 0 {
-		return "-", ""
-	}
-	s := scores[0]
-	for _, other := range scores {
-		if other.Name == wire.DefaultScoreName {
-			s = other
+// scoreOf is the mean of a score, of how many it is, and how its values are spread. It is the score that is the most
+// frequent of all calls or, named, of these.
+func (g statsTable) scoreOf(scores []wire.ScoreSum) (mean, spread string) {
+	for _, name := range slices.Concat(g.scores[:min(len(g.scores), 1)], wire.ScoreNames(scores)) {
+		i := slices.IndexFunc(scores, func(s wire.ScoreSum) bool { return s.Name == name })
+		if i < 0 {
+			continue
 		}
+		var bins []float64
+		for _, n := range scores[i].Histogram {
+			bins = append(bins, float64(n))
+		}
+		if mean = fmt.Sprintf("%.1f (%s)", scores[i].Mean, humanize.Comma(scores[i].Count)); name != g.scores[0] {
+			mean = name + " " + mean
+		}
+		return mean, print.Sparks(bins)
 	}
-	var bins []float64
-	for _, n := range s.Histogram {
-		bins = append(bins, float64(n))
-	}
-	return fmt.Sprintf("%.1f", s.Mean), print.Sparks(bins)
+	return "-", ""
 }
 
 // costOf marks a sum that leaves something out.
@@ -226,10 +333,21 @@ func costOf(t wire.Totals, partial bool) string {
 		return "-"
 	}
 	s := fmt.Sprintf("$%.4f", t.Cost)
+	if t.Cost < 0.01 {
+		s = money(&t.Cost)
+	}
 	if t.Unpriced > 0 || partial {
 		s = "≥ " + s
 	}
 	return s
+}
+
+// date is the beginning of an interval: a day as it is, a moment as all times are shown.
+func (g statsTable) date(text string) string {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return g.Painter.Moment(at)
+	}
+	return text
 }
 
 func dates(sums wire.Analytics) []string {
