@@ -82,11 +82,23 @@ type Records interface {
 	) error
 }
 
+// Scoring is what a project says about its scores by hand.
+type Scoring interface {
+	// ScoreDefinitions returns all definitions, from memory: they may be a second old.
+	ScoreDefinitions(ctx context.Context, id wire.Identity) (wire.ScoreDefinitions, error)
+
+	// DefineScore makes a definition, or replaces the one of its name.
+	DefineScore(ctx context.Context, id wire.Identity, d wire.ScoreDefinition) error
+
+	UndefineScore(ctx context.Context, id wire.Identity, name string) error
+}
+
 // Upstream is the server of a sidecar, which is asked for what only the server has. While it cannot
 // be reached, requests for that are answered 503.
 type Upstream interface {
 	Recorded
 	Fleet
+	Scoring
 
 	// OpenExport returns the answer to an export as it comes. An export through a sidecar is neither
 	// held nor read: one event may be larger than the sidecar's memory. The caller must close it.
@@ -129,12 +141,13 @@ type Config struct {
 	// them to its disk by then; an archive may keep them.
 	RecorderKeepsNothing bool
 
-	// Records and Fleet are a server's. A sidecar keeps none: it asks its Upstream, and refuses
-	// nothing for a closed trace, so that what it takes while the server is away is not lost because
-	// of what only the server knows.
+	// Records, Fleet and Scoring are a server's. A sidecar keeps none: it asks its Upstream, and
+	// refuses nothing for a closed trace or a score's definition, so that what it takes while the
+	// server is away is not lost because of what only the server knows.
 	Records  Records
 	Fleet    Fleet
-	Upstream Upstream // in place of both
+	Scoring  Scoring
+	Upstream Upstream // in place of these
 
 	Templates     Templates
 	Changes       Changes
@@ -262,10 +275,10 @@ func New(c Config) *API {
 		version:     []byte(c.Version),
 	}
 
-	// A sidecar passes on what it is asked about records and sidecars.
+	// A sidecar passes on what it is asked about records, sidecars and definitions.
 	a.recorded = c.Records
 	if c.Upstream != nil {
-		a.recorded, a.c.Fleet = c.Upstream, c.Upstream
+		a.recorded, a.c.Fleet, a.c.Scoring = c.Upstream, c.Upstream, c.Upstream
 	}
 
 	a.root, a.cancelRoot = context.WithCancel(context.Background())

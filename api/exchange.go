@@ -336,12 +336,18 @@ func (a *API) authenticate(c *exchange) error {
 	return nil
 }
 
-// mayScore returns a 403 if a request comes with a score that its key may not give.
-func (c *exchange) mayScore(score *int) error {
-	if score == nil || !c.id.Verified {
+// mayScore returns why a request may not come with its score: a 403 for a key without that right, a
+// 422 for a score that does not fit.
+func (a *API) mayScore(c *exchange, w wire.LogWrite) error {
+	if w.Score == nil {
 		return nil
 	}
-	return mayKey(c.id, wire.ScopeScore)
+	if c.id.Verified {
+		if err := mayKey(c.id, wire.ScopeScore); err != nil {
+			return err
+		}
+	}
+	return a.fits(c, wire.IntegerScore(w.ScoreName, *w.Score))
 }
 
 // mayKey returns a 403 unless a verified key has one of some rights.

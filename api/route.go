@@ -52,6 +52,8 @@ func (r *route) isReadOnly() bool {
 	switch r.needs {
 	case readRecords, changes, fleet:
 		return true
+	case scoring:
+		return r.method == "GET"
 	default:
 		return r.needs == templates && (r.method == "GET" || r.name == "fetch-template")
 	}
@@ -88,6 +90,7 @@ const (
 	templates
 	changes
 	fleet
+	scoring
 )
 
 // missingCapability returns the 501 of a route whose capability this process was not given, or
@@ -102,6 +105,7 @@ func (a *API) missingCapability(r *route) error {
 		templates:     c.Templates != nil,
 		changes:       c.Changes != nil,
 		fleet:         c.Fleet != nil,
+		scoring:       c.Scoring != nil,
 	}
 	if served[r.needs] {
 		return nil

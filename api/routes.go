@@ -162,6 +162,18 @@ var routes = expandSpellings([]route{
 	{method: "GET", name: "get-request", path: "/api/public/v2/requests/",
 		needs: readRecords, handle: (*API).getRequest},
 
+	// Definitions of scores.
+	{method: "GET", name: "list-score-definitions", path: "/api/public/v2/score-definitions",
+		needs:   scoring,
+		members: knownMembers("", ""),
+		handle:  (*API).listScoreDefinitions},
+	{method: "PUT", name: "define-score", path: "/api/public/v2/score-definitions/",
+		needs: scoring, body: objectBody,
+		members: membersOf[wire.ScoreDefinition]("", ""),
+		handle:  (*API).defineScore},
+	{method: "DELETE", name: "undefine-score", path: "/api/public/v2/score-definitions/",
+		needs: scoring, handle: (*API).undefineScore},
+
 	// Questions of sidecars to their server.
 	{name: "sync-events", path: "/sync/events",
 		needs: recorder, body: batchBody, takesExpired: true, handle: (*API).syncEvents},

@@ -113,7 +113,7 @@ func (b *bulk) addRequest(s otlp.BulkSpan, recordID, spanID string) error {
 		w, err = wire.DecodeLog(object)
 	}
 	if err == nil {
-		err = b.exported.c.mayScore(w.Score)
+		err = b.a.mayScore(b.exported.c, w)
 	}
 	if err != nil {
 		e := wire.AsError(err).Body()

@@ -69,6 +69,9 @@ func (a *API) requestID(c *exchange, own string) string {
 
 func (a *API) trackScore(c *exchange) error {
 	w, err := wire.DecodeScore(c.object)
+	if err == nil {
+		err = a.fits(c, w.Score)
+	}
 	return a.track(c, wire.KindScore, w.RequestID, wire.PromptLink{}, "Score recorded.", err)
 }
 
@@ -198,7 +201,7 @@ func (a *API) logRequest(c *exchange) error {
 		return err
 	}
 
-	if err := c.mayScore(w.Score); err != nil {
+	if err := a.mayScore(c, w); err != nil {
 		return err
 	}
 
@@ -242,4 +245,46 @@ func orNull(text string) *string {
 		return nil
 	}
 	return &text
+}
+
+// fits returns a 422 for a score that does not fit its definition. A sidecar takes every score.
+func (a *API) fits(c *exchange, s wire.Score) error {
+	if a.c.Scoring == nil || a.c.Upstream != nil {
+		return nil
+	}
+	defined, err := a.c.Scoring.ScoreDefinitions(c.context, c.id)
+	if err != nil {
+		return err
+	}
+	return defined.Check(s)
+}
+
+// listScoreDefinitions lists the definitions of the project's scores.
+func (a *API) listScoreDefinitions(c *exchange) error {
+	defined, err := a.c.Scoring.ScoreDefinitions(c.context, c.id)
+	return c.answer(wire.ScoreDefinitionList{Success: true, Items: defined}, err)
+}
+
+// defineScore makes a definition, or replaces it.
+func (a *API) defineScore(c *exchange) error {
+	d, err := wire.DecodeScoreDefinition(c.object, c.ident)
+	if err == nil {
+		err = a.c.Scoring.DefineScore(c.context, c.id, d)
+	}
+	if err != nil {
+		return err
+	}
+	a.note(c, "define score", d.Name, d.Expected())
+
+	return c.answer(wire.Done{Success: true, Message: "The score is defined."}, nil)
+}
+
+// undefineScore removes a definition. The scores of its name stay.
+func (a *API) undefineScore(c *exchange) error {
+	if err := a.c.Scoring.UndefineScore(c.context, c.id, c.ident); err != nil {
+		return err
+	}
+	a.note(c, "remove score definition", c.ident, "")
+
+	return c.answer(wire.Done{Success: true, Message: "The definition is removed. Its scores stay."}, nil)
 }

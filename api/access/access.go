@@ -59,10 +59,14 @@ var Table = []Entry{
 		Commands: "templates push, templates label, templates archive, templates restore",
 	},
 	{
+		Does: "Define scores and make review queues", Scope: wire.ScopePublish, Role: wire.RoleEditor,
+		Routes: "define-score undefine-score",
+	},
+	{
 		Does: "Search, read, count and export calls", Scope: wire.ScopeRead, Role: wire.RoleViewer,
 		Routes: "search-requests get-request get-trace search-spans search-sessions get-session " +
 			"export-requests suggest-values list-orphans analyze-requests template-statistics " +
-			"compare-versions backtest",
+			"compare-versions backtest list-score-definitions",
 		Pages: "GET /{$}, GET /projects, GET /requests, POST /requests/view, GET /suggestions, GET /requests/export, " +
 			"GET /requests/{id}, GET /requests/{id}/raw, GET /requests/{id}/text, GET /traces/{id}, " +
 			"GET /traces, GET /sessions, GET /sessions/{id}, GET /users, " +

@@ -174,10 +174,20 @@ type TrackScore struct {
 	SpanID string `json:"span_id,omitempty" jsonschema:"minLength=16,maxLength=16"`
 	// The session, as its calls name it.
 	SessionID any `json:"session_id,omitempty" jsonschema:"anyof_type=string;integer"`
-	// The score, from 0 to 100.
-	Score int `json:"score" jsonschema:"minimum=0,maximum=100"`
+	// The score, from 0 to 100; it or a value is required.
+	Score int `json:"score,omitempty" jsonschema:"minimum=0,maximum=100"`
+	// The score as any number, true, false or a text; null takes it back.
+	Value any `json:"value,omitempty" jsonschema:"anyof_type=number;boolean;string;null"`
 	// The name of the score; "default" if it is left out.
 	Name string `json:"name,omitempty" jsonschema:"maxLength=512"`
+	// The person, the code or the model that judged. Each author has one score for each name.
+	Author string `json:"author,omitempty" jsonschema:"maxLength=512"`
+	// The version of the author, such as that of a model.
+	AuthorVersion any `json:"author_version,omitempty" jsonschema:"anyof_type=string;integer"`
+	// The kind of author.
+	Source string `json:"source,omitempty" jsonschema:"enum=human,enum=code,enum=model"`
+	// The reason for the score.
+	Reason string `json:"reason,omitempty"`
 }
 
 // TrackMetadata is metadata of a call. A key that is there already gets the new value.

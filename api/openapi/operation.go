@@ -65,7 +65,7 @@ const (
 
 // operations returns the whole table.
 func operations() []operation {
-	return slices.Concat(writeOperations, otlpOperations, templateOperations, requestOperations,
+	return slices.Concat(writeOperations, scoreOperations, otlpOperations, templateOperations, requestOperations,
 		rollupOperations, syncOperations)
 }
 
@@ -116,6 +116,10 @@ var pathParameters = map[string]Parameter{
 	"session_id": {
 		Description: "The session's id, as calls name it.",
 		Schema:      &jsonschema.Schema{Type: "string"}, Example: exampleSession,
+	},
+	"score": {
+		Description: "The scores' name, its slashes written as %2F.",
+		Schema:      &jsonschema.Schema{Type: "string"}, Example: "tone",
 	},
 	"label_id": {
 		Description: "The label's id, as the list of a template's labels has it.",

@@ -293,7 +293,7 @@ func (p *page) example(o *operation, d *Operation) {
 	}
 
 	// curl takes GET or, with a body, POST by itself.
-	if method == "PATCH" || method == "DELETE" {
+	if method == "PUT" || method == "PATCH" || method == "DELETE" {
 		command += " -X " + method
 	}
 	fmt.Fprintf(p, "```sh shown (an example)\n%s '%s%s' \\\n %s%s\n```\n\n",

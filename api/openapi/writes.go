@@ -107,7 +107,7 @@ var writeOperations = []operation{
 		route:   "POST /rest/track-score",
 		older:   "/library-track-score",
 		summary: "Score a call, a span, a trace or a session",
-		detail: "Each has one score for each name; the last one counts. What is scored may arrive later. " +
+		detail: "Each has one score for each name and author; the last one counts. What is scored may arrive later. " +
 			"The answer's `request_id` is the record that keeps the score.",
 		body:    TrackScore{RequestID: exampleRequest, Score: 100, Name: "helpful"},
 		answers: tracked("Score recorded."),

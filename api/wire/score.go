@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -238,4 +239,214 @@ func (s *ScoreSlot) UnmarshalText(text []byte) error {
 	*s = ScoreSlot{name, author}
 
 	return nil
+}
+
+// Bounds of what a project says about its scores.
+const (
+	ScoreDefinitionsMax = 200
+	ReviewQueuesMax     = 100
+	ScoreCategoriesMax  = 50 // of one definition
+	QueueScoresMax      = 50 // of one queue
+	QueueReviewersMax   = 100
+	AboutRunesMax       = 1000 // a description, a filter line
+)
+
+// ScoreDefinition is what a project expects of the scores of one name.
+type ScoreDefinition struct {
+	Name        string   `json:"name"`                  // the scores' name
+	Kind        string   `json:"kind"`                  // number, boolean or category
+	Min         *float64 `json:"min,omitempty"`         // of a number
+	Max         *float64 `json:"max,omitempty"`         // of a number
+	Categories  []string `json:"categories,omitempty"`  // those that fit; all do if it is empty
+	Better      string   `json:"better,omitempty"`      // higher or lower; "" if neither is
+	Description string   `json:"description,omitempty"` // what is judged
+}
+
+// DefinedKinds are the kinds of scores that can be defined, as ScoreKind.String returns them.
+var DefinedKinds = []string{"number", "boolean", "category"}
+
+// Directions are what a definition may call better.
+var Directions = []string{"higher", "lower"}
+
+// String returns one of DefinedKinds, or none. An integer is a number.
+func (k ScoreKind) String() string {
+	return [...]string{"number", "number", "boolean", "category", "none"}[k]
+}
+
+// Fits reports whether a value is one that the definition expects. Without a definition, every value
+// fits. So does one that takes a score back.
+func (d *ScoreDefinition) Fits(v ScoreValue) bool {
+	switch {
+	case d == nil || v.Kind == ScoreNone:
+		return true
+	case v.Kind.String() != d.Kind:
+		return false
+	case v.Kind == ScoreCategory:
+		return len(d.Categories) == 0 || slices.Contains(d.Categories, v.Text)
+	}
+
+	return (d.Min == nil || v.Number >= *d.Min) && (d.Max == nil || v.Number <= *d.Max)
+}
+
+// Expected returns in words which values fit.
+func (d *ScoreDefinition) Expected() string {
+	bound := func(word string, x *float64) string {
+		if x == nil {
+			return ""
+		}
+		return word + NumberScore(*x).String()
+	}
+
+	switch {
+	case d.Kind == "boolean":
+		return "true or false"
+	case len(d.Categories) > 0:
+		return "one of: " + strings.Join(d.Categories, ", ")
+	case d.Kind == "category":
+		return "a text"
+	case d.Min == nil || d.Max == nil:
+		return "a number" + bound(" of at least ", d.Min) + bound(" of at most ", d.Max)
+	}
+
+	return "a number" + bound(" from ", d.Min) + bound(" to ", d.Max)
+}
+
+// Check returns CodeInvalid for a definition that makes no sense.
+func (d *ScoreDefinition) Check() error {
+	f := fields{}
+	d.check(&f)
+	return f.err()
+}
+
+func (d *ScoreDefinition) check(f *fields) {
+	f.checkName(d.Name)
+	f.bound("description", d.Description, AboutRunesMax)
+	if !slices.Contains(DefinedKinds, d.Kind) {
+		f.fault("kind", "must be one of: %s", strings.Join(DefinedKinds, ", "))
+	}
+	if d.Better != "" && (d.Kind == "category" || !slices.Contains(Directions, d.Better)) {
+		f.fault("better", "must be higher or lower, and is for numbers and booleans only")
+	}
+
+	if d.Kind != "number" && (d.Min != nil || d.Max != nil) {
+		f.fault("min", "and max are for numbers only")
+	}
+	if d.Min != nil && d.Max != nil && *d.Min > *d.Max {
+		f.fault("min", "must not be greater than max")
+	}
+
+	if d.Kind != "category" && len(d.Categories) > 0 || len(d.Categories) > ScoreCategoriesMax {
+		f.fault("categories", "are for the kind category only, and at most %d", ScoreCategoriesMax)
+	}
+	for i, text := range d.Categories {
+		v, ok := CategoryScore(text)
+		if !ok || v.Text != text || slices.Contains(d.Categories[:i], text) {
+			f.fault("categories", "must be different texts of 1 to %d characters", ScoreCategoryRunesMax)
+		}
+	}
+}
+
+func (f *fields) checkName(name string) {
+	if strings.TrimSpace(name) != name || name == "" {
+		f.fault("name", "must not be empty, nor begin or end with a space")
+	}
+	f.bound("name", name, NameRunesMax)
+}
+
+// DecodeScoreDefinition reads the definition of the scores of a name.
+func DecodeScoreDefinition(object Object, name string) (ScoreDefinition, error) {
+	f := fields{object: object}
+	d := ScoreDefinition{
+		Name:        name,
+		Kind:        f.text("kind", true, NameRunesMax),
+		Min:         f.number("min"),
+		Max:         f.number("max"),
+		Categories:  f.tags("categories"),
+		Better:      f.text("better", false, NameRunesMax),
+		Description: f.text("description", false, AboutRunesMax),
+	}
+	if own := f.text("name", false, NameRunesMax); own != "" && own != name {
+		f.fault("name", "differs from the name in the path")
+	}
+	d.check(&f)
+
+	return d, f.err()
+}
+
+// number reads a number that a score may be; nil if it is absent.
+func (f *fields) number(name string) *float64 {
+	raw, ok := f.raw(name, false)
+	if !ok {
+		return nil
+	}
+	v, ok := parseScoreValue(raw)
+	if !ok || !v.IsNumber() {
+		f.fault(name, "must be a number of at most %d", ScoreNumberMax)
+	}
+
+	return &v.Number
+}
+
+// ScoreDefinitions are those of a project, sorted by name.
+type ScoreDefinitions []ScoreDefinition
+
+// Of returns the definition of a name; nil if there is none.
+func (all ScoreDefinitions) Of(name string) *ScoreDefinition {
+	i, found := slices.BinarySearchFunc(all, name, func(d ScoreDefinition, name string) int {
+		return strings.Compare(d.Name, name)
+	})
+	if !found {
+		return nil
+	}
+
+	return &all[i]
+}
+
+// Check returns CodeInvalid for a score that does not fit its definition.
+func (all ScoreDefinitions) Check(s Score) error {
+	d := all.Of(s.Name)
+	if d.Fits(s.ScoreValue) {
+		return nil
+	}
+	field := "value"
+	if s.Kind == ScoreInteger {
+		field = "score"
+	}
+
+	return Invalid(FieldError{
+		Field:  field,
+		Reason: "does not fit the definition of " + strconv.Quote(s.Name) + ", which expects " + d.Expected(),
+	})
+}
+
+// ScoreDefinitionList answers GET /api/public/v2/score-definitions.
+type ScoreDefinitionList struct {
+	Success bool              `json:"success"`
+	Items   []ScoreDefinition `json:"items"` // all, sorted by name
+}
+
+// ReviewQueue is a filter whose requests people score.
+type ReviewQueue struct {
+	Name      string   `json:"name"`
+	Filter    string   `json:"filter"`              // a filter line
+	Scores    []string `json:"scores"`              // the names of the scores to give
+	Reviewers int      `json:"reviewers,omitempty"` // how many people score each request; 0 means one
+}
+
+// Check returns CodeInvalid for a queue that makes no sense. It does not read the filter line.
+func (q *ReviewQueue) Check() error {
+	f := fields{}
+	f.checkName(q.Name)
+	f.bound("filter", q.Filter, AboutRunesMax)
+	if len(q.Scores) == 0 || len(q.Scores) > QueueScoresMax {
+		f.fault("scores", "must be the names of 1 to %d scores", QueueScoresMax)
+	}
+	for _, name := range q.Scores {
+		f.bound("scores", name, NameRunesMax)
+	}
+	if q.Reviewers < 0 || q.Reviewers > QueueReviewersMax {
+		f.fault("reviewers", "must be an integer from 1 to %d", QueueReviewersMax)
+	}
+
+	return f.err()
 }

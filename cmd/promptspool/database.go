@@ -32,6 +32,7 @@ type database interface {
 	auth.Store
 	auth.PeopleStore
 	api.Fleet
+	api.Scoring
 
 	Size(ctx context.Context) (archive.Size, error)
 	FleetOfAll(ctx context.Context) (known, alive int, err error)

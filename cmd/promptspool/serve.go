@@ -163,6 +163,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Templates:      templates,
 		Changes:        templates,
 		Fleet:          fleet,
+		Scoring:        db,
 		Pages:          pages,
 		BasePath:       c.public.basePath(),
 		Proxies:        c.public.proxies,

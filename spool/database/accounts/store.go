@@ -1,7 +1,7 @@
 // Package accounts keeps what a server holds besides records: accounts, keys, people,
-// invites, reset links, sessions, failed sign-ins, the audit log, templates and the fleet
-// of sidecars. Validity, conflicts and error messages are decided here; a database only
-// keeps the values (package keyed).
+// invites, reset links, sessions, failed sign-ins, the audit log, templates, definitions of
+// scores, review queues and the fleet of sidecars. Validity, conflicts and error messages
+// are decided here; a database only keeps the values (package keyed).
 package accounts
 
 import (
@@ -39,6 +39,8 @@ type Store struct {
 	rows   keyed.Store
 	now    func() time.Time
 	fleets sync.Map // *fleet by account
+
+	definitions sync.Map // readDefinitions by account
 }
 
 // New makes a Store. now stamps accounts and heartbeats.

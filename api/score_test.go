@@ -1,0 +1,142 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api"
+	"promptspool/api/wire"
+	"promptspool/spool/database/accounts"
+	"promptspool/spool/database/keyed/keyedtest"
+)
+
+const definitions = "/api/public/v2/score-definitions"
+
+// A definition is made, listed and removed; meanwhile a score that is sent to the server has to fit.
+func TestADefinitionRefusesWhatDoesNotFit(t *testing.T) {
+	log := &auditLog{}
+	s := start(t, func(c *api.Config) {
+		c.Scoring, c.Audit = accounts.New(&keyedtest.Memory{}, time.Now), log
+	})
+	define := func(name, body string) answer {
+		return s.call("PUT", definitions+"/"+name, body, "X-API-KEY", "full")
+	}
+	for name, body := range map[string]string{
+		"tone":        `{"kind":"category","categories":["polite","rude"],"description":"how it sounds"}`,
+		"ok":          `{"kind":"boolean","better":"higher"}`,
+		"rag%2Ffaith": `{"kind":"number","min":0,"max":1}`,
+	} {
+		if got := define(name, body); got.Status != 200 {
+			t.Fatalf("%s: %+v", name, got)
+		}
+	}
+
+	for sent, wrong := range map[string]string{
+		`"name":"tone","value":"polite"`:    "",
+		`"name":"tone","value":"loud"`:      "value",
+		`"name":"tone","value":null`:        "",
+		`"name":"ok","value":false`:         "",
+		`"name":"ok","score":1`:             "score",
+		`"name":"rag/faith","value":0.5`:    "",
+		`"name":"rag/faith","value":1.01`:   "value",
+		`"name":"rag/faith","score":1`:      "",
+		`"name":"rag/faith","value":"good"`: "value",
+		`"name":"another","value":"loud"`:   "",
+	} {
+		body := fmt.Sprintf(`{"request_id":%q,%s}`, wire.NewID(), sent)
+		got := s.call("POST", "/rest/track-score", body, "X-API-KEY", "app")
+		if fits := wrong == ""; fits != (got.Status == 200) || !fits && got.Fields[0].Field != wrong {
+			t.Errorf("%s: %+v", sent, got)
+		}
+	}
+
+	// So has one that comes with its call.
+	logged := `{"provider":"openai","model":"m","input":{"type":"chat","messages":[]},` +
+		`"output":{"type":"chat","messages":[]},"request_start_time":1,"request_end_time":2,` +
+		`"score_name":"ok","score":100}`
+	if got := s.call("POST", "/log-request", logged, "X-API-KEY", "app"); got.Status != 422 ||
+		!strings.Contains(got.Message, "true or false") {
+		t.Errorf("/log-request: %+v", got)
+	}
+
+	if got := s.call("DELETE", definitions+"/tone", "", "X-API-KEY", "full"); got.Status != 200 {
+		t.Errorf("remove: %+v", got)
+	}
+	if got := s.call("DELETE", definitions+"/tone", "", "X-API-KEY", "full"); got.Status != 404 {
+		t.Errorf("remove it again: %+v", got)
+	}
+	_, list, err := s.read("GET", definitions, "", "X-API-KEY", "read")
+	want := `{"success":true,"items":[{"name":"ok","kind":"boolean","better":"higher"},` +
+		`{"name":"rag/faith","kind":"number","min":0,"max":1}]}` + "\n"
+	if err != nil || list != want {
+		t.Errorf("the list: %s, %v; want %s", list, err, want)
+	}
+	if !slices.Contains(log.entries, "define score rag/faith: a number from 0 to 1") ||
+		!slices.Contains(log.entries, "remove score definition tone: ") {
+		t.Errorf("the audit log has %q", log.entries)
+	}
+}
+
+// What makes no sense is refused by its field.
+func TestADefinitionHasToMakeSense(t *testing.T) {
+	s := start(t, func(c *api.Config) { c.Scoring = accounts.New(&keyedtest.Memory{}, time.Now) })
+	for body, wrong := range map[string]string{
+		`{}`:                                    "kind",
+		`{"kind":"integer"}`:                    "kind",
+		`{"kind":"number","min":"0"}`:           "min",
+		`{"kind":"number","min":2,"max":1}`:     "min",
+		`{"kind":"boolean","max":1}`:            "min",
+		`{"kind":"number","max":1e10}`:          "max",
+		`{"kind":"number","categories":["a"]}`:  "categories",
+		`{"kind":"category","categories":"a"}`:  "categories",
+		`{"kind":"category","better":"higher"}`: "better",
+		`{"kind":"number","better":"more"}`:     "better",
+		`{"kind":"number","name":"other"}`:      "name",
+		`{"kind":"number","range":1}`:           "range",
+
+		`{"kind":"category","categories":["a","a"]}`:                                                    "categories",
+		`{"kind":"category","categories":[" "]}`:                                                        "categories",
+		`{"kind":"category","categories":["` + strings.Repeat(`x","`, wire.ScoreCategoriesMax) + `y"]}`: "categories",
+		`{"kind":"number","description":"` + strings.Repeat("d", wire.AboutRunesMax+1) + `"}`:           "description",
+	} {
+		got := s.call("PUT", definitions+"/tone", body, "X-API-KEY", "publish")
+		if got.Status != 422 || got.Fields[0].Field != wrong {
+			t.Errorf("%s: %+v", body, got)
+		}
+	}
+	if got := s.call("PUT", definitions+"/%20", `{"kind":"number"}`, "X-API-KEY", "full"); got.Status != 422 {
+		t.Errorf("a blank name: %+v", got)
+	}
+}
+
+// elsewhere is the server of a sidecar.
+type elsewhere struct {
+	api.Recorded
+	api.Scoring
+	anyFleet
+}
+
+// anyFleet has another name than its method.
+type anyFleet interface{ api.Fleet }
+
+func (elsewhere) OpenExport(context.Context, wire.Identity, wire.Export) (io.ReadCloser, error) {
+	return nil, io.EOF
+}
+
+// A sidecar passes definitions on, and takes every score: what only the server knows must not lose one.
+func TestASidecarTakesEveryScore(t *testing.T) {
+	s := start(t, func(c *api.Config) {
+		c.Upstream = elsewhere{Scoring: accounts.New(&keyedtest.Memory{}, time.Now)}
+	})
+	if got := s.call("PUT", definitions+"/default", `{"kind":"boolean"}`, "X-API-KEY", "full"); got.Status != 200 {
+		t.Fatalf("%+v", got)
+	}
+	if got := s.call("POST", "/rest/track-score", score); got.Status != 200 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,110 @@
+package accounts
+
+import (
+	"context"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/database/keyed"
+)
+
+// Kinds of what a project says about its scores, by name.
+const (
+	scoreDefinitions keyed.Kind = "score definitions" // wire.ScoreDefinition
+	reviewQueues     keyed.Kind = "review queues"     // wire.ReviewQueue
+)
+
+// definitionsFor is how long definitions are used before they are read again: they are asked for
+// with every score.
+const definitionsFor = time.Second
+
+// readDefinitions are the definitions of a project as they were at a moment.
+type readDefinitions struct {
+	at  time.Time
+	all wire.ScoreDefinitions
+}
+
+// ScoreDefinitions returns the project's definitions. They may miss what another server changed
+// within the last second. The caller must not change them.
+func (s *Store) ScoreDefinitions(ctx context.Context, id wire.Identity) (wire.ScoreDefinitions, error) {
+	now := s.now()
+	if read, ok := s.definitions.Load(id.Account); ok && now.Sub(read.(readDefinitions).at) < definitionsFor {
+		return read.(readDefinitions).all, nil
+	}
+
+	all, err := named[wire.ScoreDefinition](ctx, s.rows, scoreDefinitions, id)
+	if err == nil {
+		s.definitions.Store(id.Account, readDefinitions{now, all})
+	}
+	return all, err
+}
+
+// DefineScore makes a definition, or replaces the one of its name.
+func (s *Store) DefineScore(ctx context.Context, id wire.Identity, d wire.ScoreDefinition) error {
+	defer s.definitions.Delete(id.Account)
+	return putNamed(ctx, s, scoreDefinitions, id, d.Name, d, wire.ScoreDefinitionsMax)
+}
+
+// UndefineScore removes a definition. CodeNotFound if there is none.
+func (s *Store) UndefineScore(ctx context.Context, id wire.Identity, name string) error {
+	defer s.definitions.Delete(id.Account)
+	return removeNamed(ctx, s, scoreDefinitions, id, name)
+}
+
+// ReviewQueues returns the project's queues, sorted by name.
+func (s *Store) ReviewQueues(ctx context.Context, id wire.Identity) ([]wire.ReviewQueue, error) {
+	return named[wire.ReviewQueue](ctx, s.rows, reviewQueues, id)
+}
+
+// PutReviewQueue makes a queue, or replaces the one of its name.
+func (s *Store) PutReviewQueue(ctx context.Context, id wire.Identity, q wire.ReviewQueue) error {
+	return putNamed(ctx, s, reviewQueues, id, q.Name, q, wire.ReviewQueuesMax)
+}
+
+// RemoveReviewQueue removes a queue. CodeNotFound if there is none.
+func (s *Store) RemoveReviewQueue(ctx context.Context, id wire.Identity, name string) error {
+	return removeNamed(ctx, s, reviewQueues, id, name)
+}
+
+// named returns the values of a kind, sorted by name. It is never nil.
+func named[T any](ctx context.Context, r keyed.Reader, kind keyed.Kind, id wire.Identity) ([]T, error) {
+	all := []T{}
+	err := keyed.Each(ctx, r, keyed.Key{Kind: kind, Account: id.Account}, func(_ keyed.Key, v *T) error {
+		all = append(all, *v)
+		return nil
+	})
+	return all, err
+}
+
+// putNamed writes a value, unless it would be one more than most.
+func putNamed(
+	ctx context.Context, s *Store, kind keyed.Kind, id wire.Identity, name string, value any, most int,
+) error {
+	key := keyed.Key{Kind: kind, Account: id.Account, Name: name}
+	return s.rows.Change(ctx, id.Account, true, func(tx *keyed.Tx) error {
+		full, err := tx.Scan(ctx, keyed.Key{Kind: kind, Account: id.Account}, most-1, 1)
+		if err != nil {
+			return err
+		}
+		was, err := tx.Get(ctx, key)
+		if err == nil && len(full) > 0 && was[0] == nil {
+			err = wire.Errorf(wire.CodeConflict, "A project has at most %d %s. Remove one first.", most, kind)
+		}
+		if err != nil {
+			return err
+		}
+		return tx.Put(key, value)
+	})
+}
+
+func removeNamed(ctx context.Context, s *Store, kind keyed.Kind, id wire.Identity, name string) error {
+	key := keyed.Key{Kind: kind, Account: id.Account, Name: name}
+	return s.rows.Change(ctx, id.Account, false, func(tx *keyed.Tx) error {
+		was, err := tx.Get(ctx, key)
+		if err == nil && was[0] == nil {
+			err = wire.Errorf(wire.CodeNotFound, "There is no %.200q among the %s.", name, kind)
+		}
+		tx.Delete(key)
+		return err
+	})
+}
