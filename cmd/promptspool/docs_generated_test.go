@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cpuguy83/go-md2man/v2/md2man"
 	"github.com/dustin/go-humanize/english"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/urfave/cli/v2"
@@ -61,6 +63,40 @@ func TestGeneratedPagesFollowTheCode(t *testing.T) {
 		default:
 			t.Errorf("%s differs from the code; run this test with -update", path)
 		}
+	}
+}
+
+// TestGeneratedPagesMakeTheManual fails when what `man promptspool` shows is older than the page.
+func TestGeneratedPagesMakeTheManual(t *testing.T) {
+	withoutVariables(t)
+	page, err := os.ReadFile(docsFolder + "commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n\n")
+	for _, change := range []struct{ of, to string }{
+		{`(?m)^(<!--.*-->|\| Flag \|.*|\|---.*)\n`, ""},
+		{`\[([^\]]*)\]\(#[^)]*\)`, "$1"},
+		{`(?m)^## (.*)`, "# $1"},
+		// A table is too wide for most terminals.
+		{"(?m)^\\| (`--.*?`) \\|  \\| (.*) \\|$", "$1\n: $2\n"},
+		{"(?m)^\\| (`--.*?`) \\| (.*?) \\| (.*)\\. \\|$", "$1\n: $3 (default: $2).\n"},
+		{`\\\|`, "|"},
+	} {
+		text = regexp.MustCompile(change.of).ReplaceAllString(text, change.to)
+	}
+	want := md2man.Render([]byte("% PROMPTSPOOL 1\n\n# NAME\n\npromptspool \\- " +
+		newApp(&strings.Builder{}, &strings.Builder{}).Usage + "\n\n# DESCRIPTION\n\n" + text))
+
+	const path = "deploy/release/promptspool.1"
+	if *update {
+		if err := os.WriteFile(path, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s differs from the page of commands (%v); run this test with -update", path, err)
 	}
 }
 
@@ -206,7 +242,7 @@ func ownFlags(c *cli.Command, linked map[string]string) string {
 		if len(rows) == 0 {
 			also = "It has the "
 		}
-		b.WriteString(also + strings.Join(links, " and the ") + ".\n\n")
+		b.WriteString(also + english.WordSeries(links, "and") + ".\n\n")
 	}
 
 	return b.String()

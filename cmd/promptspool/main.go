@@ -22,6 +22,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/cmd/promptspool/internal/archivetool"
+	"promptspool/cmd/promptspool/internal/completion"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/machine"
 	"promptspool/cmd/promptspool/internal/requests"
@@ -67,7 +68,10 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		Version:         version,
 		Metadata:        map[string]any{},
 		HideHelpCommand: true,
-		ExitErrHandler:  func(*cli.Context, error) {}, // run does it
+
+		EnableBashCompletion: true, // of every shell
+		BashComplete:         completion.Complete,
+		ExitErrHandler:       func(*cli.Context, error) {}, // run does it
 		// A tag may hold a comma.
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
@@ -77,7 +81,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 			templates.Command(),
 			spooltool.SpoolCommand(), spooltool.DeadCommand(),
 			archivetool.ArchiveCommand(), archivetool.BackupCommand(), archivetool.RestoreCommand(),
-			configCommand(), docsCommand(), versionCommand(),
+			configCommand(), completion.Command(), docsCommand(), versionCommand(),
 		},
 	}
 
@@ -94,7 +98,7 @@ func init() { cli.HelpPrinter = printHelp }
 // prepare lets a command, and those below it, report wrong usage in the same way.
 func prepare(c *cli.Command) {
 	c.OnUsageError = onUsageError
-	c.HideHelpCommand = true
+	c.HideHelpCommand, c.BashComplete = true, completion.Complete
 	switch {
 	case len(c.Subcommands) > 0:
 		c.Action = noSuchCommand

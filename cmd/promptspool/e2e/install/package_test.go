@@ -76,7 +76,7 @@ type machine struct {
 
 func newMachine(t *testing.T) machine {
 	t.Helper()
-	partstest.Need(t, "root", "mount", "unshare", "dpkg", "systemd-analyze")
+	partstest.Need(t, "root", "mount", "unshare", "dpkg", "systemd-analyze", "man")
 	m := machine{t, t.TempDir()}
 	for _, name := range []string{"changed", "work", "root"} {
 		if err := os.Mkdir(filepath.Join(m.dir, name), 0o755); err != nil {
@@ -208,6 +208,20 @@ func TestTheDebianPackageKeepsASpoolOverAnUpgradeAndItsRemoval(t *testing.T) {
 
 	install("1.0.0")
 	m.run("promptspool", "config", "check", settings)
+	for shell, installed := range map[string]string{
+		"bash": "/usr/share/bash-completion/completions/promptspool",
+		"fish": "/usr/share/fish/vendor_completions.d/promptspool.fish",
+		"zsh":  "/usr/share/zsh/vendor-completions/_promptspool",
+	} {
+		if m.run("cat", installed) != m.run("promptspool", "completion", shell) {
+			t.Errorf("%s is not what completion %s prints", installed, shell)
+		}
+	}
+	// Images without manuals leave it out when a package is installed.
+	manual := "dpkg-deb --fsys-tarfile /promptspool.deb | tar -xO ./usr/share/man/man1/promptspool.1 | man -l -"
+	if got := m.run("sh", "-c", manual); !strings.Contains(got, "promptspool requests search") {
+		t.Errorf("the manual is %.500s", got)
+	}
 	for _, unit := range []string{unit, strings.Replace(unit, "sidecar", "server", 1)} {
 		if faults := m.unitFaults(unit); len(faults) > 0 {
 			t.Error(strings.Join(faults, "\n"))

@@ -50,6 +50,10 @@ func Permute(app *cli.App, args []string) []string {
 		return args
 	}
 	l := line{command: &cli.Command{Subcommands: app.Commands}, words: args[:1:1]}
+	if last := len(args) - 1; last > 1 && args[last] == completing {
+		l.read(args[1 : last-1])
+		return append(append(append(l.words, l.flags...), l.rest...), completing)
+	}
 	l.read(args[1:])
 
 	switch {
@@ -61,6 +65,33 @@ func Permute(app *cli.App, args []string) []string {
 		l.flags = append(append(l.flags, "--"), l.rest...)
 	}
 	return append(l.words, l.flags...)
+}
+
+// completing is the last word of a command line whose last but one a shell asks to complete. The library takes it
+// off, and calls what completes the command that the other words name.
+const completing = "--generate-bash-completion"
+
+// Typing is the word that a shell asks to complete.
+type Typing struct {
+	Lead string   // what precedes it in the same word, such as --model=
+	Word string   // as far as it is typed
+	Flag cli.Flag // whose value it is; nil for any other word
+}
+
+// TypingOf returns the word that a shell asks to complete.
+func TypingOf(c *cli.Context) Typing {
+	args := c.App.Metadata[argsKey].([]string)
+	last, flags := len(args)-2, allFlags(c.Command)
+	t := Typing{Word: args[last]}
+
+	name, value, joined := strings.Cut(t.Word, "=")
+	switch before := args[last-1]; {
+	case strings.HasPrefix(before, "-") && takesValue(before, flags):
+		t.Flag = flagNamed(strings.TrimLeft(before, "-"), flags)
+	case joined && strings.HasPrefix(name, "-") && takesValue(name, flags):
+		t = Typing{name + "=", value, flagNamed(strings.TrimLeft(name, "-"), flags)}
+	}
+	return t
 }
 
 // line is a command line, taken apart.

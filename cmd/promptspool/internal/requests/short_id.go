@@ -39,6 +39,12 @@ func listedIDs(p print.Painter, rows []wire.Row) []string {
 	return ids
 }
 
+// Recent returns the ids of the newest requests, as short as a list shows them.
+func Recent(c *cli.Context, cl *client.Client, id wire.Identity) ([]string, error) {
+	page, err := cl.Search(c.Context, id, wire.Search{PerPage: 50})
+	return listedIDs(print.Painter{Width: 1}, page.Items), err
+}
+
 // candidatesMax is how many requests with the same short id are named.
 const candidatesMax = 5
 

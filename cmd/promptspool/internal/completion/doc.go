@@ -1,0 +1,3 @@
+// Package completion lets shells complete command lines: by commands and flags, and by values of the server
+// that the command would ask.
+package completion
