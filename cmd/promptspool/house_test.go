@@ -108,7 +108,8 @@ var imports = map[string]string{
 	"api/calls":               "api/wire api/wire/jsonscan api/calls/otel",
 	"api/calls/otel":          "api/otlp api/wire api/wire/jsonscan api/calls/otel/dialect",
 	"api/calls/otel/dialect":  "",
-	"spool/archive/query":     "api/wire api/wire/calendar api/calls spool/archive/significance spool/archive/rowcode",
+	"spool/archive/query": "api/wire api/wire/calendar api/calls spool/archive/significance spool/archive/rowcode " +
+		"spool/archive/textindex",
 	"spool/database/transfer": "api/wire spool/archive spool/database/accounts spool/database/keyed",
 	"spool/database/keyed":    "api/wire api/wire/jsonscan",
 	"spool/archive/counting":  "api/wire spool/archive/query spool/archive/records spool/archive/rowcode",

@@ -7,6 +7,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/archive/textindex"
 )
 
 // Condition is a compiled filter or a part of one: All, Any, Not or *Test. A store may
@@ -70,7 +71,8 @@ type Test struct {
 	// and for From and To themselves.
 	From, To time.Time
 
-	whole bool // it looks into long metadata values
+	terms []textindex.Term // of words that the text must have, as far as an index can tell
+	whole bool             // it looks into long metadata values
 	match func(s *Subject) bool
 }
 

@@ -50,6 +50,8 @@ func (c *Content) Holds(words []string) bool {
 	return true
 }
 
+func (c *Content) texts(string) []string { return append(c.inputText(""), c.outputText("")...) }
+
 func (c *Content) inputText(string) []string { return some(c.Input, c.Input != "") }
 
 func (c *Content) outputText(string) []string { return some(c.Output, c.Output != "") }

@@ -8,7 +8,7 @@
 //
 //   - which rows match: query.go (a search and its limits), filter.go (groups of conditions),
 //     operator.go (a new operator), condition.go, field.go and content.go (a new field),
-//     may_hold.go (words that a row cannot have)
+//     text.go (what an index of words knows of a query), may_hold.go (words that a row cannot have)
 //   - in which order, and which page: order.go, finder.go, tops.go (the first rows of a packed block)
 //   - what is counted: analytics.go and analytics_answer.go, template_versions.go, over
 //     dimension.go (by model, by tag ...), series.go (by time), scores.go, tally.go and

@@ -27,8 +27,9 @@ type field struct {
 	flag   func(row *wire.Row) bool
 
 	// content looks into the body instead.
-	content func(c *Content, key string) []string
-	intents []string // what content may return, for a field that classifies
+	content  func(c *Content, key string) []string
+	searched bool     // content returns whole texts, which can be searched for words
+	intents  []string // what content may return, for a field that classifies
 }
 
 // nesting is whether a field takes a nested_key.
@@ -55,8 +56,9 @@ var fields = withColumns(map[string]field{
 	"is_json":             isShape(calls.ShapeJSON),
 	"is_tool_call":        isShape(calls.ShapeToolCall),
 	"is_plain_text":       isShape(calls.ShapePlainText),
-	"input_text":          {column: rowcode.ColumnBody, content: (*Content).inputText},
-	"output_text":         {column: rowcode.ColumnBody, content: (*Content).outputText},
+	"text":                {column: rowcode.ColumnBody, content: (*Content).texts, searched: true},
+	"input_text":          {column: rowcode.ColumnBody, content: (*Content).inputText, searched: true},
+	"output_text":         {column: rowcode.ColumnBody, content: (*Content).outputText, searched: true},
 	"output":              {column: rowcode.ColumnBody, content: (*Content).outputValues, nested: keyRequired},
 	"output_keys":         {column: rowcode.ColumnBody, content: (*Content).outputKeys},
 	"input_variables":     {column: rowcode.ColumnBody, content: (*Content).variableValues, nested: keyRequired},

@@ -24,6 +24,7 @@ var negations = map[string]string{
 	"not_contains":    "contains",
 	"not_starts_with": "starts_with",
 	"not_ends_with":   "ends_with",
+	"not_matches":     "matches",
 	"is_not_empty":    "is_empty",
 	"is_not_null":     "is_null",
 	"key_not_equals":  "key_equals",
@@ -39,6 +40,7 @@ var (
 		"contains", "not_contains", "starts_with", "not_starts_with", "ends_with", "not_ends_with",
 	}
 	textOperators   = append(partOperators, anyOperators...)
+	searchOperators = append([]string{"matches", "not_matches"}, textOperators...)
 	keyOperators    = append([]string{"key_equals", "key_not_equals", "key_contains"}, textOperators...)
 	numberOperators = append([]string{"gt", "gte", "lt", "lte", "between"}, anyOperators...)
 	timeOperators   = append([]string{"before", "after"}, numberOperators...)
@@ -84,6 +86,8 @@ func compileCondition(f wire.Filter, path string) (Condition, error) {
 		allowed = flagOperators
 	case fd.nested == keyRequired:
 		allowed = keyOperators
+	case fd.searched:
+		allowed = searchOperators
 	case fd.text != nil || fd.content != nil:
 		allowed = textOperators
 	case fd.time != nil:
@@ -126,6 +130,9 @@ func (o operation) compile(fd field) (*Test, error) {
 	case fd.content != nil:
 		holds, err := o.text()
 		t.match = func(s *Subject) bool { return holds(fd.content(s.Read(), key)) }
+		if fd.searched {
+			t.terms = o.terms()
+		}
 		return t, err
 
 	case fd.text != nil:
@@ -351,6 +358,15 @@ func (o operation) text() (func([]string) bool, error) {
 	whole := o.normal(want)
 	holds := func(v string) bool { return o.normal(v) == whole }
 	switch o.Operator {
+	case "matches":
+		phrase, ok := phraseOf(want)
+		if !ok {
+			return nil, invalid(o.path+".value", "must have a word: letters or digits to look for")
+		}
+		holds = func(v string) bool {
+			_, _, found := phrase.Find(v, 0)
+			return found
+		}
 	case "contains", "key_contains":
 		holds = func(v string) bool { return strings.Contains(strings.ToLower(v), part) }
 	case "starts_with":

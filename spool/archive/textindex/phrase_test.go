@@ -37,6 +37,7 @@ func TestAPhraseIsFoundAsPeopleReadIt(t *testing.T) {
 		{"привет", "Привет, мир", "Привет"},
 		{"नमस्ते", "कहो नमस्ते", "नमस्ते"},
 		{"a b c", "a b a b c", "a b c"},
+		{"οδός", "ΟΔΟΣ", "ΟΔΟΣ"},
 		{"don't", "Don’t", ""},
 		{"don't", "DON'T", "DON'T"},
 	} {

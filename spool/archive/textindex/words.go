@@ -121,9 +121,13 @@ func isChar(r rune) bool {
 // fold appends a word without its accents, in lower case.
 func fold(b []byte, word string) []byte {
 	for _, r := range norm.NFKD.String(word) {
-		if !unicode.Is(unicode.Mn, r) {
-			b = utf8.AppendRune(b, unicode.ToLower(r))
+		switch r = unicode.ToLower(r); {
+		case unicode.Is(unicode.Mn, r):
+			continue
+		case r == 'ς': // at the end of a word; in upper case both are Σ
+			r = 'σ'
 		}
+		b = utf8.AppendRune(b, r)
 	}
 	return b
 }

@@ -1,0 +1,128 @@
+package query
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"promptspool/spool/archive/textindex"
+)
+
+// phraseOf returns the phrase that a value of matches stands for. With a * at its end, its last
+// word may go on. ok is false if it has no words.
+func phraseOf(value string) (p textindex.Phrase, ok bool) {
+	text, prefix := strings.CutSuffix(value, "*")
+
+	return textindex.NewPhrase(text, prefix)
+}
+
+// terms returns the terms of words that a text has if a positive operator holds for it. There are
+// none if an index cannot help.
+func (o operation) terms() []textindex.Term {
+	want, _, ok := parseText(o.Value)
+	if !ok {
+		return nil
+	}
+
+	// At an end of what is looked for may be a part of a word, which no index knows.
+	isGap := func(c rune) bool { return !isWord(c) }
+	first, last := strings.IndexFunc(want, isGap), strings.LastIndexFunc(want, isGap)+1
+	switch o.Operator {
+	case "matches":
+		p, _ := phraseOf(want)
+		return p.Terms()
+	case "is", "eq":
+		first, last = 0, len(want)
+	case "starts_with":
+		first = 0
+	case "ends_with":
+		last = len(want)
+	case "contains":
+	default:
+		return nil
+	}
+	if first < 0 || first >= last {
+		return nil
+	}
+	p, _ := textindex.NewPhrase(want[first:last], false)
+
+	return p.Terms()
+}
+
+// isWord reports whether a character is part of a word.
+func isWord(c rune) bool { return unicode.In(c, unicode.L, unicode.N, unicode.M) }
+
+// Candidates returns the documents of an index in which the query may find something; all others it
+// does not match. keep takes out of a set the documents that do not have a term.
+func (q *Query) Candidates(keep func(t textindex.Term, d *textindex.Docs) error) (textindex.Docs, error) {
+	docs := textindex.All()
+
+	return docs, keepCandidates(q.Where, keep, &docs)
+}
+
+func keepCandidates(c Condition, keep func(textindex.Term, *textindex.Docs) error, docs *textindex.Docs) error {
+	none := textindex.Docs{}
+	// An alternative that no index can judge makes it useless for the others.
+	if !narrows(c, indexed) || *docs == none {
+		return nil
+	}
+
+	switch c := c.(type) {
+	case All:
+		for _, part := range c {
+			if err := keepCandidates(part, keep, docs); err != nil {
+				return err
+			}
+		}
+
+	case Any:
+		any := none
+		for _, part := range c {
+			one := *docs
+			if err := keepCandidates(part, keep, &one); err != nil {
+				return err
+			}
+			for i := range any {
+				any[i] |= one[i]
+			}
+		}
+		*docs = any
+
+	case *Test:
+		for _, term := range c.terms {
+			if err := keep(term, docs); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// Terms returns the terms that Candidates asks for, in order. Without any, an index cannot help.
+func (q *Query) Terms() (all []textindex.Term) {
+	_, _ = q.Candidates(func(t textindex.Term, _ *textindex.Docs) error {
+		all = append(all, t)
+		return nil
+	})
+	slices.Sort(all)
+
+	return slices.Compact(all)
+}
+
+func indexed(t *Test) bool { return len(t.terms) > 0 }
+
+// narrows reports whether a condition must fail where some of its tests do.
+func narrows(c Condition, some func(*Test) bool) bool {
+	part := func(c Condition) bool { return narrows(c, some) }
+	switch c := c.(type) {
+	case All:
+		return slices.ContainsFunc(c, part)
+	case Any:
+		return len(c) > 0 && !slices.ContainsFunc(c, func(c Condition) bool { return !part(c) })
+	case *Test:
+		return some(c)
+	}
+
+	return false // a condition that must not hold may do so for reasons that no index knows
+}
