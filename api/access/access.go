@@ -119,7 +119,7 @@ var Table = []Entry{
 		Pages: "GET /sign-in, POST /sign-in, POST /sign-in/continue, GET /sign-in/oidc, " +
 			"GET /sign-in/oidc/callback, GET /sign-up, POST /sign-up, GET /reset-password, POST /reset-password, " +
 			"GET /docs, GET /docs/{page}, GET /llms.txt, GET /openapi.json",
-		Commands: "completion, docs, version",
+		Commands: "completion, docs, version, login, contexts list, contexts use, contexts remove",
 	},
 	{
 		Does: "Run promptspool, and manage keys, people and data on its machine", Operator: true,

@@ -108,6 +108,9 @@ func baseOf(text string) (string, error) {
 	return strings.TrimRight(text, "/"), nil
 }
 
+// URL returns the address of a path at the server.
+func (c *Client) URL(path string) string { return c.base + path }
+
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 

@@ -188,6 +188,38 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// Where up was started, its data folder need not be named.
+func TestCommandsFindTheDataFolderOfUp(t *testing.T) {
+	withoutVariables(t)
+	t.Chdir(t.TempDir())
+	got := say(t, "keys", "list")
+	if got.Code != 2 || !strings.Contains(got.Err, "--data (or PROMPTSPOOL_DATA) is missing") {
+		t.Errorf("without one: %+v", got)
+	}
+
+	if err := os.Mkdir(".promptspool", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for role, data := range map[string]string{
+		"server":  controlled(t, oneKey{}, serverStatus{Role: "server", Name: "central"}),
+		"sidecar": controlled(t, nil, sidecarStatus{Role: "sidecar", Name: "pod"}),
+	} {
+		if err := os.Symlink(data, filepath.Join(".promptspool", role)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := say(t, "keys", "list"); got.Code != 0 || !strings.Contains(got.Out, "key_1") {
+		t.Errorf("keys: %+v", got)
+	}
+	got = say(t, "status")
+	if got.Code != 0 || !strings.Contains(got.Out, "central") || !strings.Contains(got.Out, "pod") {
+		t.Errorf("status: %+v", got)
+	}
+	if got := say(t, "restore", "file"); got.Code != 2 || !strings.Contains(got.Err, "--data") {
+		t.Errorf("nothing is restored over it: %+v", got)
+	}
+}
+
 func TestKeysOfAProcessThatHasNone(t *testing.T) {
 	withoutVariables(t)
 	Equal(t, "list", say(t, "keys", "list", "--data", controlled(t, nil, nil)),
@@ -216,4 +248,72 @@ func TestSpoolStatusOfAServer(t *testing.T) {
 		Err: "promptspool: --data (or PROMPTSPOOL_DATA): \"" + dir +
 			"\" is the folder of a server, which has no spool; give a sidecar's\n" +
 			"See `promptspool spool status --help`.\n"})
+}
+
+// Two servers are kept, and each gets its own key and no other.
+func TestContextsKeepServersAndTheirKeys(t *testing.T) {
+	withoutVariables(t)
+	asked := ""
+	serve := func(name, good string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			key := r.Header.Get("X-API-KEY")
+			asked = name + " with " + key
+			w.Header().Set("Promptspool-Version", "9")
+			if key != good {
+				w.WriteHeader(http.StatusUnauthorized)
+				_, _ = w.Write([]byte(`{"error":"unauthorized","message":"The key is not known."}`))
+				return
+			}
+			_, _ = w.Write([]byte(`{"success":true,"account":"a","items":[]}`))
+		}))
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	test, prod := serve("test", "k1"), serve("prod", "k2")
+	search := func(args ...string) string {
+		asked = "nobody"
+		say(t, append([]string{"requests", "search"}, args...)...)
+		return asked
+	}
+
+	if got := say(t, "login", test, "--key", "wrong"); got.Code != 1 || search() != "nobody" {
+		t.Errorf("a key that the server refuses: %+v", got)
+	}
+	Equal(t, "login", say(t, "login", test, "--key", "k1"), said{
+		Out: "Commands use " + test + " from now on, as context " + strings.TrimPrefix(test, "http://") + ".\n"})
+	say(t, "login", prod, "--key", "k2", "--name", "prod")
+	file := filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "promptspool", "contexts.json")
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file of keys: %v, %v", info, err)
+	}
+	Equal(t, "list", say(t, "contexts", "list", "--columns", "name,current"), said{Out: "NAME             CURRENT\n" +
+		strings.TrimPrefix(test, "http://") + "  \nprod             yes\n"})
+
+	say(t, "contexts", "use", strings.TrimPrefix(test, "http://"))
+	for _, tt := range []struct {
+		args string
+		want string
+	}{
+		{"", "test with k1"},
+		{"--context prod", "prod with k2"},
+		{"--key k9", "test with k9"},
+		{"--url " + prod, "nobody"}, // a key of another server is not sent
+		{"--url " + test, "test with k1"},
+		{"--context prdo", "nobody"},
+	} {
+		Equal(t, tt.args, search(strings.Fields(tt.args)...), tt.want)
+	}
+	t.Setenv("PROMPTSPOOL_URL", prod)
+	t.Setenv("PROMPTSPOOL_KEY", "k3")
+	Equal(t, "variables", search(), "prod with k3")
+	Equal(t, "a flag before variables", search("--context", "prod"), "prod with k2")
+	t.Setenv("PROMPTSPOOL_URL", "")
+	t.Setenv("PROMPTSPOOL_KEY", "")
+
+	say(t, "contexts", "remove", strings.TrimPrefix(test, "http://"))
+	Equal(t, "without one", search(), "nobody")
+	got := say(t, "contexts", "use", "prdo")
+	if got.Code != 2 || !strings.Contains(got.Err, "did you mean prod?") {
+		t.Errorf("a context that does not exist: %+v", got)
+	}
 }

@@ -76,7 +76,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
 			upCommand(), serverCommand(), sidecarCommand(),
-			statusCommand(), keysCommand(), peopleCommand(), projectsCommand(),
+			loginCommand(), contextsCommand(), statusCommand(), keysCommand(), peopleCommand(), projectsCommand(),
 			requests.Command(), requests.TracesCommand(), requests.SessionsCommand(), requests.UsersCommand(),
 			templates.Command(),
 			spooltool.SpoolCommand(), spooltool.DeadCommand(),

@@ -32,9 +32,10 @@ func say(t *testing.T, args ...string) said {
 	return said{code, out.String(), err.String()}
 }
 
-// withoutVariables removes the variables that the machine sets for promptspool.
+// withoutVariables removes the variables that the machine sets for promptspool, and the contexts that its owner keeps.
 func withoutVariables(t *testing.T) {
 	t.Helper()
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	for _, pair := range os.Environ() {
 		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "PROMPTSPOOL_") {
 			t.Setenv(name, "")
@@ -103,7 +104,7 @@ func TestAVariableOfTwoCommandsMeansTheSameToBoth(t *testing.T) {
 	// The variables that a pod sets for its own process must not change a command that
 	// somebody runs in it.
 	shared := strings.Fields("PROMPTSPOOL_DATA PROMPTSPOOL_UPSTREAM PROMPTSPOOL_URL PROMPTSPOOL_KEY " +
-		"PROMPTSPOOL_OUTPUT PROMPTSPOOL_UTC")
+		"PROMPTSPOOL_CONTEXT PROMPTSPOOL_OUTPUT PROMPTSPOOL_UTC")
 	// The flags of trust belong to the two addresses.
 	for _, f := range slices.Concat(config.TrustFlags("upstream"), config.TrustFlags("url")) {
 		shared = append(shared, f.(cli.DocGenerationFlag).GetEnvVars()...)
@@ -178,7 +179,7 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 		{"requests get", "", "give one request id, or its beginning as `promptspool requests search` lists it"},
 		{"requests get", "id --url http://h",
 			"--key (or PROMPTSPOOL_KEY) is missing: a key of scope full, as promptspool keys create " +
-				"--scope full makes; better given by its variable"},
+				"--scope full makes; better given by its variable or kept by login"},
 		{"requests get", "id --key k --url h",
 			"--url (or PROMPTSPOOL_URL): \"h\" is not the URL of a server; give one such as " +
 				"http://127.0.0.1:8788"},

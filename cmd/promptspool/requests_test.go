@@ -194,6 +194,8 @@ func TestARecordReadsAsAConversation(t *testing.T) {
 	if got.Code != 0 || strings.ContainsAny(got.Out, "\x1b\x07\u202e") {
 		t.Errorf("%+v", got)
 	}
+	Equal(t, "its page", say(t, "requests", "get", "r/1", "--web", "--url", url+"/base/", "--key", "k"),
+		said{Out: url + "/base/requests/r%2F1\n"})
 }
 
 // What only calls have, such as tokens and a cost, is not unknown of a span: it has none.

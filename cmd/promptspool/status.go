@@ -19,8 +19,8 @@ import (
 )
 
 func statusCommand() *cli.Command {
-	data := config.TextFlag("data", "", "the data `folder` of a running sidecar or server, or that of up for both; "+
-		"without it the server at --url is asked for the project's sidecars")
+	data := config.TextFlag("data", "", "the data `folder` of a running sidecar or server, or that of up for both, "+
+		"if absent "+config.UpData+", if up made it here; else the server at --url is asked for the project's sidecars")
 	flags := append([]cli.Flag{data, config.ColumnsFlag("status")}, config.RemoteFlags()...)
 	return &cli.Command{
 		Name: "status", Usage: "show the status of a sidecar or server, or list a project's sidecars",
@@ -29,7 +29,8 @@ func statusCommand() *cli.Command {
 }
 
 func status(c *cli.Context) error {
-	if data := c.String("data"); data != "" {
+	asksServer := c.IsSet("url") || c.IsSet("key") || c.IsSet("context")
+	if data := config.DataHere(c); data != "" && (!asksServer || c.IsSet("data")) {
 		if datafolder.IsUp(data) {
 			return statusOfUp(c, data)
 		}

@@ -25,7 +25,7 @@ import (
 // upCommand runs both roles in one process, to try them.
 func upCommand() *cli.Command {
 	flags := []cli.Flag{
-		config.TextFlag("data", ".promptspool", "data `folder` (created if missing)"),
+		config.TextFlag("data", config.UpData, "data `folder` (created if missing)"),
 		config.SwitchFlag("demo", "fill a new data folder ("+demoData+" unless --data names one) "+
 			"with 30 days of a support bot"),
 		signUpFlag(),

@@ -49,10 +49,12 @@ func TestTemplatesArePublishedFromFilesAndPulledBack(t *testing.T) {
 		"team/greet.yaml": greetFile, "zz/tone.yml": "content: Be brief.\n", "README.md": "# ours",
 	})
 
-	out, _ := harness.Run(t, 0, at("templates", "diff", dir)...)
-	if !strings.Contains(out, "2 of 2 templates would be published.") ||
-		!strings.Contains(out, "+      Hello {name}.") {
-		t.Errorf("diff: %s", out)
+	for code, args := range [][]string{{"push", dir, "--dry-run"}, {"diff", dir, "--exit-code"}} {
+		out, _ := harness.Run(t, code, at(append([]string{"templates"}, args...)...)...)
+		if !strings.Contains(out, "2 of 2 templates would be published.") ||
+			!strings.Contains(out, "+      Hello {name}.") {
+			t.Errorf("%v: %s", args, out)
+		}
 	}
 
 	if r := server.Get("/prompt-templates/team/greet"); r.Status != 404 {
@@ -70,6 +72,7 @@ func TestTemplatesArePublishedFromFilesAndPulledBack(t *testing.T) {
 
 	pulled := filepath.Join(t.TempDir(), "new")
 	harness.Run(t, 0, at("templates", "pull", pulled)...)
+	harness.Run(t, 0, at("templates", "diff", pulled, "--exit-code")...)
 	if out, _ := harness.Run(t, 0, at("templates", "push", pulled)...); out != "0 of 2 templates published.\n" {
 		t.Errorf("what was pulled is pushed: %s", out)
 	}
@@ -89,7 +92,7 @@ func TestTemplatesArePublishedFromFilesAndPulledBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, _ = harness.Run(t, 0, at("templates", "diff", pulled)...)
+	out, _ := harness.Run(t, 0, at("templates", "diff", pulled)...)
 	if !strings.Contains(out, "1 of 2 templates") ||
 		!strings.Contains(out, "-      Hello {name}.\n+      Good day {name}.\n") {
 		t.Errorf("diff of a change: %s", out)

@@ -37,6 +37,11 @@ func restore(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	v := config.Read(c)
+	v.Required("data")
+	if err := v.Err(); err != nil {
+		return err
+	}
 	data, err := config.RoleData(c, "server")
 	if err != nil {
 		return err

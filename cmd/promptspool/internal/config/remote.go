@@ -25,7 +25,8 @@ func ServerFlags() []cli.Flag {
 	own := []cli.Flag{
 		TextFlag("url", "http://"+ServerListen, "the `URL` of the server, or of a sidecar"),
 		TextFlag("key", "", "a `key` of scope full, as `promptspool keys create --scope full` makes; "+
-			"better given by its variable"),
+			"better given by its variable or kept by login"),
+		TextFlag("context", "", "the `name` of a server that login keeps, instead of the current one"),
 	}
 	return Group("Server", append(own, TrustFlags("url")...)...)
 }
@@ -39,12 +40,13 @@ func (r *Reader) Remote() (*client.Client, wire.Identity, error) {
 	if err := r.Err(); err != nil {
 		return nil, wire.Identity{}, err
 	}
-	key, trust := r.Required("key"), r.Trust("url")
+	url, key := r.server()
+	trust := r.Trust("url")
 	if err := r.Err(); err != nil {
 		return nil, wire.Identity{}, err
 	}
 
-	cl, err := client.New(client.Config{URL: r.Text("url"), Version: r.c.App.Version, TLS: trust})
+	cl, err := client.New(client.Config{URL: url, Version: r.c.App.Version, TLS: trust})
 	if err != nil {
 		return nil, wire.Identity{}, Usagef(r.c, "--url (or %s): %v", Variables("url")[0], err)
 	}

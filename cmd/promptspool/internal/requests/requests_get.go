@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
+	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -23,8 +26,10 @@ func getCommand() *cli.Command {
 		Name:      "get",
 		Usage:     "show one record, as a conversation",
 		ArgsUsage: "REQUEST_ID",
-		Flags:     config.RemoteFlags(),
-		Action:    getRequest,
+		Flags: append(config.OfCommand("requests get",
+			config.SwitchFlag("web", "open the record's page of the dashboard, whose address is printed"),
+		), config.RemoteFlags()...),
+		Action: getRequest,
 	}
 }
 
@@ -39,6 +44,9 @@ func getRequest(c *cli.Context) error {
 	whole, err := requestID(c, cl, id, given)
 	if err != nil {
 		return err
+	}
+	if v.Given("web") {
+		return openPage(c, cl.URL("/requests/"+url.PathEscape(whole)))
 	}
 	r, err := cl.Request(c.Context, id, whole)
 	if err != nil {
@@ -66,6 +74,21 @@ func getRequest(c *cli.Context) error {
 	}
 	fmt.Fprintln(p.Out, "\n"+p.Paint(print.Faint, "All of it, as it was sent: -o json"))
 	return nil
+}
+
+// browsers are the commands that open an address, by system.
+var browsers = map[string][]string{
+	"linux": {"xdg-open"}, "darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"},
+}
+
+// openPage prints an address and, if a person reads it, opens it in a browser. Where there is none it does no more.
+func openPage(c *cli.Context, address string) error {
+	open := browsers[runtime.GOOS]
+	if open != nil && print.IsTerminal(c.App.Writer) {
+		_ = exec.Command(open[0], append(open[1:], address)...).Start()
+	}
+	_, err := fmt.Fprintln(c.App.Writer, address)
+	return err
 }
 
 // printFailure prints what went wrong with a call or another span: it comes before all else.

@@ -15,6 +15,7 @@ import (
 func diffCommand() *cli.Command {
 	flags := config.OfCommand("templates diff",
 		config.ListFlag("label", "a `label` to give to what is pushed; repeatable"),
+		config.SwitchFlag("exit-code", "fail, with exit code 1, if anything would be published"),
 	)
 
 	return &cli.Command{
@@ -45,6 +46,11 @@ func diffTemplates(c *cli.Context) error {
 	}
 	printWarnings(c.App.ErrWriter, planFindings(plan))
 
+	return showPlan(c, plan)
+}
+
+// showPlan prints what a push would change.
+func showPlan(c *cli.Context, plan []change) error {
 	differences := []difference{}
 	for _, ch := range plan {
 		if ch.State == "unchanged" {
@@ -60,10 +66,16 @@ func diffTemplates(c *cli.Context) error {
 		differences = append(differences, d)
 	}
 
+	var err error
 	if config.Read(c).AsData() {
-		return print.Data(c, differences)
+		err = print.Data(c, differences)
+	} else {
+		err = printDifferences(print.NewPainter(c), differences, len(plan))
 	}
-	return printDifferences(print.NewPainter(c), differences, len(plan))
+	if err == nil && len(differences) > 0 && c.Bool("exit-code") {
+		err = fmt.Errorf("the server does not have %s as they are here", print.Quantity(len(differences), "template"))
+	}
+	return err
 }
 
 // printDifferences prints one line for each template, and then the texts that differ.

@@ -19,6 +19,7 @@ func pushCommand() *cli.Command {
 		config.TextFlag("message", "", "the `text` of the commit message of what is published"),
 		config.ListFlag("label",
 			"a `label` that is to point to what the folder holds, of every template in it; repeatable"),
+		config.SwitchFlag("dry-run", "show what would be published, as templates diff does, and do nothing"),
 		config.SwitchFlag("force", "publish templates that cannot be rendered as well, with warnings"),
 	)
 
@@ -57,6 +58,10 @@ func pushTemplates(c *cli.Context) error {
 		printWarnings(c.App.ErrWriter, lines)
 	} else if len(lines) > 0 {
 		return errUnrenderable("templates cannot be rendered, so nothing was published", lines)
+	}
+
+	if c.Bool("dry-run") {
+		return showPlan(c, plan)
 	}
 
 	// Versions published before an error are printed too: they are on the server.

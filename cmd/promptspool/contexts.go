@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"promptspool/api/client"
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+// loginCommand keeps a server's address and a key for it.
+func loginCommand() *cli.Command {
+	name := config.OfCommand("login",
+		config.TextFlag("name", "", "the `name` of the context, if absent the host and port of the URL"))
+	var server []cli.Flag
+	for _, f := range config.ServerFlags() {
+		if n := f.Names()[0]; n != "url" && n != "context" {
+			server = append(server, f)
+		}
+	}
+	return &cli.Command{
+		Name:      "login",
+		Usage:     "keep the URL of a server and a key for it, which commands then use",
+		ArgsUsage: "URL",
+		Flags:     append(name, server...),
+		Action:    login,
+	}
+}
+
+func login(c *cli.Context) error {
+	v := config.Read(c)
+	address := v.Argument("the URL of a server, such as https://prompts.example.com")
+	key, trust := v.Text("key"), v.Trust("url")
+	if err := v.Err(); err != nil {
+		return err
+	}
+	cl, err := client.New(client.Config{URL: address, Version: c.App.Version, TLS: trust})
+	if err != nil {
+		return config.Usagef(c, "%v", err)
+	}
+	defer cl.Close()
+	if key == "" {
+		if key, err = askKey(c); err != nil {
+			return err
+		}
+	}
+
+	// A key that the server refuses would fail each command later.
+	if _, err := cl.Verdict(c.Context, wire.Secret(key)); err != nil {
+		return err
+	}
+
+	return changeContexts(func(all *config.Contexts) error {
+		_, host, _ := strings.Cut(address, "://")
+		all.Current = cmp.Or(v.Text("name"), strings.TrimRight(host, "/"))
+		all.Named[all.Current] = config.Context{URL: address, Key: key}
+		fmt.Fprintf(c.App.Writer, "Commands use %s from now on, as context %s.\n", address, all.Current)
+		return nil
+	})
+}
+
+// askKey reads a key from stdin, which does not show it if a person types it.
+func askKey(c *cli.Context) (string, error) {
+	var key string
+	var err error
+	if stdin := int(os.Stdin.Fd()); term.IsTerminal(stdin) {
+		fmt.Fprint(c.App.ErrWriter, "Key: ")
+		var typed []byte
+		typed, err = term.ReadPassword(stdin)
+		key = string(typed)
+		fmt.Fprintln(c.App.ErrWriter)
+	} else {
+		key, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	}
+	if key = strings.TrimSpace(key); key == "" && err == nil {
+		err = config.Usagef(c, "give the key on stdin, or as --key or %s", config.Variables("key")[0])
+	}
+	return key, err
+}
+
+// contextsCommand manages what login keeps.
+func contextsCommand() *cli.Command {
+	// change is a command about one context.
+	change := func(name, usage string, do func(all *config.Contexts, name string)) *cli.Command {
+		return &cli.Command{Name: name, Usage: usage, ArgsUsage: "NAME", Action: func(c *cli.Context) error {
+			name, err := config.Argument(c, "the name of one context; `promptspool contexts list` shows them")
+			if err != nil {
+				return err
+			}
+			return changeContexts(func(all *config.Contexts) error {
+				if _, known := all.Named[name]; !known {
+					return config.Usagef(c, "there is no context %q%s", name, config.DidYouMean(name, all.Names()))
+				}
+				do(all, name)
+				return nil
+			})
+		}}
+	}
+
+	return &cli.Command{
+		Name:  "contexts",
+		Usage: "list, choose and forget the servers that login keeps",
+		Subcommands: []*cli.Command{
+			{Name: "list", Usage: "list contexts", Action: config.NoArguments(listContexts),
+				Flags: []cli.Flag{config.OutputFlag(), config.ColumnsFlag("contexts list")}},
+			change("use", "let commands use a context", func(all *config.Contexts, name string) { all.Current = name }),
+			change("remove", "forget a context, with its key", func(all *config.Contexts, name string) {
+				if delete(all.Named, name); all.Current == name {
+					all.Current = ""
+				}
+			}),
+		},
+	}
+}
+
+// listContexts prints no keys.
+func listContexts(c *cli.Context) error {
+	all, err := config.ReadContexts()
+	if err != nil {
+		return err
+	}
+
+	type item struct {
+		Name    string `json:"name"`
+		URL     string `json:"url"`
+		Current bool   `json:"current"`
+	}
+	items := []item{}
+	for _, name := range all.Names() {
+		items = append(items, item{name, all.Named[name].URL, name == all.Current})
+	}
+	list := struct {
+		Items []item `json:"items"`
+	}{items}
+	return print.Output(c, list, func(t *print.Table) {
+		t.Head("NAME", "URL", "CURRENT")
+		for _, i := range items {
+			t.Row(i.Name, i.URL, map[bool]string{true: "yes"}[i.Current])
+		}
+	})
+}
+
+// changeContexts changes what is kept.
+func changeContexts(change func(*config.Contexts) error) error {
+	all, err := config.ReadContexts()
+	if err == nil {
+		err = change(&all)
+	}
+	if err != nil {
+		return err
+	}
+	return all.Save()
+}

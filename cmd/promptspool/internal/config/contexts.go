@@ -1,0 +1,87 @@
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Context is a server that `login` keeps, with the key for it.
+type Context struct {
+	URL string `json:"url"`
+	Key string `json:"key"`
+}
+
+// Contexts are the servers that a person has logged in to.
+type Contexts struct {
+	Current string             `json:"current"` // the one that counts if no other is named
+	Named   map[string]Context `json:"contexts"`
+}
+
+// contextsFile is in the person's folder for settings, which each system has elsewhere.
+func contextsFile() (string, error) {
+	dir, err := os.UserConfigDir()
+	return filepath.Join(dir, "promptspool", "contexts.json"), err
+}
+
+// ReadContexts returns the contexts that are kept.
+func ReadContexts() (Contexts, error) {
+	all := Contexts{Named: map[string]Context{}}
+	path, err := contextsFile()
+	if err != nil {
+		return all, nil // a service without a home has none
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return all, nil
+	}
+	return all, errors.Join(err, json.Unmarshal(text, &all))
+}
+
+// Names returns the contexts' names, sorted.
+func (all Contexts) Names() []string { return slices.Sorted(maps.Keys(all.Named)) }
+
+// Save keeps the contexts in a file that only its owner can read: it has their keys.
+func (all Contexts) Save() error {
+	path, err := contextsFile()
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	text, _ := json.MarshalIndent(all, "", "  ") // texts alone
+	return os.WriteFile(path, text, 0o600)
+}
+
+// server returns the URL and the key of the server to call: those of flags, of variables, or of a context. A context
+// that a flag names counts for more than variables.
+func (r *Reader) server() (url, key string) {
+	all, err := ReadContexts()
+	r.Note(err)
+	name := r.Text("context")
+	chosen, known := all.Named[cmp.Or(name, all.Current)]
+	if name != "" && !known {
+		r.Reject("context", "is not a context; `promptspool contexts list` shows them"+DidYouMean(name, all.Names()))
+	}
+
+	flagged := name != "" && originOf(r.c, flagOf(r.c, "context")) == "--context"
+	given := func(flag string) bool {
+		return r.c.IsSet(flag) && hasValue(r.c, flag) && (!flagged || originOf(r.c, flagOf(r.c, flag)) == "--"+flag)
+	}
+	if url = r.Text("url"); known && !given("url") {
+		url = chosen.URL
+	}
+	// A key goes to no other server than the one that it was kept for.
+	if key = r.Text("key"); url == chosen.URL && !given("key") {
+		key = chosen.Key
+	}
+	if key == "" {
+		r.Required("key")
+	}
+	return url, key
+}
