@@ -100,6 +100,52 @@ func TestAFleetIsBounded(t *testing.T) {
 	}
 }
 
+// Two reviewers, each at a server of their own, never get the same call.
+func TestACallIsOnOneScreenForTwoMinutes(t *testing.T) {
+	rows, now := &keyedtest.Memory{}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	here := accounts.New(rows, func() time.Time { return now })
+	elsewhere := accounts.New(rows, func() time.Time { return now })
+	claim := func(s *accounts.Store, account, reviewer, want string) {
+		t.Helper()
+		got, err := s.Claim(t.Context(), account, reviewer, []string{"1", "2"})
+		if err != nil || got != want {
+			t.Errorf("%s gets call %q (%v), want %q", reviewer, got, err, want)
+		}
+	}
+
+	claim(here, "team", "ann", "1")
+	claim(elsewhere, "team", "bob", "2")
+	claim(here, "team", "cat", "")
+	claim(here, "other", "cat", "1")
+	now = now.Add(time.Minute)
+	claim(elsewhere, "team", "ann", "1") // her page is still open
+	now = now.Add(time.Minute)
+	claim(here, "team", "cat", "2") // bob has left his
+
+	// At once, each gets one of their own.
+	got := make(chan string)
+	var calls []string
+	for n := range 20 {
+		calls = append(calls, fmt.Sprint("call ", n))
+	}
+	for n := range 20 {
+		go func() {
+			call, err := []*accounts.Store{here, elsewhere}[n%2].Claim(t.Context(), "team", fmt.Sprint(n), calls)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- call
+		}()
+	}
+	seen := map[string]bool{}
+	for range 20 {
+		seen[<-got] = true
+	}
+	if len(seen) != 20 || seen[""] {
+		t.Errorf("20 reviewers look at %d calls", len(seen))
+	}
+}
+
 // What is kept may be a million entries, so they are passed once and not read.
 func TestTrimmingTheAuditLogReadsOnlyWhatItDeletes(t *testing.T) {
 	const kept, gone = 5000, 2500

@@ -1,7 +1,8 @@
 // Package accounts keeps what a server holds besides records: accounts, keys, people,
 // invites, reset links, sessions, failed sign-ins, the audit log, templates, definitions of
-// scores, review queues and the fleet of sidecars. Validity, conflicts and error messages
-// are decided here; a database only keeps the values (package keyed).
+// scores, review queues with the call that each reviewer looks at, and the fleet of
+// sidecars. Validity, conflicts and error messages are decided here; a database only keeps
+// the values (package keyed).
 package accounts
 
 import (
