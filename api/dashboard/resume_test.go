@@ -249,7 +249,8 @@ func TestOnlySomeFormsAreCarriedAlong(t *testing.T) {
 		}
 	}
 
-	want := []string{"/template/edit", "/template/label", "/requests/score", "/sessions/score", "/traces/score"}
+	want := []string{"/template/edit", "/template/label", "/requests/score", "/sessions/score", "/traces/score",
+		"/review"}
 	for _, path := range want {
 		if !carried[path] {
 			t.Errorf("the form for %s is not kept", path)
@@ -297,5 +298,23 @@ func TestAShortFormIsShownAgainWithWhatWasFilledIn(t *testing.T) {
 	isPage(t, "the form again", again, http.StatusOK, "Set this score?", "<dt>score</dt><dd>87</dd>")
 	if says(again, "<dt>name</dt>") {
 		t.Errorf("an empty field is listed: %s", again.Body)
+	}
+}
+
+func TestAFormThatIsTooLongIsNotPromised(t *testing.T) {
+	s := openSite(t)
+	form := s.edited("eve@example.com")
+	s.end("eve@example.com")
+
+	form.Set("text", strings.Repeat(`"`, 1_200_000)) // 3.6 MB as sent, 7.2 MB inside JSON
+	page := s.call("eve@example.com", "POST", "/template/edit", form)
+	if page.Code != http.StatusUnauthorized || pendingIn(page) != "" || says(page, "are kept") {
+		t.Errorf("the form is answered %d with %d bytes", page.Code, page.Body.Len())
+	}
+
+	form.Set("text", strings.Repeat("x", 4_000_000))
+	page = s.call("eve@example.com", "POST", "/template/edit", form)
+	if again := s.signInWith("eve@example.com", pendingIn(page)); again.Code != http.StatusOK {
+		t.Errorf("the longest form that is kept answers %d after signing in", again.Code)
 	}
 }

@@ -151,6 +151,7 @@ func (s *site) furnished(email string) (pages []string, ids map[string]string) {
 	e := newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{"model":"hush-1"},"request_response":{},
 		"request_start_time":1,"request_end_time":2,"metadata":{"session_id":"talk"}}`)
 	s.record(email, e)
+	s.logs(email, "u", 2) // a call to review for each of three people
 
 	ids = map[string]string{
 		"requests": e.RequestID,

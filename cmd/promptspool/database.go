@@ -12,6 +12,7 @@ import (
 
 	"promptspool/api"
 	"promptspool/api/auth"
+	"promptspool/api/dashboard/review"
 	"promptspool/api/ops"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/archivetool"
@@ -33,6 +34,7 @@ type database interface {
 	auth.PeopleStore
 	api.Fleet
 	api.Scoring
+	review.Queues
 
 	Size(ctx context.Context) (archive.Size, error)
 	FleetOfAll(ctx context.Context) (known, alive int, err error)

@@ -45,13 +45,15 @@ var imports = map[string]string{
 	"api/openapi":             "api/access api/wire api/wire/jsonscan",
 	"api/openapi/openapitest": "api/openapi",
 	"api/dashboard": "api/dashboard/conversation api/dashboard/docs api/dashboard/frame " +
-		"api/dashboard/overview api/dashboard/people api/dashboard/requests api/dashboard/sessions " +
-		"api/dashboard/templates",
+		"api/dashboard/overview api/dashboard/people api/dashboard/requests api/dashboard/review " +
+		"api/dashboard/sessions api/dashboard/templates",
 	"api/dashboard/overview": "api/closest api/dashboard/address api/dashboard/chart " +
 		"api/dashboard/filter api/dashboard/frame api/dashboard/number api/dashboard/table api/filterline api/wire",
 	"api/dashboard/requests": "api/dashboard/address api/dashboard/conversation api/dashboard/filter " +
 		"api/dashboard/frame api/dashboard/markup api/dashboard/number api/dashboard/table api/filterline " +
 		"api/tracetree api/wire",
+	"api/dashboard/review": "api/dashboard/address api/dashboard/conversation api/dashboard/filter " +
+		"api/dashboard/frame api/wire",
 	"api/dashboard/sessions": "api/calls api/closest api/dashboard/address api/dashboard/conversation " +
 		"api/dashboard/filter api/dashboard/frame api/dashboard/number api/dashboard/table " +
 		"api/filterline api/wire",

@@ -142,6 +142,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Keys:      keys,
 		Records:   counted,
 		Recorder:  writes,
+		Queues:    db,
 		Templates: templates,
 		Sidecars:  fleet,
 		Providers: render.Providers(),

@@ -67,6 +67,16 @@ type components struct {
 	Order      table.Order
 	Tree       tree
 	Scoring    Scoring
+	Choices    []choices
+}
+
+// choices is a score to give, as the component takes it.
+type choices struct {
+	wire.ScoreDefinition
+
+	Given        string
+	First, Hints bool
+	Choices      []struct{ Value, Text, Key string }
 }
 
 // comparison is how two versions differ, as the component takes it.
@@ -128,6 +138,19 @@ func shownComponents() view {
 		Action: "/score",
 		Of:     []Field{{"this span", "1"}, {"the trace", ""}},
 		Parts:  "scores",
+	}
+	v.Choices = []choices{
+		{
+			ScoreDefinition: wire.ScoreDefinition{Name: "tone", Kind: "category", Description: "As customers hear it."},
+			Hints:           true,
+			Given:           "rude",
+			Choices:         []struct{ Value, Text, Key string }{{"kind", "kind", "k"}, {"rude", "rude", "u"}},
+		},
+		{
+			ScoreDefinition: wire.ScoreDefinition{Name: "stars", Kind: "number"},
+			Choices:         []struct{ Value, Text, Key string }{{"1", "1", "1"}, {"2", "2", "2"}, {"3", "3", "3"}},
+		},
+		{ScoreDefinition: wire.ScoreDefinition{Name: "edits", Kind: "number", Min: new(0.0)}},
 	}
 	v.Findings = []struct{ Place, Message string }{
 		{"Message 1, line 3, column 5", "the variable name is not closed"},

@@ -50,32 +50,45 @@ func (c *Exchange) SetScore(recorder Recorder, target map[string]any) error {
 	// The event has the body that a program would send, so the same checks apply to it: the archive
 	// keeps whatever it is given.
 	target["score"], target["name"] = score, strings.TrimSpace(c.PostForm.Get("name"))
-	body, err := json.Marshal(target)
-	if err != nil {
-		return err
-	}
-	object, err := wire.ParseObject(body)
-	if err != nil {
-		return err
-	}
-	w, err := wire.DecodeScore(object)
-	if err != nil {
-		return err
+
+	return c.RecordScores(recorder, target)
+}
+
+// RecordScores sets scores the way a program would: by events with these bodies of track-score.
+func (c *Exchange) RecordScores(recorder Recorder, bodies ...map[string]any) error {
+	var events []wire.Event
+	for _, members := range bodies {
+		body, err := json.Marshal(members)
+		if err != nil {
+			return err
+		}
+		object, err := wire.ParseObject(body)
+		if err != nil {
+			return err
+		}
+		w, err := wire.DecodeScore(object)
+		if err != nil {
+			return err
+		}
+
+		events = append(events, wire.Event{
+			ID:         wire.NewID(),
+			Kind:       wire.KindScore,
+			RequestID:  w.RequestID,
+			AcceptedAt: c.Now().UTC(),
+			Sidecar:    "dashboard",
+			Body:       body,
+		})
 	}
 
-	results, err := recorder.Record(c.Context(), c.Identity(), []wire.Event{{
-		ID:         wire.NewID(),
-		Kind:       wire.KindScore,
-		RequestID:  w.RequestID,
-		AcceptedAt: c.Now().UTC(),
-		Sidecar:    "dashboard",
-		Body:       body,
-	}})
+	results, err := recorder.Record(c.Context(), c.Identity(), events)
 	if err != nil {
 		return err
 	}
-	if reason := results[0].Reason; reason != "" {
-		return wire.Errorf(wire.CodeInvalid, "The score was rejected: %s.", reason)
+	for _, result := range results {
+		if result.Reason != "" {
+			return wire.Errorf(wire.CodeInvalid, "The score was rejected: %s.", result.Reason)
+		}
 	}
 
 	return nil

@@ -86,5 +86,13 @@ func (v requestsView) Excerpt(text string) template.HTML {
 	return conversation.Excerpt(text, v.Filter.Words())
 }
 
+// Review returns the address where the list is scored, one request after another.
+func (v requestsView) Review() string {
+	q := v.Filter.Values()
+	q.Del("col")
+
+	return address.Of("/review", q)
+}
+
 // Erase returns the address of the question which requests to delete.
 func (v requestsView) Erase() string { return eraseAddress(v.Filter, "", "") }

@@ -19,8 +19,8 @@ type claim struct {
 	Until time.Time `json:"until"`
 }
 
-// Claim returns the first of some calls that no other reviewer of the account looks at; "" if there is
-// none. For two minutes it is not returned to others, in place of the one that the reviewer had.
+// Claim returns the first of some calls that no other reviewer looks at; "" if there is none. For two
+// minutes it is not returned to others. The call that the reviewer had is free again.
 func (s *Store) Claim(ctx context.Context, account, reviewer string, calls []string) (call string, err error) {
 	err = s.rows.Change(ctx, account, true, func(tx *keyed.Tx) error {
 		all, err := keyed.List[claim](ctx, tx, keyed.Key{Kind: claims, Account: account})
@@ -30,9 +30,9 @@ func (s *Store) Claim(ctx context.Context, account, reviewer string, calls []str
 
 		now, others := s.now().UTC(), map[string]bool{}
 		for _, c := range all {
-			if !c.Of.Until.After(now) {
+			if c.Key.Name == reviewer || !c.Of.Until.After(now) {
 				tx.Delete(c.Key)
-			} else if c.Key.Name != reviewer {
+			} else {
 				others[c.Of.Call] = true
 			}
 		}

@@ -100,23 +100,35 @@ document.addEventListener("click", (event) => {
 
 // A form that stays sends itself, and only its parts of the page are shown anew: the next value can be typed at once.
 document.addEventListener("submit", async (event) => {
-  const form = event.target, id = form.dataset.stays;
+  const form = event.target, id = form.dataset.stays, by = event.submitter;
   if (!id) return;
   event.preventDefault();
-  const sent = new URLSearchParams(new FormData(form));
+  const sent = new URLSearchParams(new FormData(form, by));
   const name = sent.get("name"), known = (await names)?.offers.map(scoreName) ?? [];
   if (name && known.length > 0 && !known.includes(name) &&
     !confirm(`No score has the name ${name} yet. Existing: ${known.slice(0, 8).join(", ")}. Create it?`)) return;
+  form.inert = true;
   const answer = await fetch(form.action, { method: "POST", body: sent }).catch(() => null);
   const page = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
   const fresh = page && id.split(" ").map((part) => [document.getElementById(part), page.getElementById(part)]);
-  if (!fresh?.every(([, part]) => part)) return form.submit(); // signed out or refused: the page says so
-  for (const [part, now] of fresh) part.replaceChildren(...now.childNodes);
+  if (!fresh?.every(([, part]) => part)) { // signed out or refused: the page says so
+    form.inert = false;
+    delete form.dataset.stays;
+    return form.requestSubmit(by);
+  }
+  for (const [part, now] of fresh) part.replaceWith(now);
   keepName(name);
   if (!known.includes(name)) names = undefined; // one more
-  say(page.querySelector("div.notice")?.textContent ?? "");
-  document.querySelector("[name=score]").focus();
+  say((page.querySelector("div.notice") ?? document.getElementById("progress"))?.textContent ?? "");
+  if (id === "review") scrollTo({ top: 0, behavior: "instant" });
+  document.querySelector("[name=score], [autofocus]")?.focus({ preventScroll: id === "review" });
 });
+
+// A call that is reviewed is kept from others as long as its page is in sight.
+setInterval(() => {
+  const call = document.querySelector("[data-renew]");
+  if (call && !document.hidden) fetch(call.dataset.renew).catch(() => null);
+}, 60000);
 
 let names; // that scores have, once they are asked for
 const scoreName = ({ text }) => text.replace(/^"(.*)"$/, "$1");
@@ -438,11 +450,30 @@ document.addEventListener("click", (event) => {
   row.querySelector("a").click();
 });
 
+// keyed returns what a key presses. Of several rows of choices it is the row in which the focus is, or else the first one without an
+// answer.
+function keyed(key) {
+  const all = [...document.querySelectorAll(`[data-key="${CSS.escape(key)}"]:not([inert] *)`)];
+  return all.find((one) => one.closest("fieldset")?.contains(document.activeElement)) ??
+    all.find((one) => !one.closest("fieldset")?.querySelector(":checked")) ?? all.at(-1);
+}
+
+// press does it, and goes on to the next row, or to the button.
+function press(one) {
+  if (one.matches("input:not([type=radio])")) return one.focus();
+  one.click();
+  if (!one.matches("[type=radio]")) return;
+  const rest = [...one.form.querySelectorAll("fieldset")].filter((row) => row.compareDocumentPosition(one) & 2);
+  const next = rest.find((row) => !row.querySelector(":checked"))?.querySelector("input") ?? one.form.querySelector(".primary");
+  next.focus({ preventScroll: true });
+}
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   // A field takes letters as letters, except one of a number: from there the next request is a key away.
-  const number = /^[jku]$/.test(event.key) && event.target.matches("[type=number]");
-  if (!number && event.target.closest("input, select, textarea, dialog[open]")) return;
+  const number = /^[a-df-z?]$/.test(event.key) && event.target.matches("[type=number]");
+  if (!number && event.target.closest("input:not([type=radio]), select, textarea, dialog[open]")) return;
+  if (event.key === "Enter" && event.target.closest("a, button, summary")) return;
   const act = {
     "/": () => {
       const field = document.querySelector("[data-search]");
@@ -460,10 +491,10 @@ document.addEventListener("keydown", (event) => {
       document.querySelectorAll(".fold > [data-whole]").forEach((link) => heads.has(link.closest(".passage")) || unfold(link));
     },
   }[event.key];
-  const link = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
-  if (link) {
+  const pressed = keyed(event.key);
+  if (pressed) {
     event.preventDefault();
-    link.click();
+    press(pressed);
     return;
   }
   if (act) {

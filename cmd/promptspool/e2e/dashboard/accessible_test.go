@@ -179,7 +179,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	for _, path := range []string{
 		"/", "/requests?filter=tag:demo", "/requests?filter=latency:x", "/requests?filter=model:gpt4o",
 		"/requests/" + id, "/requests/" + failedID, "/traces/" + agentTraceID, "/traces", "/sessions",
-		"/sessions/chat-17", "/nowhere", reset, invite,
+		"/sessions/chat-17", "/review", "/nowhere", reset, invite,
 		"/templates", "/template?name=greet+customers",
 		"/template/compare?name=greet+customers&a=1&b=3", "/template/statistics?name=greet+customers",
 		"/template/backtest?name=greet+customers&v=3", "/template/edit?name=greet+customers", "/template/edit",
@@ -199,7 +199,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 			b.screenshots(path[1:])
 		case "/people", "/password", "/sign-in", "/sign-up", "/nowhere":
 			b.screenshots(path[1:])
-		case "/sessions/chat-17":
+		case "/sessions/chat-17", "/review":
 			b.do("look by phone", chromedp.EmulateViewport(390, 900))
 			b.accessible(source, path+", by phone")
 			b.holds(path+" fits a phone", `document.documentElement.scrollWidth <= 390`)

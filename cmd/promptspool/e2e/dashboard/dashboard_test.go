@@ -271,4 +271,5 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 			t.Errorf("requests %s: %+v", command, got)
 		}
 	}
+	b.reviews(server)
 }
