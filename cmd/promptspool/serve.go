@@ -121,6 +121,8 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Metrics:  m,
 		Logger:   c.logger,
 		Audit:    db,
+
+		Definitions: db,
 	})
 	writes := admission.NewWriteQueue(service, m)
 	counted := counting.New(service)

@@ -86,7 +86,7 @@ func (c *Service) Analyze(
 	asked := question{
 		key:  countKey{id.Account, "analytics", q.Key},
 		want: query.AnalyticsColumns,
-		sums: func() counter { return counterOf[wire.Analytics]{query.NewAnalytics(q)} },
+		sums: func(q wire.StatisticsQuery) counter { return counterOf[wire.Analytics]{query.NewAnalytics(q)} },
 	}
 	if match.Spanned() {
 		asked.summed = q.Zone == "" || q.Zone == time.UTC.String()
@@ -112,7 +112,9 @@ func (c *Service) TemplateStatistics(
 	asked := question{
 		key:  countKey{id.Account, "versions", q.Key},
 		want: query.TemplateVersionsColumns,
-		sums: func() counter { return counterOf[wire.TemplateStatistics]{query.NewTemplateVersions(q)} },
+		sums: func(q wire.StatisticsQuery) counter {
+			return counterOf[wire.TemplateStatistics]{query.NewTemplateVersions(q)}
+		},
 	}
 	progress, err := c.ask(ctx, id, q, asked, func(answer any) { w = answer.(wire.TemplateStatistics) })
 	w.Progress = progress
@@ -124,7 +126,7 @@ func (c *Service) TemplateStatistics(
 type question struct {
 	key    countKey
 	want   rowcode.Columns
-	sums   func() counter
+	sums   func(q wire.StatisticsQuery) counter
 	summed bool          // by summaries of the store, so that it takes no place from other walks
 	first  time.Duration // how long a caller waits at least while there is no answer yet
 }
@@ -156,6 +158,9 @@ func (c counterOf[T]) merger() query.Sums {
 func (c *Service) ask(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery, asked question, take func(answer any),
 ) (wire.Progress, error) {
+	if err := c.Define(ctx, id, &q); err != nil {
+		return wire.Progress{}, err
+	}
 	w, err := c.walkOf(id, q, asked)
 	if err != nil {
 		return wire.Progress{}, err
@@ -192,7 +197,7 @@ func (c *Service) ask(
 		c.kept.keepPart(asked.key, k, part)
 	}
 	if k.answer == nil { // other questions have displaced it
-		take(asked.sums().counted())
+		take(asked.sums(q).counted())
 		return wire.Progress{Incomplete: true, Counting: true}, nil
 	}
 

@@ -49,7 +49,7 @@ func (c *Service) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked qu
 		asked: asked,
 		begun: time.Now(),
 		done:  make(chan struct{}),
-		sums:  asked.sums(),
+		sums:  asked.sums(q),
 	}
 	w.merger = w.sums.merger()
 	// Not the caller's context: others may join the walk, and the caller may ask again.

@@ -28,7 +28,13 @@ type Analytics struct {
 	tools     counts[string]
 	metadata  counts[wire.MetadataRow]
 	wide      map[string]bool // metadata keys whose values some summary leaves out
-	scores    nameSample      // of the scores counted
+	judged    []judged        // of the row counted last; its memory is used again
+
+	// Of the scores counted. Names are never taken back: too many of them only keep
+	// summaries from being merged, which costs time and no accuracy.
+	scores     sample[scoreKey]
+	categories sample[judged]
+	defined    wire.ScoreDefinitions
 }
 
 // AnalyticsColumns are the columns that Analytics looks at.
@@ -49,7 +55,9 @@ func NewAnalytics(q wire.StatisticsQuery) *Analytics {
 		tools:       make(counts[string]),
 		metadata:    make(counts[wire.MetadataRow]),
 		wide:        make(map[string]bool),
-		scores:      make(nameSample),
+		scores:      newSample[scoreKey](scoreNamesMax),
+		categories:  newSample[judged](categoriesMax),
+		defined:     q.Definitions,
 	}
 
 	// Scores that the caller filters by are listed, however many other names there are.
@@ -84,11 +92,12 @@ func (a *Analytics) Reach(at time.Time) {
 // count counts a row n times: once, or -1 times to take back one that was counted.
 func (a *Analytics) count(row *wire.Row, n int64) {
 	bucket := a.clock.bucketOf(row.ListTime)
-	a.whole.add(struct{}{}, bucket, row, n)
-	a.models.add(row.Engine, bucket, row, n)
-	a.providers.add(row.Provider, bucket, row, n)
+	a.judged = judge(a.judged[:0], row.Scores)
+	a.whole.add(struct{}{}, bucket, row, a.judged, n)
+	a.models.add(row.Engine, bucket, row, a.judged, n)
+	a.providers.add(row.Provider, bucket, row, a.judged, n)
 	if row.PromptName != nil {
-		a.templates.add(*row.PromptName, bucket, row, n)
+		a.templates.add(*row.PromptName, bucket, row, a.judged, n)
 	}
 	addStatus(a.statusesOf(bucket), row.Status, n)
 
@@ -109,10 +118,10 @@ func (a *Analytics) count(row *wire.Row, n int64) {
 		a.errors.add(cmp.Or(row.ErrorType, row.Status), row, n)
 	}
 
-	// Names of scores are never taken back: too many of them only keep summaries from
-	// being merged, which costs time and no accuracy.
-	for _, s := range row.Scores {
-		a.scores.add(s.Name)
+	for _, j := range a.judged {
+		if a.scores.add(j.scoreKey); j.kind == wire.ScoreCategory {
+			a.categories.add(j)
+		}
 	}
 
 	for _, m := range row.Metadata {

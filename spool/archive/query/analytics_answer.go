@@ -15,7 +15,7 @@ func (a *Analytics) Answer() wire.Analytics {
 	// The total is the sum of the series, so that both always agree.
 	series := a.whole.by[struct{}{}]
 	sum := series.sum()
-	scores := a.whole.scoresOf(struct{}{}).summaries(scoreNamesMax)
+	scores := a.whole.scoresOf(struct{}{}).summaries(scoreNamesMax, a.defined)
 
 	w := wire.Analytics{
 		Success:             true,
@@ -74,7 +74,7 @@ func (a *Analytics) series(w *wire.Analytics, series buckets) {
 			CachedTokens:   t.cached,
 			ThinkingTokens: t.thinking,
 			StatusCounts:   maps.Clone(a.statuses[at]),
-			Scores:         t.scores.summaries(names),
+			Scores:         t.scores.summaries(names, a.defined),
 		})
 
 		// A bucket whose rows have no latency has no point: 0 would look like a fast one.
@@ -168,7 +168,7 @@ func (a *Analytics) split(d *dimension[string]) (
 		}
 
 		latency[s.name] = l
-		totals[s.name] = s.sum.totals(s.scores.summaries(names))
+		totals[s.name] = s.sum.totals(s.scores.summaries(names, a.defined))
 	}
 
 	return requests, latency, totals

@@ -61,8 +61,8 @@ func (d *dimension[K]) at(name K, bucket int64) *tally {
 
 func (d *dimension[K]) full() bool { return d.cells >= cellsMax }
 
-// add counts a row n times, as tally.add does, and its scores.
-func (d *dimension[K]) add(name K, bucket int64, row *wire.Row, n int64) {
+// add counts a row n times, as tally.add does, and how it was judged.
+func (d *dimension[K]) add(name K, bucket int64, row *wire.Row, scores []judged, n int64) {
 	t := d.at(name, bucket)
 	if t == nil {
 		d.leftOut += n
@@ -70,10 +70,10 @@ func (d *dimension[K]) add(name K, bucket int64, row *wire.Row, n int64) {
 	}
 
 	t.add(row, n)
-	for _, s := range row.Scores {
-		d.totals.add(d.scoresOf(name), s, n)
+	for i := range scores {
+		d.totals.add(d.scoresOf(name), &scores[i], n)
 		if d.series != nil {
-			d.series.add(&t.scores, s, n)
+			d.series.add(&t.scores, &scores[i], n)
 		}
 	}
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"sort"
-	"strconv"
 	"unique"
 
 	"promptspool/api/wire"
@@ -20,71 +19,13 @@ const (
 	scoresListedMax = 10_000 // sums that an answer lists for all parts of a series or a dimension
 )
 
-// scoreTally counts the scores of one name.
-type scoreTally struct {
-	name       string
-	count, sum int64
-	values     []scoreCount // by score
-}
-
-// scoreCount is how often a score was given.
-type scoreCount struct {
-	score uint8
-	n     int64
-}
-
-// add counts a score n times.
-func (s *scoreTally) add(score int, n int64) {
-	score = min(max(score, 0), 100)
-	s.count += n
-	s.sum += n * int64(score)
-
-	// Summaries have them in this order.
-	if last := len(s.values) - 1; last < 0 || int(s.values[last].score) < score {
-		s.values = append(s.values, scoreCount{uint8(score), n})
-		return
-	}
-
-	i, known := slices.BinarySearchFunc(s.values, score, func(v scoreCount, score int) int {
-		return cmp.Compare(int(v.score), score)
-	})
-	if known {
-		s.values[i].n += n
-		return
-	}
-
-	s.values = slices.Insert(s.values, i, scoreCount{uint8(score), n})
-}
-
-func (s *scoreTally) merge(other *scoreTally) {
-	s.count += other.count
-	s.sum += other.sum
-
-	// Both ascend. An answer merges millions, so none is searched for.
-	i := 0
-	for _, v := range other.values {
-		// A score that was taken back must not take up space in another tally.
-		if v.n == 0 {
-			continue
-		}
-
-		for i < len(s.values) && s.values[i].score < v.score {
-			i++
-		}
-		if i == len(s.values) || s.values[i].score != v.score {
-			s.values = slices.Insert(s.values, i, scoreCount{score: v.score})
-		}
-		s.values[i].n += v.n
-	}
-}
-
-// scoreSums are the tallies of the names that rank first, and one of all others.
+// scoreSums are the tallies of the names that rank first, and one of all others of each kind.
 //
 // Which names rank first depends on all names counted, not on their order. So the same
 // records give the same answer, in whatever order a store has them.
 type scoreSums struct {
-	kept  []*scoreTally // by rank
-	other *scoreTally   // nil if there are no others
+	kept   []*scoreTally // by rank
+	others []*scoreTally // by kind
 }
 
 // scoreBound ranks names and bounds what many scoreSums hold together.
@@ -99,17 +40,20 @@ func newScoreBound(asked []string, space int) *scoreBound {
 	return &scoreBound{asked: asked, most: scoreNamesMax, space: space}
 }
 
-// compare ranks two names.
-func (b *scoreBound) compare(x, y string) int {
+// compare ranks two tallies.
+func (b *scoreBound) compare(x, y scoreKey) int {
 	if len(b.asked) > 0 {
-		_, first := slices.BinarySearch(b.asked, x)
-		_, second := slices.BinarySearch(b.asked, y)
+		_, first := slices.BinarySearch(b.asked, x.name)
+		_, second := slices.BinarySearch(b.asked, y.name)
 		if first != second {
 			return cmp.Compare(btoi(second), btoi(first))
 		}
 	}
+	if x.name == y.name {
+		return cmp.Compare(x.kind, y.kind)
+	}
 
-	return cmp.Compare(x, y)
+	return cmp.Compare(x.name, y.name)
 }
 
 func btoi(b bool) int {
@@ -119,10 +63,10 @@ func btoi(b bool) int {
 	return 0
 }
 
-// tally returns the tally in which a name counts.
-func (b *scoreBound) tally(s *scoreSums, name string) *scoreTally {
-	i, known := slices.BinarySearchFunc(s.kept, name, func(t *scoreTally, name string) int {
-		return b.compare(t.name, name)
+// tally returns the tally in which scores count.
+func (b *scoreBound) tally(s *scoreSums, key scoreKey) *scoreTally {
+	i, known := slices.BinarySearchFunc(s.kept, key, func(t *scoreTally, key scoreKey) int {
+		return b.compare(t.scoreKey, key)
 	})
 	switch {
 	case known:
@@ -130,11 +74,12 @@ func (b *scoreBound) tally(s *scoreSums, name string) *scoreTally {
 
 	// Once there are others, some names that rank last were merged into them. A name that
 	// ranks after all kept ones may be one of these, so it cannot have its own tally.
-	case i == len(s.kept) && s.other != nil, i >= b.most:
-		return b.others(s)
+	case i == len(s.kept) && len(s.others) > 0, i >= b.most:
+		return b.others(s, key.kind)
 	}
 
-	t := &scoreTally{name: unique.Make(name).Value()} // one copy for all tallies
+	key.name = unique.Make(key.name).Value() // one copy for all tallies
+	t := &scoreTally{scoreKey: key}
 	s.kept = slices.Insert(s.kept, i, t)
 	b.held++
 	b.shrink(s)
@@ -142,12 +87,16 @@ func (b *scoreBound) tally(s *scoreSums, name string) *scoreTally {
 	return t
 }
 
-// others returns the tally of the names without a separate one.
-func (b *scoreBound) others(s *scoreSums) *scoreTally {
-	if s.other == nil {
-		s.other = &scoreTally{name: wire.ScoresOther}
+// others returns the tally of a kind's names without a separate one.
+func (b *scoreBound) others(s *scoreSums, kind wire.ScoreKind) *scoreTally {
+	i, known := slices.BinarySearchFunc(s.others, kind, func(t *scoreTally, kind wire.ScoreKind) int {
+		return cmp.Compare(t.kind, kind)
+	})
+	if !known {
+		s.others = slices.Insert(s.others, i, &scoreTally{scoreKey: scoreKey{wire.ScoresOther, kind}})
 	}
-	return s.other
+
+	return s.others[i]
 }
 
 // shrink merges the names that rank last into the others.
@@ -156,21 +105,18 @@ func (b *scoreBound) shrink(s *scoreSums) {
 		last := s.kept[len(s.kept)-1]
 		s.kept[len(s.kept)-1] = nil // or the array would keep it in memory
 		s.kept = s.kept[:len(s.kept)-1]
-		b.others(s).merge(last)
+		b.others(s, last.kind).merge(last)
 		b.held--
 	}
 }
 
-// add counts a score n times: once, or with -1 it takes back one that was counted.
-func (b *scoreBound) add(s *scoreSums, score wire.Score, n int64) {
-	if score.Kind != wire.ScoreInteger {
-		return
-	}
-	t := b.tally(s, score.Name)
-	t.add(int(score.Number), n)
+// add counts what was judged n times: once, or with -1 it takes back one that was counted.
+func (b *scoreBound) add(s *scoreSums, j *judged, n int64) {
+	t := b.tally(s, j.scoreKey)
+	t.add(j, n)
 
 	// A name whose scores were all taken back must not keep the place of another.
-	if n < 0 && t.count == 0 && t != s.other {
+	if n < 0 && t.count == 0 && !slices.Contains(s.others, t) {
 		b.held--
 		s.kept = slices.DeleteFunc(s.kept, func(k *scoreTally) bool { return k == t })
 	}
@@ -179,11 +125,20 @@ func (b *scoreBound) add(s *scoreSums, score wire.Score, n int64) {
 // merge adds all tallies of from.
 func (b *scoreBound) merge(into, from *scoreSums) {
 	for _, t := range from.kept {
-		b.tally(into, t.name).merge(t)
+		b.mergeTally(into, t, false)
 	}
-	if from.other != nil {
-		b.others(into).merge(from.other)
+	for _, t := range from.others {
+		b.mergeTally(into, t, true)
 	}
+}
+
+// mergeTally adds a tally, which may be one of others.
+func (b *scoreBound) mergeTally(into *scoreSums, t *scoreTally, other bool) {
+	if other {
+		b.others(into, t.kind).merge(t)
+		return
+	}
+	b.tally(into, t.scoreKey).merge(t)
 }
 
 // reduce lowers the number of names until there is space for all tallies. all calls a
@@ -203,27 +158,29 @@ func (b *scoreBound) reduce(all func(func(*scoreSums))) {
 func (b *scoreBound) reduced() bool { return b.most < scoreNamesMax }
 
 // summaries returns the sums of up to most names, sorted, and of all others.
-func (s *scoreSums) summaries(most int) []wire.ScoreSum {
+func (s *scoreSums) summaries(most int, defined wire.ScoreDefinitions) []wire.ScoreSum {
 	sums := []wire.ScoreSum{} // an empty list in JSON, not null
-	other := scoreTally{name: wire.ScoresOther}
-	for _, t := range s.kept {
-		switch {
-		case t.count <= 0: // all were taken back
-		case len(sums) < most:
-			sums = append(sums, t.summary())
-		default:
-			other.merge(t)
+	var rest scoreSums
+	var bound scoreBound // without a place for any name
+	for kept := s.kept; len(kept) > 0; {
+		same := 1
+		for same < len(kept) && kept[same].name == kept[0].name {
+			same++
 		}
+		if len(sums) < most {
+			sums = append(sums, summarizeScores(kept[:same], defined))
+		} else {
+			bound.merge(&rest, &scoreSums{kept: kept[:same]})
+		}
+		kept = kept[same:]
 	}
 
 	// By name: names asked for rank first, but stand among the rest.
 	sort.Slice(sums, func(i, j int) bool { return sums[i].Name < sums[j].Name })
 
-	if s.other != nil {
-		other.merge(s.other)
-	}
-	if other.count > 0 {
-		sums = append(sums, other.summary())
+	bound.merge(&rest, &scoreSums{others: s.others})
+	if len(rest.others) > 0 {
+		sums = append(sums, summarizeScores(rest.others, nil))
 	}
 
 	return sums
@@ -259,38 +216,6 @@ func scoreLimit(parts []*scoreSums) int {
 	return scoresListedMax / len(parts)
 }
 
-// summary returns the sum in the form of the API. There must be at least one score.
-func (s *scoreTally) summary() wire.ScoreSum {
-	w := wire.ScoreSum{
-		Name:  s.name,
-		Count: s.count,
-		Mean:  float64(s.sum) / float64(s.count),
-		Min:   -1, // until the first score
-	}
-
-	seen := int64(0)
-	for _, v := range s.values {
-		if v.n == 0 {
-			continue
-		}
-
-		// Scores ascend: the first is the lowest, the last is the highest.
-		score := int(v.score)
-		if w.Min < 0 {
-			w.Min = score
-		}
-		w.Max = score
-		w.Histogram[min(score/10, 9)] += v.n // 100 belongs to the last ten
-
-		if half := (s.count + 1) / 2; seen < half && seen+v.n >= half {
-			w.P50 = score
-		}
-		seen += v.n
-	}
-
-	return w
-}
-
 // scoresAsked returns the names of scores that a filter asks for, sorted.
 func scoresAsked(f *wire.Filter) []string {
 	if f == nil {
@@ -299,7 +224,7 @@ func scoresAsked(f *wire.Filter) []string {
 
 	var names []string
 	switch f.Field {
-	case "score":
+	case "score", "score_value", "score_author":
 		if f.NestedKey != "" {
 			names = append(names, f.NestedKey)
 		}
@@ -323,21 +248,19 @@ func scoresAsked(f *wire.Filter) []string {
 	return names[:min(len(names), scoreAskedMax)]
 }
 
-// nameSample collects names until there are more than a scoreSums keeps.
-type nameSample map[string]struct{}
+// sample collects values until there are more than most.
+type sample[K comparable] struct {
+	most   int
+	values map[K]struct{}
+}
 
-func (n nameSample) add(name string) {
-	if len(n) <= scoreNamesMax {
-		n[name] = struct{}{}
+func newSample[K comparable](most int) sample[K] { return sample[K]{most, make(map[K]struct{})} }
+
+func (s sample[K]) add(value K) {
+	if !s.many() {
+		s.values[value] = struct{}{}
 	}
 }
 
-// fill adds names until there are many, for names that are not known one by one.
-func (n nameSample) fill() {
-	for i := range scoreNamesMax + 1 {
-		n[strconv.Itoa(i)] = struct{}{}
-	}
-}
-
-// many reports whether some scoreSums may have others, or soon will.
-func (n nameSample) many() bool { return len(n) > scoreNamesMax }
+// many reports whether there are more than most.
+func (s sample[K]) many() bool { return len(s.values) > s.most }

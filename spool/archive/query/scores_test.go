@@ -83,34 +83,63 @@ func TestAScoreAskedForByNameIsToldAmongMany(t *testing.T) {
 	}
 }
 
-// Statistics must not depend on which rows a store has summarised so far.
-func TestScoresOfManyNamesAreTheSameFromRowsAndSummaries(t *testing.T) {
+// drawValue draws a score of any kind, seldom as its name has most.
+func drawValue(t *rapid.T, name int) wire.ScoreValue {
+	switch kind := (name + rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2, 3}).Draw(t, "odd")) % 4; kind {
+	case 0:
+		return wire.ScoreValue{Number: float64(rapid.IntRange(0, 100).Draw(t, "integer"))}
+	case 1:
+		return wire.NumberScore(rapid.Float64Range(-2, wire.ScoreNumberMax).Draw(t, "number"))
+	case 2:
+		return wire.ScoreValue{Kind: wire.ScoreBoolean, Number: float64(rapid.IntRange(0, 1).Draw(t, "boolean"))}
+	default:
+		value, _ := wire.CategoryScore(fmt.Sprint("category ", rapid.IntRange(0, 3*categoriesMax).Draw(t, "category")))
+		return value
+	}
+}
+
+// drawScores draws the scores of a row, some by several authors.
+func drawScores(t *rapid.T, names *rapid.Generator[[]int]) (scores []wire.Score) {
+	drawn := names.Draw(t, "names")
+	slices.Sort(drawn)
+	for _, n := range slices.Compact(drawn) {
+		for author := range rapid.SampledFrom([]int{1, 1, 2, 40}).Draw(t, "authors") {
+			slot := wire.ScoreSlot{Name: fmt.Sprintf("name-%03d", n), Author: fmt.Sprintf("author-%02d", author)}
+			scores = append(scores, wire.Score{ScoreSlot: slot, ScoreValue: drawValue(t, n)})
+		}
+	}
+
+	return scores
+}
+
+// Statistics must not depend on which rows a store has summarised so far, nor on their order.
+func TestScoresAreTheSameFromRowsAndSummaries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		names := rapid.SliceOfN(rapid.IntRange(0, 400), 1, 40)
+		most := rapid.SampledFrom([]int{3, 400}).Draw(t, "different names")
+		names := rapid.SliceOfN(rapid.IntRange(0, most), 1, 40)
 		rows := make([]wire.Row, rapid.IntRange(1, 40).Draw(t, "rows"))
 		for i := range rows {
 			at := time.Unix(1_800_000_000, 0).Add(-time.Duration(i) * time.Hour)
 			rows[i] = wire.Row{ListTime: at, Engine: fmt.Sprint("model-", i%3), Status: "SUCCESS"}
-
-			drawn := names.Draw(t, "names")
-			slices.Sort(drawn)
-			for _, n := range slices.Compact(drawn) {
-				rows[i].Scores = append(rows[i].Scores, wire.IntegerScore(fmt.Sprintf("name-%03d", n), n%101))
-			}
+			rows[i].Scores = drawScores(t, names)
 		}
-		want, _, err := Statistics(rows, wire.StatisticsQuery{})
+		want, _, err := Statistics(rapid.Permutation(rows).Draw(t, "order"), wire.StatisticsQuery{})
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		// Some rows of each summary are removed and counted on their own, as happens after a
-		// late score.
+		// Some rows of each summary had other scores, and are removed and counted on their own, as
+		// happens after a late score.
 		got := NewAnalytics(wire.StatisticsQuery{})
 		got.Reach(rows[len(rows)-1].ListTime)
 		got.Reach(rows[0].ListTime)
 		for part := range slices.Chunk(rows, rapid.IntRange(1, 40).Draw(t, "block")) {
 			late := rapid.IntRange(0, min(3, len(part))).Draw(t, "late")
-			summary := Summarize(len(part), func(i int) *wire.Row { return &part[i] })
+			before := slices.Clone(part)
+			for i := range late {
+				before[i].Scores = drawScores(t, names)
+			}
+			summary := Summarize(len(part), func(i int) *wire.Row { return &before[i] })
 			merged, err := got.Merge(summary, late == 0)
 			if err != nil {
 				t.Fatal(err)
@@ -121,7 +150,7 @@ func TestScoresOfManyNamesAreTheSameFromRowsAndSummaries(t *testing.T) {
 			}
 			for i := range part[:late] {
 				if merged {
-					got.Remove(&part[i])
+					got.Remove(&before[i])
 				}
 			}
 			for i := range part[:late] {
@@ -133,6 +162,98 @@ func TestScoresOfManyNamesAreTheSameFromRowsAndSummaries(t *testing.T) {
 
 		if diff := cmp.Diff(want, got.Answer()); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// scored returns a row with these scores, which must be in order.
+func scored(scores ...wire.Score) wire.Row {
+	return wire.Row{ListTime: time.Unix(1_800_000_000, 0), Status: "SUCCESS", Scores: scores}
+}
+
+func by(author, name string, value wire.ScoreValue) wire.Score {
+	return wire.Score{ScoreSlot: wire.ScoreSlot{Name: name, Author: author}, ScoreValue: value}
+}
+
+func category(text string) wire.ScoreValue {
+	value, _ := wire.CategoryScore(text)
+	return value
+}
+
+func TestAScoreIsSummedUpAsWhatMostOfItsValuesAre(t *testing.T) {
+	isFalse := wire.ScoreValue{Kind: wire.ScoreBoolean}
+	isTrue := wire.ScoreValue{Kind: wire.ScoreBoolean, Number: 1}
+	rows := []wire.Row{
+		// Two authors of one call count once, by their mean, except for categories.
+		scored(by("ann", "cited", isTrue), by("bob", "cited", isFalse), by("ann", "tone", category("rude")),
+			by("bob", "tone", category("kind"))),
+		scored(by("", "cited", isTrue), by("", "faithful", wire.NumberScore(0.3)), by("", "tone", category("rude"))),
+		scored(by("", "faithful", wire.NumberScore(0.83)), by("", "stars", wire.NumberScore(4)),
+			wire.IntegerScore("tone", 7)),
+		scored(by("", "faithful", wire.NumberScore(830)), by("", "stars", wire.NumberScore(-2))),
+	}
+	sums := func(definitions ...wire.ScoreDefinition) map[string]wire.ScoreSum {
+		answer, _, err := Statistics(rows, wire.StatisticsQuery{Definitions: definitions})
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := make(map[string]wire.ScoreSum)
+		for _, s := range answer.Scores {
+			named[s.Name] = s
+		}
+
+		return named
+	}
+	zero, one, ten, thousand := 0.0, 1.0, 10.0, 1000.0
+	check := func(got wire.ScoreSum, want wire.ScoreSum) {
+		t.Helper()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+
+	all := sums()
+	check(all["cited"], wire.ScoreSum{Name: "cited", Kind: "boolean", Count: 2, Mean: 0.75, Min: 0.5, Max: 1, P50: 0.5,
+		Histogram: [10]int64{5: 1, 9: 1}, From: &zero, To: &one})
+	tones := []wire.CategoryCount{{Value: "rude", Count: 2, Share: 2.0 / 3}, {Value: "kind", Count: 1, Share: 1.0 / 3}}
+	check(all["tone"], wire.ScoreSum{Name: "tone", Kind: "category", Count: 3, Unfit: 1, Categories: tones})
+	check(all["faithful"], wire.ScoreSum{Name: "faithful", Kind: "number", Count: 3, Mean: 831.13 / 3, Min: 0.3,
+		Max: all["faithful"].Max, P50: 0.83, Histogram: [10]int64{0: 2, 8: 1}, From: &zero, To: &thousand})
+	if least := all["faithful"].Max; least > 830 || least < 830*0.992 {
+		t.Errorf("the greatest of 830 is %v", least)
+	}
+	minusTen := -ten
+	check(all["stars"], wire.ScoreSum{Name: "stars", Kind: "number", Count: 2, Mean: 1, Min: -2, Max: 4, P50: -2,
+		Histogram: [10]int64{4: 1, 7: 1}, From: &minusTen, To: &ten})
+
+	// What a definition does not allow is counted apart, however large it is.
+	all = sums(wire.ScoreDefinition{Name: "cited", Kind: "number"},
+		wire.ScoreDefinition{Name: "faithful", Kind: "number", Min: &zero, Max: &one},
+		wire.ScoreDefinition{Name: "tone", Kind: "category", Categories: []string{"kind"}})
+	check(all["faithful"], wire.ScoreSum{Name: "faithful", Kind: "number", Count: 2, Unfit: 1, Mean: 0.565, Min: 0.3,
+		Max: 0.83, P50: 0.3, Histogram: [10]int64{3: 1, 8: 1}, From: &zero, To: &one})
+	check(all["tone"], wire.ScoreSum{Name: "tone", Kind: "category", Count: 1, Unfit: 3,
+		Categories: []wire.CategoryCount{{Value: "kind", Count: 1, Share: 1}}})
+	check(all["cited"], wire.ScoreSum{Name: "cited", Kind: "number", Unfit: 2})
+}
+
+func TestAClassOfNumbersIsShownByItsRoundestOne(t *testing.T) {
+	for i := range 129 {
+		if x := float64(i); classShown(scoreClass(x)) != x || classShown(scoreClass(-x)) != -x {
+			t.Errorf("%d is shown as %v and %v", i, classShown(scoreClass(x)), classShown(scoreClass(-x)))
+		}
+		if x := float64(i) / 100; i <= 100 && classShown(scoreClass(x)) != x {
+			t.Errorf("%v is shown as %v", x, classShown(scoreClass(x)))
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		x := rapid.Float64Range(1e-9, wire.ScoreNumberMax).Draw(t, "number")
+		if shown := classShown(scoreClass(x)); shown > x*1.008 || shown < x*0.992 {
+			t.Fatalf("%v is shown as %v", x, shown)
+		}
+		y := rapid.Float64Range(-1, wire.ScoreNumberMax).Draw(t, "another")
+		if scoreClass(y) != scoreClass(x) && y > x != (scoreClass(y) > scoreClass(x)) {
+			t.Fatalf("the classes of %v and %v are in another order", x, y)
 		}
 	})
 }

@@ -29,9 +29,13 @@ import (
 //	    there are more than wideMin
 //
 // where n is a uvarint, a text its length and its bytes, and the numbers of tallies and
-// counts are varints. A tally ends with scores: n names, for each its text and n
-// different scores, each a uvarint and how often it came; then the scores of all other
-// names together.
+// counts are varints. A tally ends with n scores, each a text and what scoreTally has of one
+// kind; then n kinds of all other names together. A scoreTally is
+//
+//	1   its kind
+//	n   classes, each by its distance from the one before, and how often it came
+//	    the sum, as whole numbers and billionths, varints
+//	n   categories in place of these, each a text and how often it came; then how often the rest came
 const summaryVersion = 1
 
 const (
@@ -210,19 +214,33 @@ func (w *summaryWriter) scores(s *scoreSums) {
 		w.score(t)
 	}
 
-	if s.other == nil {
-		w.uvarint(0)
-		return
+	w.uvarint(len(s.others))
+	for _, t := range s.others {
+		w.score(t)
 	}
-	w.score(s.other)
 }
 
 func (w *summaryWriter) score(t *scoreTally) {
-	w.uvarint(len(t.values))
-	for _, v := range t.values {
-		w.uvarint(int(v.score))
-		w.uvarint(int(v.n))
+	w.b = append(w.b, byte(t.kind))
+	if t.kind == wire.ScoreCategory {
+		w.uvarint(len(t.texts))
+		for _, v := range t.texts {
+			w.text(v.value)
+			w.uvarint(int(v.n))
+		}
+		w.uvarint(int(t.rest))
+		return
 	}
+
+	w.uvarint(len(t.classes))
+	before := int16(0)
+	for _, v := range t.classes {
+		w.uvarint(int(uint16(v.value - before)))
+		w.uvarint(int(v.n))
+		before = v.value
+	}
+	w.varint(t.sum.whole)
+	w.varint(t.sum.billionths)
 }
 
 func (w *summaryWriter) statuses(all map[int64]map[string]int64) {

@@ -71,12 +71,7 @@ func (a *Analytics) mayTakeBack(r summaryReader) bool {
 	// The whole has the name of every score, so what follows it need not be read.
 	for range r.count() {
 		r.Varint()
-		r.tally(&tally{}, func(t scoreTally, other bool) {
-			a.scores.add(t.name)
-			if other {
-				a.scores.fill()
-			}
-		})
+		r.tally(&tally{}, func(t *scoreTally, _ bool) { a.seen(t) })
 	}
 
 	// No tally of a score takes less than four bytes of a summary.
@@ -85,7 +80,18 @@ func (a *Analytics) mayTakeBack(r summaryReader) bool {
 		space = min(space, b.space-b.held)
 	}
 
-	return !a.scores.many() && len(r.Rest)/4 < space
+	return !a.scores.many() && !a.categories.many() && len(r.Rest)/4 < space
+}
+
+// seen remembers what a tally of the whole counts. Others, whose name is "", are one more than the
+// most, and so is the rest of categories.
+func (a *Analytics) seen(t *scoreTally) {
+	if a.scores.add(t.scoreKey); t.rest > 0 {
+		a.categories.add(judged{scoreKey: t.scoreKey})
+	}
+	for _, v := range t.texts {
+		a.categories.add(judged{scoreKey: t.scoreKey, text: v.value})
+	}
 }
 
 // scoreBounds returns the bounds of all tallies of scores.
@@ -99,13 +105,13 @@ func (a *Analytics) scoreBounds() []*scoreBound {
 // it.
 func (a *Analytics) merge(r *summaryReader) {
 	// Every score is one of the whole, so only this must learn their names.
-	mergeBuckets(r, a.whole, struct{}{}, a.scores.add)
+	mergeBuckets(r, a.whole, struct{}{}, a.seen)
 	for _, d := range []*dimension[string]{a.models, a.templates, a.providers} {
 		for range r.count() {
 			name := r.Text()
 			mergeBuckets(r, d, name, nil)
-			r.scores(func(t scoreTally, other bool) {
-				d.mergeScore(d.totals, d.scoresOf(name), t, other)
+			r.scores(func(t *scoreTally, other bool) {
+				d.totals.mergeTally(d.scoresOf(name), t, other)
 			})
 			d.reduceScores()
 		}
@@ -153,40 +159,30 @@ func (a *Analytics) mergeMetadata(r *summaryReader) {
 }
 
 // mergeBuckets adds the buckets of a name, and calls seen, unless it is nil, with each
-// name of a score.
-func mergeBuckets[K comparable](r *summaryReader, d *dimension[K], name K, seen func(score string)) {
+// tally of scores.
+func mergeBuckets[K comparable](r *summaryReader, d *dimension[K], name K, seen func(*scoreTally)) {
 	for range r.count() {
 		t := d.at(name, d.clock.floor(r.Varint()))
 
 		// Without memory for it the tally must still be read, to get to the next one.
 		if t == nil {
 			var lost tally
-			r.tally(&lost, func(scoreTally, bool) {})
+			r.tally(&lost, func(*scoreTally, bool) {})
 			d.leftOut += lost.requests
 			continue
 		}
 
-		r.tally(t, func(score scoreTally, other bool) {
+		r.tally(t, func(score *scoreTally, other bool) {
 			if seen != nil {
-				seen(score.name)
+				seen(score)
 			}
-			d.mergeScore(d.totals, d.scoresOf(name), score, other)
+			d.totals.mergeTally(d.scoresOf(name), score, other)
 			if d.series != nil {
-				d.mergeScore(d.series, &t.scores, score, other)
+				d.series.mergeTally(&t.scores, score, other)
 			}
 		})
 		d.reduceScores()
 	}
-}
-
-// mergeScore adds the scores of one name, or of all others.
-func (d *dimension[K]) mergeScore(b *scoreBound, into *scoreSums, t scoreTally, other bool) {
-	if other {
-		b.others(into).merge(&t)
-		return
-	}
-
-	b.tally(into, t.name).merge(&t)
 }
 
 // covers reports whether times are between those of rows that were counted or announced.
@@ -198,7 +194,7 @@ func (c *clock) covers(newest, oldest time.Time) bool {
 // callers need to check err only once.
 type summaryReader struct {
 	rowcode.Reader
-	scored []scoreCount // of the name read last; its memory is used again
+	scored scoreTally // that was read last; its memory is used again
 }
 
 // err returns ErrSummary after a fault.
@@ -229,7 +225,7 @@ func (r *summaryReader) counted() count {
 }
 
 // tally adds what it reads to t, and calls scores for each name of a score.
-func (r *summaryReader) tally(t *tally, scores func(t scoreTally, other bool)) {
+func (r *summaryReader) tally(t *tally, scores func(t *scoreTally, other bool)) {
 	for _, n := range []*int64{
 		&t.requests, &t.errors, &t.unpriced, &t.costNanos, &t.input, &t.output, &t.cached, &t.thinking,
 		&t.latency.sumMics,
@@ -255,28 +251,59 @@ func (r *summaryReader) tally(t *tally, scores func(t scoreTally, other bool)) {
 
 // scores calls fn with the scores of each name, and with those of all others. They are lent
 // until fn returns.
-func (r *summaryReader) scores(fn func(t scoreTally, other bool)) {
+func (r *summaryReader) scores(fn func(t *scoreTally, other bool)) {
 	for range r.count() {
-		fn(r.score(r.Text()), false)
+		if t := r.score(r.Text()); r.Err == nil {
+			fn(t, false)
+		}
 	}
-	if others := r.score(""); others.count > 0 {
-		fn(others, true)
+	for range r.count() {
+		if t := r.score(""); r.Err == nil {
+			fn(t, true)
+		}
 	}
 }
 
 // score reads the scores of a name, valid until the next ones are read.
-func (r *summaryReader) score(name string) scoreTally {
-	t := scoreTally{name: name, values: r.scored[:0]}
-	for range r.count() {
-		score, n := r.Uvarint(), r.Uvarint()
+func (r *summaryReader) score(name string) *scoreTally {
+	kind := wire.ScoreKind(min(r.Uvarint(), uint64(wire.ScoreNone)))
+	t := &r.scored
+	*t = scoreTally{scoreKey: scoreKey{name, kind}, classes: t.classes[:0], texts: t.texts[:0]}
 
-		// Damaged numbers must not wrap to negative ones.
-		t.add(int(min(score, 100)), int64(min(n, math.MaxUint32)))
+	// Damaged numbers must not wrap to negative ones, nor be of no class.
+	times := func() int64 {
+		n := int64(min(r.Uvarint(), math.MaxUint32))
+		t.count += n
+		return n
 	}
-	r.scored = t.values
+	switch kind {
+	case wire.ScoreNone:
+		r.Fail()
+		return t
+	case wire.ScoreCategory:
+		for range r.count() {
+			t.addText(r.Text(), times())
+		}
+		t.rest += times()
+		return t
+	}
+
+	class := int16(0)
+	for range r.count() {
+		class += int16(r.Uvarint())
+		if class > scoreClassMost || class < -scoreClassMost {
+			r.Fail()
+			return t
+		}
+		t.classes = addTimes(t.classes, class, times())
+	}
+	t.sum = fixed{r.Varint(), r.Varint()}
 
 	return t
 }
+
+// scoreClassMost is the greatest class of a score.
+var scoreClassMost = scoreClass(wire.ScoreNumberMax)
 
 // classMax is the class of the longest latency that can be counted.
 var classMax = uint64(classOf(1<<63 - 1))

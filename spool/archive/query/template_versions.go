@@ -23,8 +23,10 @@ func compareVersions(a, b versionKey) int {
 
 // TemplateVersions sums up rows by template version. It skips rows without a template.
 type TemplateVersions struct {
-	clock clock
-	by    *dimension[versionKey]
+	clock   clock
+	by      *dimension[versionKey]
+	judged  []judged // of the row counted last; its memory is used again
+	defined wire.ScoreDefinitions
 }
 
 // TemplateVersionsColumns are the columns that TemplateVersions looks at.
@@ -33,7 +35,7 @@ var TemplateVersionsColumns = tallyColumns |
 
 // NewTemplateVersions returns empty sums for a question.
 func NewTemplateVersions(q wire.StatisticsQuery) *TemplateVersions {
-	v := &TemplateVersions{clock: newClock(q)}
+	v := &TemplateVersions{clock: newClock(q), defined: q.Definitions}
 	v.by = newDimension[versionKey](&v.clock, scoresAsked(q.FilterGroup)).bySeries()
 	return v
 }
@@ -58,7 +60,8 @@ func (v *TemplateVersions) Add(row *wire.Row) error {
 	if row.PromptVersion != nil {
 		key.number = int(*row.PromptVersion)
 	}
-	v.by.add(key, v.clock.bucketOf(row.ListTime), row, 1)
+	v.judged = judge(v.judged[:0], row.Scores)
+	v.by.add(key, v.clock.bucketOf(row.ListTime), row, v.judged, 1)
 
 	// Only a bucket that the caller chose is an error: otherwise there are too many
 	// versions for any, and the answer says how many requests it leaves out.
@@ -87,14 +90,14 @@ func (v *TemplateVersions) Answer() wire.TemplateStatistics {
 		t := wire.VersionTotals{
 			Template: s.name.template,
 			Version:  rowcode.Optional(s.name.number),
-			Totals:   s.sum.totals(s.scores.summaries(inTotals)),
+			Totals:   s.sum.totals(s.scores.summaries(inTotals, v.defined)),
 			Series:   []wire.BucketTotals{},
 		}
 		for _, at := range s.by.sorted() {
 			part := s.by[at]
 			t.Series = append(t.Series, wire.BucketTotals{
 				Date:   v.clock.date(at),
-				Totals: part.totals(part.scores.summaries(inSeries)),
+				Totals: part.totals(part.scores.summaries(inSeries, v.defined)),
 			})
 		}
 		w.Versions = append(w.Versions, t)

@@ -22,6 +22,8 @@ type Config struct {
 	Now      func() time.Time // nil: time.Now
 	Name     string           // names this server in events that no sidecar accepted
 	Audit    wire.AuditLog    // nil: nothing is logged
+
+	Definitions Definitions // of scores, if there are any
 }
 
 // Service folds events into a Store and answers questions about records. It is safe for
@@ -68,6 +70,11 @@ func errCursor(wanted string) error {
 		Field:  "cursor",
 		Reason: "is not valid; send the " + wanted + " unchanged",
 	})
+}
+
+// Definitions are what projects expect of their scores.
+type Definitions interface {
+	ScoreDefinitions(ctx context.Context, id wire.Identity) (wire.ScoreDefinitions, error)
 }
 
 // Versions knows which version of a template a selector meant at a moment: the registry.

@@ -20,6 +20,9 @@ const StatisticsBudget = 20 * time.Second
 func (svc *Service) Analyze(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (wire.Analytics, error) {
+	if err := svc.Define(ctx, id, &q); err != nil {
+		return wire.Analytics{}, err
+	}
 	sums := query.NewAnalytics(q)
 	progress, err := svc.Sum(ctx, id, q, query.AnalyticsColumns, sums)
 	if err != nil {
@@ -37,6 +40,9 @@ func (svc *Service) Analyze(
 func (svc *Service) TemplateStatistics(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (wire.TemplateStatistics, error) {
+	if err := svc.Define(ctx, id, &q); err != nil {
+		return wire.TemplateStatistics{}, err
+	}
 	sums := query.NewTemplateVersions(q)
 	progress, err := svc.Sum(ctx, id, q, query.TemplateVersionsColumns, sums)
 	if err != nil {
@@ -47,6 +53,14 @@ func (svc *Service) TemplateStatistics(
 	w.Progress = progress
 
 	return w, nil
+}
+
+// Define gives a query the definitions of the project's scores.
+func (svc *Service) Define(ctx context.Context, id wire.Identity, q *wire.StatisticsQuery) (err error) {
+	if svc.config.Definitions != nil {
+		q.Definitions, err = svc.config.Definitions.ScoreDefinitions(ctx, id)
+	}
+	return err
 }
 
 // compareBudget is how long the calls of two versions are looked at.
