@@ -94,7 +94,7 @@ func TestASpanHasScores(t *testing.T) {
 		states, bodies := databasetest.Fold(order)
 		s := states[databasetest.ID(1000)]
 		rec := s.View(context.Background(), s.ShownBody(bodies))
-		if fmt.Sprint(rec.Scores) != "[human=7 relevance=85]" || s.Orphan() || s.Waiting() != (archive.Orphans{}) {
+		if fmt.Sprint(rec.Scores) != "[human=7 relevance=0.85]" || s.Orphan() || s.Waiting() != (archive.Orphans{}) {
 			t.Errorf("the scores are %v, it waits for %+v", rec.Scores, s.Waiting())
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"promptspool/api/calls"
 	"promptspool/api/calls/otel"
 	"promptspool/api/calls/otel/dialect"
+	"promptspool/api/wire"
 )
 
 // spanWith returns a stored span with these attributes.
@@ -241,30 +242,80 @@ func TestTheIDOfAResponseIsTakenFromItsOutput(t *testing.T) {
 	}
 }
 
-// A fraction is a score; whatever else an evaluation says is metadata.
+// Each library has its own names for what an evaluation says, and for who judged.
 func TestEvaluationsBecomeScores(t *testing.T) {
+	evaluated := func(attributes map[string]any) json.RawMessage {
+		return encode(t, map[string]any{
+			"resource": map[string]any{}, "scope": map[string]any{}, "index": 0,
+			"log": map[string]any{"eventName": "gen_ai.evaluation.result", "attributes": attributes},
+		})
+	}
 	body := spanWith(map[string]any{
-		"gen_ai.operation.name": "chat", "annotations.0.annotation.name": "toxic",
-		"annotations.0.annotation.score": 0.004, "annotations.1.annotation.name": "stars",
-		"annotations.1.annotation.score": 4.5, "annotations.1.annotation.label": "good",
+		"gen_ai.operation.name":                   "chat",
+		"annotations.0.annotation.name":           "toxic",
+		"annotations.0.annotation.score":          0.004,
+		"annotations.0.annotation.label":          "harmless",
+		"annotations.0.annotation.explanation":    "It is polite.",
+		"annotations.1.annotation.name":           "tone",
+		"annotations.1.annotation.label":          "rude",
+		"annotations.1.annotation.identifier":     "ann",
+		"annotations.2.annotation.name":           "long",
+		"annotations.2.annotation.label":          strings.Repeat("x", wire.ScoreCategoryRunesMax+1),
+		"annotations.3.annotation.name":           "huge",
+		"annotations.3.annotation.score":          2e9,
+		"annotations.4.annotation.name":           "unsaid",
+		"annotations.4.annotation.explanation":    "I cannot tell.",
+		"annotations.1.annotation.annotator_kind": "HUMAN",
+		"annotations.0.annotation.annotator_kind": "LLM",
+		"evaluations.0.evaluation.name":           "tone",
+		"evaluations.0.evaluation.label":          "neutral",
+		"evaluations.0.evaluation.identifier":     "judge-v2",
+		"evaluations.0.evaluation.annotator_kind": "CODE",
+		"braintrust.scores":                       `{"Levenshtein":0.75,"none":null}`,
+		"trace.annotations.0.annotation.name":     "of the trace",
+		"trace.annotations.0.annotation.score":    1,
 	})
-	log := encode(t, map[string]any{
-		"resource": map[string]any{}, "scope": map[string]any{}, "index": 0,
-		"log": map[string]any{"eventName": "gen_ai.evaluation.result", "attributes": map[string]any{
-			"gen_ai.evaluation.name": "helpful", "gen_ai.evaluation.score.value": 0.875,
+	s := otel.Read(otel.Join(encode(t, body), []json.RawMessage{
+		evaluated(map[string]any{ // as Grafana's SDKs write it
+			"gen_ai.evaluation.name": "helpful", "gen_ai.evaluation.score.value": 4.5,
 			"gen_ai.evaluation.score.label": "yes", "gen_ai.evaluation.explanation": "It answers.",
-		}},
-	})
-	s := otel.Read(otel.Join(encode(t, body), []json.RawMessage{log}))
+			"gen_ai.evaluation.evaluator.id": "helpfulness", "gen_ai.evaluation.evaluator.version": "2",
+			"gen_ai.evaluation.evaluator.type": "llm_judge",
+		}),
+		evaluated(map[string]any{ // Pydantic Evals, and an older one
+			"gen_ai.evaluation.name": "Correct", "gen_ai.evaluation.score.label": "good",
+			"gen_ai.evaluation.evaluator.source": `{"name":"LLMJudge","arguments":null}`,
+		}),
+		evaluated(map[string]any{
+			"gen_ai.evaluation.name": "Correct", "gen_ai.evaluation.score.value": true,
+			"logfire.evaluation.evaluator_source":  `{"name":"Equals"}`,
+			"logfire.evaluation.evaluator_version": "v3",
+		}),
+		evaluated(map[string]any{"gen_ai.evaluation.name": "tone", "gen_ai.evaluation.score.label": "first"}),
+		evaluated(map[string]any{"gen_ai.evaluation.name": "tone", "gen_ai.evaluation.score.label": "last"}),
+		evaluated(map[string]any{"gen_ai.evaluation.name": "failed", "error.type": "timeout"}),
+	}))
 
-	if got := fmt.Sprint(s.Scores); got != "[helpful=88 toxic=0]" {
-		t.Errorf("scores %s", got)
+	want := []string{
+		`{"name":"Correct","value":true,"author":"Equals","author_version":"v3"}`,
+		`{"name":"Correct","value":"good","author":"LLMJudge"}`,
+		`{"name":"Levenshtein","value":0.75}`,
+		`{"name":"helpful","value":4.5,"author":"helpfulness","author_version":"2","source":"model",` +
+			`"reason":"It answers."}`,
+		`{"name":"tone","value":"last"}`,
+		`{"name":"tone","value":"rude","author":"ann","source":"human"}`,
+		`{"name":"tone","value":"neutral","author":"judge-v2","source":"code"}`,
+		`{"name":"toxic","value":0.004,"source":"model","reason":"It is polite."}`,
 	}
-	want := map[string]string{
-		"evaluation.helpful.label": "yes", "evaluation.helpful.explanation": "It answers.",
-		"evaluation.stars": "4.5", "evaluation.stars.label": "good",
+	if got := string(encode(t, s.Scores)); got != "["+strings.Join(want, ",")+"]" {
+		t.Errorf("the scores are %s", got)
 	}
-	if fmt.Sprint(s.Metadata) != fmt.Sprint(want) {
-		t.Errorf("metadata %v, want %v", s.Metadata, want)
+	metadata := map[string]string{
+		"evaluation.helpful.label": "yes", "evaluation.toxic.label": "harmless", "evaluation.huge": "2000000000",
+		"evaluation.unsaid.explanation": "I cannot tell.",
+		"evaluation.long.label":         strings.Repeat("x", wire.ScoreCategoryRunesMax+1),
+	}
+	if fmt.Sprint(s.Metadata) != fmt.Sprint(metadata) {
+		t.Errorf("metadata %v, want %v", s.Metadata, metadata)
 	}
 }

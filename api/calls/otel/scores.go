@@ -1,11 +1,13 @@
 package otel
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
-	"sort"
+	"strings"
 
 	"promptspool/api/otlp"
 	"promptspool/api/wire"
@@ -17,49 +19,106 @@ const evaluationKey = "evaluation."
 // evaluationEvent is the name of an event that judges a call.
 const evaluationEvent = "gen_ai.evaluation.result"
 
-// scores returns the evaluations of the span. Numbers from 0 to 1 become scores from 0 to
-// 100; labels, explanations and other numbers become metadata.
+// judges has which of wire.ScoreSources the libraries' kinds of evaluators are, in lower case.
+var judges = map[string]string{
+	// annotator_kind of OpenInference (Phoenix), in spec/annotations.md of Arize-ai/openinference.
+	"human": "human", "llm": "model", "code": "code",
+	// evaluator.type as open-telemetry/semantic-conventions-genai proposes it (#359), and as its
+	// reference for DeepEval and Grafana's agento11y write it.
+	"llm_judge": "model", "deterministic": "code",
+}
+
+// olderParts are names that Pydantic Evals had before, in pydantic_evals/_otel_emit.py.
+var olderParts = map[string]string{
+	"gen_ai.evaluation.evaluator.source":  "logfire.evaluation.evaluator_source",
+	"gen_ai.evaluation.evaluator.version": "logfire.evaluation.evaluator_version",
+}
+
+// scores returns the evaluations of the span. Whatever a score cannot hold of them becomes metadata.
 func (s *span) scores(g *metadataSet) []wire.Score {
-	var all []wire.Score
-	add := func(name string, number value, label, explanation string) {
-		if name = clip(name, wire.NameRunesMax); name == "" {
-			name = wire.DefaultScoreName
+	scores := map[wire.ScoreSlot]wire.Score{} // of one slot the last counts, as if they were sent one by one
+	add := func(prefix string, get func(string) value) {
+		if score := evaluation(prefix, get, g); score.Kind != wire.ScoreNone {
+			scores[score.ScoreSlot] = score
 		}
-		if score, ok := percent(number); ok {
-			all = append(all, wire.IntegerScore(name, score))
-		} else if _, is := number.number(); is {
-			g.add(evaluationKey+name, number.shown())
-		}
-		g.add(evaluationKey+name+".label", label)
-		g.add(evaluationKey+name+".explanation", explanation)
 	}
 
 	for _, e := range s.events {
 		if e.name == evaluationEvent {
-			add(e.at("gen_ai.evaluation.name").text(), e.at("gen_ai.evaluation.score.value"),
-				e.at("gen_ai.evaluation.score.label").text(), e.at("gen_ai.evaluation.explanation").text())
+			add("gen_ai.evaluation.", func(part string) value {
+				if v := e.at(part); !v.absent() {
+					return v
+				}
+				return e.at(olderParts[part])
+			})
 		}
 	}
-	for _, list := range []struct{ prefix, member string }{
-		{"annotations.", "annotation."}, {"evaluations.", "evaluation."},
-	} {
-		for _, a := range s.own.items(list.prefix) {
-			add(a.text(list.member+"name"), a.get(list.member+"score"), a.text(list.member+"label"),
-				a.text(list.member+"explanation"))
+	for _, member := range []string{"annotation", "evaluation"} { // both of OpenInference
+		for _, a := range s.own.items(member + "s.") {
+			add(member+".", a.get)
 		}
 	}
+	// A number for each name, of Braintrust's SDKs (eval.go of braintrustdata/braintrust-sdk-go).
+	numbers := objectOf(s.own.get("braintrust.scores").inner())
+	for _, name := range sortedNames(numbers) {
+		parts := map[string]value{"name": quoted(name), "score": numbers[name]}
+		add("", func(part string) value { return parts[part] })
+	}
 
-	// Of one name the last counts, as it does for scores that are sent one by one.
-	slices.Reverse(all)
-	seen := map[string]bool{}
-	all = slices.DeleteFunc(all, func(score wire.Score) bool {
-		again := seen[score.Name]
-		seen[score.Name] = true
-		return again
-	})
-	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
+	return slices.SortedFunc(maps.Values(scores), wire.CompareScores)
+}
 
-	return all
+// evaluation reads an evaluation, each part of which get returns by its name. A score of no kind says
+// nothing.
+func evaluation(prefix string, get func(string) value, g *metadataSet) wire.Score {
+	first := func(names ...string) value {
+		for _, name := range names {
+			if v := get(prefix + name); !v.absent() {
+				return v
+			}
+		}
+		return nil
+	}
+	name := cmp.Or(clip(first("name").text(), wire.NameRunesMax), wire.DefaultScoreName)
+	author := first("evaluator.id", "identifier").shown()
+	if author == "" { // Pydantic Evals has an object
+		author = first("evaluator.source").inner().at("name").text()
+	}
+	author = clip(strings.ReplaceAll(author, "\x00", ""), wire.NameRunesMax)
+	score := wire.Score{
+		ScoreSlot:  wire.ScoreSlot{Name: name, Author: author},
+		ScoreValue: wire.ScoreValue{Kind: wire.ScoreNone},
+	}
+
+	number, label := first("score.value", "score"), first("score.label", "label").text()
+	x, isNumber := number.number()
+	category, isCategory := wire.CategoryScore(label)
+	switch text := string(number); {
+	case text == "true":
+		score.ScoreValue = wire.ScoreValue{Kind: wire.ScoreBoolean, Number: 1}
+	case text == "false":
+		score.ScoreValue = wire.ScoreValue{Kind: wire.ScoreBoolean}
+	case isNumber && math.Abs(x) <= wire.ScoreNumberMax:
+		score.ScoreValue = wire.NumberScore(x)
+	case isNumber:
+		g.add(evaluationKey+name, number.shown())
+	case isCategory:
+		score.ScoreValue, label = category, ""
+	}
+	g.add(evaluationKey+name+".label", label)
+
+	d := wire.ScoreDetails{
+		Source:        judges[strings.ToLower(first("evaluator.type", "annotator_kind").text())],
+		AuthorVersion: clip(first("evaluator.version").shown(), wire.NameRunesMax),
+		Reason:        first("explanation").text(),
+	}
+	if score.Kind == wire.ScoreNone {
+		g.add(evaluationKey+name+".explanation", d.Reason)
+	} else if d != (wire.ScoreDetails{}) {
+		score.Details = &d
+	}
+
+	return score
 }
 
 // Evaluation returns the scores in a stored log record. The metadata has what a score cannot hold.
@@ -80,14 +139,4 @@ func JudgedResponse(log json.RawMessage, traceID string) string {
 	}
 
 	return id
-}
-
-// percent returns a number from 0 to 1 as a score.
-func percent(v value) (int, bool) {
-	x, ok := v.number()
-	if !ok || x < 0 || x > 1 {
-		return 0, false
-	}
-
-	return int(math.Round(x * 100)), true
 }

@@ -455,6 +455,7 @@ func TestAnEvaluationFindsItsCallByTheResponseID(t *testing.T) {
 		{"key":"gen_ai.response.id","value":{"stringValue":"`+responseID+`"}},
 		{"key":"gen_ai.evaluation.name","value":{"stringValue":"relevance"}},
 		{"key":"gen_ai.evaluation.score.value","value":{"doubleValue":0.85}},
+		{"key":"gen_ai.evaluation.evaluator.id","value":{"stringValue":"judge"}},
 		{"key":"gen_ai.evaluation.explanation","value":{"stringValue":"to the point"}}]}]}]}]}`,
 		joinStart.Add(8*24*time.Hour).UnixNano())
 	var judgement wire.Event
@@ -488,9 +489,9 @@ func TestAnEvaluationFindsItsCallByTheResponseID(t *testing.T) {
 					j.record(t, e)
 				}
 				r := j.shown(t, call)
-				if len(r.Scores) != 1 || r.Scores[0] != (wire.IntegerScore("relevance", 85)) ||
-					r.Metadata["evaluation.relevance.explanation"] != "to the point" {
-					t.Errorf("the call shows %+v, %v", r.Scores, r.Metadata)
+				const want = `[{"name":"relevance","value":0.85,"author":"judge","reason":"to the point"}]`
+				if shown, err := json.Marshal(r.Scores); err != nil || string(shown) != want {
+					t.Errorf("the call shows %s, %v", shown, err)
 				}
 				if counts, err := j.Counts(t.Context(), j.id.Account); err != nil || counts.Orphans.Logs != 0 {
 					t.Errorf("%d log records wait, %v", counts.Orphans.Logs, err)

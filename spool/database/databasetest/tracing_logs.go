@@ -159,14 +159,14 @@ func joiningLogs(t *testing.T, open Open) {
 
 	scores := ""
 	for _, r := range seen {
-		if len(r.Scores) > 0 {
-			scores += fmt.Sprint(r.Scores)
+		for _, s := range r.Scores {
+			scores += fmt.Sprint(s, " ", s.Reason(), "; ")
 		}
 		if r.Request != nil && r.RequestID != logged.RequestID && (r.InputExcerpt == "" || r.OutputExcerpt == "") {
 			t.Errorf("the call has no messages: %s", r.Span)
 		}
 	}
-	if scores != "[relevance=100 timeless=1]" {
+	if scores != "relevance=1 because of 100; timeless=0.01 because of 1; " {
 		t.Errorf("the scores are %s, want the timeless one and the latest of the others", scores)
 	}
 }
@@ -223,7 +223,7 @@ func detailed(t *testing.T, open Open) {
 	events := slices.Concat(recorded(t, "otel-genai"), logs[:1], judged)
 	record("together", events)
 	want := search(t, s, "together", wire.Search{}).Rows
-	if len(want) != 3 || fmt.Sprint(want[0].Scores) != "[Relevance=87]" || want[0].RequestID == alone.RequestID ||
+	if len(want) != 3 || fmt.Sprint(want[0].Scores) != "[Relevance=0.87]" || want[0].RequestID == alone.RequestID ||
 		*want[0].InputTokens != 97 || *want[0].Latency != 0.099 {
 		t.Fatalf("with its span the list has %+v", want)
 	}
@@ -259,8 +259,9 @@ func judgement(t *testing.T, of wire.Event, at int64, name string, percent int64
 	of.Body = fmt.Appendf(nil, `{"resource":{},"scope":{},"log":{"eventName":"gen_ai.evaluation.result",`+
 		`"timeUnixNano":"%d","traceId":"%x","spanId":"%x","attributes":[`+
 		`{"key":"gen_ai.evaluation.name","value":{"stringValue":"%s"}},`+
+		`{"key":"gen_ai.evaluation.explanation","value":{"stringValue":"because of %d"}},`+
 		`{"key":"gen_ai.evaluation.score.value","value":{"doubleValue":%g}}]},"index":0}`,
-		at, trace, span, name, float64(max(percent, 0))/100)
+		at, trace, span, name, percent, float64(max(percent, 0))/100)
 	of.RequestID = wire.LogRecordID([16]byte(trace), [8]byte(span), uint64(at))
 	if of.ID, err = wire.SpanEventID(of.RequestID, of.Body); err != nil {
 		t.Fatal(err)
