@@ -70,6 +70,16 @@ func Blueprint(call *Call, provider string, object wire.Object) json.RawMessage 
 	return text
 }
 
+// Messages returns messages as those of a blueprint; nil if there are none.
+func Messages(all []Message) json.RawMessage {
+	if len(all) == 0 {
+		return nil
+	}
+	text, _ := jsonscan.Marshal(blueprintsOf(all)) // as in Blueprint
+
+	return text
+}
+
 // ReplyBlueprint returns the blueprint of a track-request: what went in, then the
 // answer. It is nil if body is not an object. It does not alias body, and takes a few
 // times its memory.
@@ -93,15 +103,12 @@ func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
 	b := blueprint{
 		Template: blueprintTemplate{
 			Type:           "chat",
-			Messages:       []blueprintMessage{},
+			Messages:       blueprintsOf(call.Input),
 			Functions:      []json.RawMessage{},
 			Tools:          noTools,
 			InputVariables: []string{},
 		},
 		Metadata: blueprintMetadata{blueprintModel{provider, call.Model, map[string]json.RawMessage{}}},
-	}
-	for i := range call.Input {
-		b.Template.Messages = append(b.Template.Messages, call.Input[i].blueprint())
 	}
 
 	from := "kwargs"
@@ -143,6 +150,15 @@ func (b *blueprint) readArguments(arguments node) {
 			delete(parameters, m.Name)
 		}
 	}
+}
+
+func blueprintsOf(all []Message) []blueprintMessage {
+	messages := []blueprintMessage{}
+	for i := range all {
+		messages = append(messages, all[i].blueprint())
+	}
+
+	return messages
 }
 
 // blueprint returns the message in the blueprint's form.

@@ -44,6 +44,7 @@ type Record struct {
 	EventsTruncated bool              `json:"events_truncated,omitempty"` // only the latest 10,000 scores and the like
 	Conflicts       []Conflict        `json:"conflicts,omitempty"`        // other contents with the same id
 	Blueprint       json.RawMessage   `json:"prompt_blueprint,omitempty"` // the input, as a blueprint
+	Output          json.RawMessage   `json:"output_messages,omitempty"`  // the answer, as messages of a blueprint
 	Span            json.RawMessage   `json:"span,omitempty"`             // of a span, and of a traced call
 	SpanName        string            `json:"span_name,omitempty"`        // of its span
 	SpanKind        string            `json:"span_kind,omitempty"`        // llm, agent, tool ...

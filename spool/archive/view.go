@@ -77,6 +77,7 @@ func (s *State) View(ctx context.Context, body json.RawMessage) wire.Record {
 	if object, err := wire.ParseObject(body); err == nil {
 		call := calls.ReadObject(ctx, object)
 		rec.Blueprint = calls.Blueprint(&call, r.Provider, object)
+		rec.Output = calls.Messages(call.Output)
 		rec.Readable = call.Readable
 		rec.InputExcerpt, rec.OutputExcerpt = call.Excerpts()
 		if call.Failure != nil {

@@ -21,14 +21,14 @@ func TestARecordHasItsBlueprint(t *testing.T) {
 		`"commit_message":null,"provider_base_url_name":null,"report_id":null,`
 
 	s := newServer(t)
-	for n, c := range []struct{ call, want string }{
+	for n, c := range []struct{ call, want, output string }{
 		{
 			`{"function_name":"openai.chat.completions.create","kwargs":{"model":"gpt-4","temperature":0.2,` +
 				`"stream":false,"user":"sk-secret","messages":[{"role":"user","content":"Hello, <world>!"}]}}`,
 			`{"prompt_template":{"type":"chat","messages":[{"role":"user","content":[{"type":"text",` +
 				`"text":"Hello, <world>!"}]}],"tools":[],` + rest +
 				`"metadata":{"model":{"provider":"openai","name":"gpt-4",` +
-				`"parameters":{"temperature":0.2,"stream":false}}},"inference_client_name":null}`,
+				`"parameters":{"temperature":0.2,"stream":false}}},"inference_client_name":null}`, "",
 		},
 		{
 			`{"function_name":"anthropic.messages.create","kwargs":{"model":"claude-sonnet-4-5",` +
@@ -42,20 +42,22 @@ func TestARecordHasItsBlueprint(t *testing.T) {
 			{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://a.test/x.png"}}]}],` +
 				`"tools":[{"name":"find"}],` + rest + `
 			"metadata":{"model":{"provider":"anthropic","name":"claude-sonnet-4-5",` +
-				`"parameters":{"max_tokens":9}}},"inference_client_name":null}`,
+				`"parameters":{"max_tokens":9}}},"inference_client_name":null}`, "",
 		},
 		{
 			`{"provider":"mistral","model":"m","parameters":{"top_p":1},"input":{"type":"completion",` +
-				`"content":[{"type":"text","text":"Once"}]},"output":{"type":"completion","content":[]}}`,
+				`"content":[{"type":"text","text":"Once"}]},"output":{"type":"completion",` +
+				`"content":[{"type":"text","text":"upon a time"}]}}`,
 			`{"prompt_template":{"type":"chat","messages":[{"role":"user","content":[{"type":"text",` +
 				`"text":"Once"}]}],"tools":[],` + rest + `"metadata":{"model":{"provider":"mistral","name":"m",` +
 				`"parameters":{"top_p":1}}},"inference_client_name":null}`,
+			`[{"role":"assistant","content":[{"type":"text","text":"upon a time"}]}]`,
 		},
 		{
 			`{"function_name":"f","kwargs":{}}`,
 			`{"prompt_template":{"type":"chat","messages":[],"tools":[],` + rest +
 				`"metadata":{"model":{"provider":"f","name":"",` +
-				`"parameters":{}}},"inference_client_name":null}`,
+				`"parameters":{}}},"inference_client_name":null}`, "",
 		},
 	} {
 		e := write(n, wire.KindRequest, c.call)
@@ -74,6 +76,9 @@ func TestARecordHasItsBlueprint(t *testing.T) {
 		_ = json.Unmarshal([]byte(c.want), &want)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("call %d (-want +got):\n%s", n, diff)
+		}
+		if string(r.Output) != c.output {
+			t.Errorf("call %d has the output %s, want %s", n, r.Output, c.output)
 		}
 		if bytes.Contains(r.Blueprint, []byte("sk-secret")) {
 			t.Errorf("the blueprint of call %d has a secret: %s", n, r.Blueprint)
