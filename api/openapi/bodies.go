@@ -174,9 +174,9 @@ type TrackScore struct {
 	SpanID string `json:"span_id,omitempty" jsonschema:"minLength=16,maxLength=16"`
 	// The session, as its calls name it.
 	SessionID any `json:"session_id,omitempty" jsonschema:"anyof_type=string;integer"`
-	// The score, from 0 to 100; it or a value is required.
+	// The score, from 0 to 100; it or a value, which counts, is required.
 	Score int `json:"score,omitempty" jsonschema:"minimum=0,maximum=100"`
-	// The score as any number, true, false or a text; null takes it back.
+	// The score as any number, true, false or a text of at most 200 characters; null takes it back.
 	Value any `json:"value,omitempty" jsonschema:"anyof_type=number;boolean;string;null"`
 	// The name of the score; "default" if it is left out.
 	Name string `json:"name,omitempty" jsonschema:"maxLength=512"`

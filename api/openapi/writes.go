@@ -109,7 +109,14 @@ var writeOperations = []operation{
 		summary: "Score a call, a span, a trace or a session",
 		detail: "Each has one score for each name and author; the last one counts. What is scored may arrive later. " +
 			"The answer's `request_id` is the record that keeps the score.",
-		body:    TrackScore{RequestID: exampleRequest, Score: 100, Name: "helpful"},
+		body: TrackScore{
+			RequestID: exampleRequest,
+			Name:      "faithful",
+			Value:     0.83,
+			Reason:    "All but the date is in the sources.",
+			Author:    "judge",
+			Source:    "model",
+		},
 		answers: tracked("Score recorded."),
 	},
 	{

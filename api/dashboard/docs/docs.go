@@ -39,7 +39,7 @@ func split(joined string) map[string]string {
 var sections = []struct{ title, pages string }{
 	{"Start", "tutorial install concepts dashboard from-promptlayer"},
 	{"Log calls", "log-python log-javascript log-go log-curl log-langchain " +
-		"log-opentelemetry coding-agents metadata scores"},
+		"log-opentelemetry coding-agents metadata scores evaluate"},
 	{"Templates", "templates templates-ci"},
 	{"Find and count", "search filter"},
 	{"Operate", "deploy people projects oidc access reverse-proxy kubernetes postgresql citus scale backup upgrade " +

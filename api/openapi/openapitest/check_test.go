@@ -84,7 +84,8 @@ func TestTheCheckerSeesWhatDiffers(t *testing.T) {
 		`{"request_id": "` + request + `", "score": 1, "name": null, "more": 1}`: true,
 		`{"request_id": "` + request + `", "score": 101}`:                        false,
 		`{"session_id": "s-1", "score": 1}`:                                      true,
-		`{"request_id": "` + request + `"}`:                                      false,
+		`{"request_id": "` + request + `", "value": "rude", "author": "ann"}`:    true,
+		`{"request_id": "` + request + `", "score": 1, "source": "dog"}`:         false,
 	} {
 		if err := c.CheckRequest("POST", "/rest/track-score", []byte(body)); (err == nil) != ok {
 			t.Errorf("%s: %v", body, err)
