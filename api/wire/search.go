@@ -81,7 +81,8 @@ type Search struct {
 	FilterLine          // the same in one line; the API has made them of it when a search is carried out
 
 	// SortBy is what to sort by: list_time (the default), accepted_at, request_start_time,
-	// input_tokens, output_tokens, cost, latency_ms, time_to_first_token_ms or status.
+	// input_tokens, output_tokens, cost, latency_ms, time_to_first_token_ms, status, or
+	// score.NAME for the numbers, or true and false, of a score.
 	SortBy    string `json:"sort_by,omitempty"`
 	SortOrder string `json:"sort_order,omitempty"` // one of asc and desc; the default is desc
 	Page      int    `json:"page,omitempty"`       // from 1
@@ -98,6 +99,18 @@ type Search struct {
 var SortFields = []string{
 	"list_time", "accepted_at", "request_start_time", "input_tokens", "output_tokens", "cost", "latency_ms",
 	"time_to_first_token_ms", "status",
+}
+
+// ScoreSort comes in front of a score's name, by whose values a search is sorted.
+const ScoreSort = "score."
+
+// SortWords are what a search can be sorted by, as people read it.
+var SortWords = append(slices.Clone(SortFields), ScoreSort+"NAME")
+
+// IsSortField reports whether a search can be sorted by a field.
+func IsSortField(by string) bool {
+	name, ofScore := strings.CutPrefix(by, ScoreSort)
+	return ofScore && name != "" || slices.Contains(SortFields, by)
 }
 
 // SearchPage answers POST /api/public/v2/requests/search.
@@ -133,7 +146,7 @@ func DecodeSearch(object Object) (Search, error) {
 		PerPage:     f.count("per_page", PageItemsMax),
 		Cursor:      f.text("cursor", false, CursorRunesMax),
 	}
-	s.SortBy = f.oneOf("sort_by", SortFields)
+	s.SortBy = f.fitting("sort_by", SortWords, IsSortField)
 	s.SortOrder = f.oneOf("sort_order", []string{"asc", "desc"})
 	return s, f.err()
 }
@@ -212,12 +225,17 @@ func countFilters(raw json.RawMessage, left, levels int) int {
 
 // oneOf reads one of a list of words; "" if it is absent or empty.
 func (f *fields) oneOf(name string, words []string) string {
+	return f.fitting(name, words, func(text string) bool { return slices.Contains(words, text) })
+}
+
+// fitting is oneOf for words that stand for what fits.
+func (f *fields) fitting(name string, words []string, fits func(text string) bool) string {
 	v, ok := f.raw(name, false)
 	// A form that leaves its choice open sends an empty string.
 	if !ok || string(v) == `""` {
 		return ""
 	}
-	if v[0] == '"' && slices.Contains(words, jsonscan.Unquote(v)) {
+	if v[0] == '"' && fits(jsonscan.Unquote(v)) {
 		return jsonscan.Unquote(v)
 	}
 

@@ -197,7 +197,7 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 		{"requests search", "--key k --sort foo",
 			"--sort (or PROMPTSPOOL_REQUESTS_SEARCH_SORT): \"foo\" is not one of list_time, " +
 				"accepted_at, request_start_time, input_tokens, output_tokens, cost, latency_ms, " +
-				"time_to_first_token_ms, status"},
+				"time_to_first_token_ms, status, score.NAME"},
 		{"templates show", "",
 			"give the name or id of one template; `promptspool templates list` shows them"},
 		{"templates list", "--page -1",

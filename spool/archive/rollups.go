@@ -21,7 +21,9 @@ func (s *State) rollups() (p rollup.Part) {
 	if t := s.Target; t != nil && t.SpanID == "" && s.Request == nil && s.Span == nil {
 		p.Sums = rollup.None() // a score moves no first or last moment
 		p.Names[rollup.Session], p.Names[rollup.Trace] = rollup.Name(t.SessionID), t.TraceID
-		s.addScores(&p.Sums)
+		if s.addScores(&p.Sums); p.Sums.Empty() {
+			return rollup.Part{}
+		}
 		return p
 	}
 	traced := s.span() != nil && !s.ClosesTrace()

@@ -51,6 +51,7 @@ func (n Not) Match(s *Subject) bool { return !n.Condition.Match(s) }
 
 // Test is a condition on one field.
 type Test struct {
+	Field  string         // of the filter
 	Column rowcode.Column // the only one that it looks at
 	Key    string         // the metadata key or score that it looks at, if it is only one
 

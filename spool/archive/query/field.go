@@ -53,6 +53,8 @@ var fields = withColumns(map[string]field{
 	"metadata":            {column: rowcode.ColumnMetadata, text: metadataValues, nested: keyRequired},
 	"score_name":          {column: rowcode.ColumnScores, text: scoreNames},
 	"score":               {column: rowcode.ColumnScores, number: scores, nested: keyOptional},
+	"score_value":         {column: rowcode.ColumnScores, text: scoreTexts, nested: keyOptional},
+	"score_author":        {column: rowcode.ColumnScores, text: scoreAuthors, nested: keyOptional},
 	"is_json":             isShape(calls.ShapeJSON),
 	"is_tool_call":        isShape(calls.ShapeToolCall),
 	"is_plain_text":       isShape(calls.ShapePlainText),
@@ -141,10 +143,23 @@ func scoreNames(r *wire.Row, _ string) []string {
 
 // scores returns the numbers of those called name, or of all of them if it is empty.
 func scores(r *wire.Row, name string) []float64 {
-	var values []float64
+	return ofScores(r, name, func(s wire.Score) (float64, bool) { return s.Number, s.Kind != wire.ScoreCategory })
+}
+
+// scoreTexts returns categories, and true or false, as scores does numbers.
+func scoreTexts(r *wire.Row, name string) []string {
+	return ofScores(r, name, func(s wire.Score) (string, bool) { return s.ScoreValue.String(), !s.IsNumber() })
+}
+
+func scoreAuthors(r *wire.Row, name string) []string {
+	return ofScores(r, name, func(s wire.Score) (string, bool) { return s.Author, s.Author != "" })
+}
+
+// ofScores returns what get finds in the scores called name, or in all of them if it is empty.
+func ofScores[T any](r *wire.Row, name string, get func(s wire.Score) (v T, ok bool)) (values []T) {
 	for _, s := range r.Scores {
-		if (name == "" || s.Name == name) && s.Kind != wire.ScoreCategory {
-			values = append(values, s.Number)
+		if v, ok := get(s); ok && (name == "" || s.Name == name) {
+			values = append(values, v)
 		}
 	}
 

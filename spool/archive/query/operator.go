@@ -109,7 +109,7 @@ func compileCondition(f wire.Filter, path string) (Condition, error) {
 
 // compile returns the test of a positive operator that the field allows.
 func (o operation) compile(fd field) (*Test, error) {
-	t := &Test{Column: fd.column}
+	t := &Test{Field: o.Field, Column: fd.column}
 	key := o.NestedKey
 	for _, want := range o.texts() {
 		known := func(word string) bool { return strings.EqualFold(word, want) }
@@ -142,7 +142,7 @@ func (o operation) compile(fd field) (*Test, error) {
 		}
 		holds, err := o.text()
 		t.match = func(s *Subject) bool { return holds(fd.text(s.Row, key)) }
-		t.Texts = o.texts()
+		t.Key, t.Texts = key, o.texts()
 		return t, err
 
 	// Stores skip what From and To exclude, so these may only be set for a value that was

@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"encoding/base64"
+	"hash/fnv"
 	"math"
 	"slices"
 	"strconv"
@@ -15,7 +16,7 @@ import (
 
 // Order is the order of a search. The zero Order is newest first by list time.
 type Order struct {
-	By        string // one of wire.SortFields; "" means the list time, then by request id
+	By        string // as wire.IsSortField allows; "" means the list time, then by request id
 	Ascending bool
 }
 
@@ -37,8 +38,8 @@ type SortValue struct {
 func compileOrder(by, order string) (Order, error) {
 	o := Order{By: by, Ascending: order == "asc"}
 	switch {
-	case by != "" && !slices.Contains(wire.SortFields, by):
-		return o, invalid("sort_by", "must be one of: %s", strings.Join(wire.SortFields, ", "))
+	case by != "" && !wire.IsSortField(by):
+		return o, invalid("sort_by", "must be one of: %s", strings.Join(wire.SortWords, ", "))
 	case order != "" && order != "asc" && order != "desc":
 		return o, invalid("sort_order", "must be asc or desc")
 	case by == "" && o.Ascending:
@@ -50,11 +51,20 @@ func compileOrder(by, order string) (Order, error) {
 
 // Column returns what the order looks at besides time and id.
 func (o Order) Column() rowcode.Column {
-	if o.By == "" {
+	switch _, ofScore := o.score(); {
+	case o.By == "":
 		return rowcode.ColumnTime
+	case ofScore:
+		return rowcode.ColumnScores
 	}
 	return fields[o.By].column
 }
+
+// score returns the name of the score that the order is of, if it is.
+func (o Order) score() (name string, ok bool) { return strings.CutPrefix(o.By, wire.ScoreSort) }
+
+// HasTops reports whether Tops have the order: scores have too many names.
+func (o Order) HasTops() bool { return slices.Contains(wire.SortFields, o.By) }
 
 // ByTime reports whether it is one of times, nearly that of the list.
 func (o Order) ByTime() bool {
@@ -83,8 +93,15 @@ func (o Order) PositionOf(row *wire.Row) Position {
 			p.Value = SortValue{Known: true, Number: float64(row.StartTime.UnixMicro())}
 		}
 	default:
-		if v := fields[o.By].number(row, ""); len(v) > 0 {
-			p.Value = SortValue{Known: true, Number: v[0]}
+		var numbers []float64
+		if name, ok := o.score(); ok {
+			numbers = scores(row, name)
+		} else {
+			numbers = fields[o.By].number(row, "")
+		}
+		// The mean, as a score may have several authors.
+		for _, x := range numbers {
+			p.Value.Known, p.Value.Number = true, p.Value.Number+x/float64(len(numbers))
 		}
 	}
 
@@ -195,10 +212,17 @@ func ParseCursor(s string) (Position, bool) { return parseCursor(s, Order{}) }
 
 // name names the order in a cursor.
 func (o Order) name() string {
-	if o.Ascending {
-		return o.By + "+"
+	by := o.By
+	// Names of scores may be long, and have spaces.
+	if name, ok := o.score(); ok {
+		hash := fnv.New64a()
+		_, _ = hash.Write([]byte(name))
+		by = wire.ScoreSort + strconv.FormatUint(hash.Sum64(), 36)
 	}
-	return o.By + "-"
+	if o.Ascending {
+		return by + "+"
+	}
+	return by + "-"
 }
 
 // parseCursor reads what formatCursor returned for the same order.

@@ -133,6 +133,9 @@ func TestWhatAFilterFinds(t *testing.T) {
 			`"prompt_id":"greeting","prompt_version":2,"prompt_label":"prod"}`),
 		event(t, 2, wire.KindScore, `{"score":80}`),
 		event(t, 3, wire.KindScore, `{"score":20,"name":"style"}`),
+		event(t, 4, wire.KindScore, `{"value":"rude","name":"tone","author":"ann"}`),
+		event(t, 5, wire.KindScore, `{"value":true,"name":"ok","author":"bob"}`),
+		event(t, 6, wire.KindScore, `{"value":0.5,"name":"ok"}`),
 	})
 	full, _ := states[databasetest.ID(1000)].Row()
 
@@ -183,6 +186,15 @@ func TestWhatAFilterFinds(t *testing.T) {
 		{"score", "", "lt", `50`, true, false},
 		{"score", "", "neq", `20`, false, true},
 		{"score", "", "between", `[70,80]`, true, false},
+		{"score", "ok", "eq", `1`, true, false},
+		{"score", "ok", "between", `[0.4,0.6]`, true, false},
+		{"score", "tone", "is_null", ``, true, true},
+		{"score_value", "tone", "is", `"rude"`, true, false},
+		{"score_value", "ok", "is", `"true"`, true, false},
+		{"score_value", "ok", "is", `"0.5"`, false, false},
+		{"score_value", "", "contains", `"RUD"`, true, false},
+		{"score_author", "", "in", `["bob"]`, true, false},
+		{"score_author", "tone", "is", `"bob"`, false, false},
 		{"score_name", "", "is", `"style"`, true, false},
 		{"input_tokens", "", "eq", `10`, true, false},
 		{"output_tokens", "", "eq", `0`, true, false},

@@ -27,6 +27,8 @@ var vocabulary = withNumbers([]word{
 	{field: "user_id", operators: texts, values: values},
 	{field: "trace_id", operators: texts, values: append([]string{strings.ToUpper(traces[0])}, traces...)},
 	{field: "score_name", operators: texts, values: names},
+	{field: "score_value", operators: texts, values: scoreTexts},
+	{field: "score_author", operators: texts, values: scoreAuthors},
 	{field: "prompt_name", operators: texts, values: templates},
 	{field: "label", operators: texts, values: labels},
 	{field: "group_id", operators: texts, values: groups},
@@ -95,7 +97,7 @@ func drawCondition(t *rapid.T) wire.Filter {
 	switch word.field {
 	case "metadata":
 		f.NestedKey = pick(t, keys)
-	case "score":
+	case "score", "score_value", "score_author":
 		f.NestedKey = rapid.SampledFrom([]string{"", "default", "compiles"}).Draw(t, "score name")
 	}
 
@@ -104,7 +106,7 @@ func drawCondition(t *rapid.T) wire.Filter {
 		case word.times:
 			return Start.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "second")) * time.Second)
 		case word.values == nil:
-			return rapid.SampledFrom([]float64{0, 1, 2, 50, 1000, 2000}).Draw(t, "number")
+			return rapid.SampledFrom([]float64{-1, 0, 0.29, 0.295, 1, 2, 50, 1000, 2000}).Draw(t, "number")
 		}
 		return pick(t, word.values)
 	}

@@ -35,13 +35,17 @@ var (
 	templates = []string{"greeting", "support/answer", "7"}
 	labels    = []string{"prod", "canary"}
 	names     = []string{"default", "compiles"}
-	groups    = []string{"g1", "g2"}
-	spanIDs   = []string{"00000000000000ab", "00000000000000AC", "0000000000000000"}
-	traces    = []string{"52adf2cf8206e15bbdd5b2da7b55fa89", "9ccdfeb0d3e94a91d462b13619a33a3c"}
-	sidecars  = []string{"host-a", "host-b"}
-	errors    = []string{"PROVIDER_TIMEOUT", "UNKNOWN_ERROR"}
-	tools     = []string{"find", "Get_Weather"}
-	reasons   = []string{"stop", "STOP", "Tool_Calls", "tool_use", "end_turn"}
+	// What scores may be: given as score, or as value.
+	scoreTexts   = []string{"true", "false", "rude", "Rude", ""}
+	scoreValues  = []any{0, 0.29, 0.295, 1, 50, 73.5, -1, 1000, true, false, "rude", "50", nil}
+	scoreAuthors = []string{"", "ann", "gpt-4o"}
+	groups       = []string{"g1", "g2"}
+	spanIDs      = []string{"00000000000000ab", "00000000000000AC", "0000000000000000"}
+	traces       = []string{"52adf2cf8206e15bbdd5b2da7b55fa89", "9ccdfeb0d3e94a91d462b13619a33a3c"}
+	sidecars     = []string{"host-a", "host-b"}
+	errors       = []string{"PROVIDER_TIMEOUT", "UNKNOWN_ERROR"}
+	tools        = []string{"find", "Get_Weather"}
+	reasons      = []string{"stop", "STOP", "Tool_Calls", "tool_use", "end_turn"}
 	// Two parties may report the same call; the shorter ids do not tell.
 	responseIDs = []string{
 		"chatcmpl-Ay5LM9hCKy4Zp0sXVeVY", "", "chatcmpl-7", "", "", "msg_01XFDUDYJgAACzvnptvVoYEL", "", "", "",
@@ -157,7 +161,13 @@ func Decode(t rapid.TB, e wire.Event, arrived time.Time) archive.Event {
 func drawBody(t *rapid.T, kind wire.Kind) map[string]any {
 	switch kind {
 	case wire.KindScore:
-		return map[string]any{"name": pick(t, names), "score": rapid.IntRange(0, 100).Draw(t, "score")}
+		body := map[string]any{"name": pick(t, names), "author": pick(t, scoreAuthors)}
+		if rapid.Bool().Draw(t, "typed") {
+			body["value"] = rapid.SampledFrom(scoreValues).Draw(t, "value")
+		} else {
+			body["score"] = rapid.IntRange(0, 100).Draw(t, "score")
+		}
+		return body
 	case wire.KindMetadata:
 		return map[string]any{"metadata": drawMetadata(t)}
 	case wire.KindPrompt:

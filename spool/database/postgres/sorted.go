@@ -23,11 +23,11 @@ type topSegment struct {
 	last    query.Position // of topRows; more rows follow
 }
 
-// sorts reports whether top rows can answer: all rows of a span are wanted, in an order other
-// than time.
+// sorts reports whether top rows can answer: all rows of a span are wanted, in an order that
+// they have.
 func (s *scan) sorts() bool {
 	q := s.query
-	return q.Order.By != "" && q.Spanned() && q.Offset <= sortedOffsetMax
+	return q.Order.HasTops() && q.Spanned() && q.Offset <= sortedOffsetMax
 }
 
 // sorted finds a page in an order other than time: of each segment it takes the top rows, and

@@ -67,7 +67,11 @@ func (r *Reader) Text(name string) string {
 // OneOf returns the value of a ChoiceFlag, which must be one of its words; "" if it is absent.
 func (r *Reader) OneOf(name string) string {
 	text, words := r.Text(name), Words(flagOf(r.c, name))
-	if text != "" && !slices.Contains(words, text) {
+	fits := func(word string) bool {
+		start, open := strings.CutSuffix(word, anyName)
+		return word == text || open && text != start && strings.HasPrefix(text, start)
+	}
+	if text != "" && !slices.ContainsFunc(words, fits) {
 		r.Reject(name, "is not one of "+strings.Join(words, ", ")+DidYouMean(text, words))
 	}
 	return text

@@ -20,7 +20,7 @@ import (
 func searchCommand() *cli.Command {
 	return &cli.Command{
 		Name: "search", Usage: "list records, newest first",
-		Flags:  listFlags("requests search", "records", wire.SortFields),
+		Flags:  listFlags("requests search", "records", wire.SortWords),
 		Action: searchRequests,
 	}
 }

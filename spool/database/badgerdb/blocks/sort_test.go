@@ -20,7 +20,7 @@ func TestWithinFindsTheRowsThatMayEnterAPage(t *testing.T) {
 		}
 
 		q, err := query.Compile(wire.Search{
-			SortBy:    rapid.SampledFrom(wire.SortFields).Draw(rt, "sort"),
+			SortBy:    rapid.SampledFrom(append([]string{"score.a b"}, wire.SortFields...)).Draw(rt, "sort"),
 			SortOrder: rapid.SampledFrom([]string{"asc", "desc"}).Draw(rt, "order"),
 			PerPage:   1,
 		})
@@ -64,6 +64,11 @@ func drawSortable(rt *rapid.T, t *testing.T, n int) wire.Row {
 	row := fullRow(t)
 	row.ListTime = time.Unix(int64(n), 0).UTC()
 	row.AcceptedAt = row.ListTime.Add(time.Duration(rapid.IntRange(0, 2).Draw(rt, "later")) * time.Second)
+	names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a b", "c"}), 0, 2, rapid.ID)
+	row.Scores = []wire.Score{}
+	for i, name := range names.Draw(rt, "scores") {
+		row.Scores = append(row.Scores, wire.IntegerScore(name, i), wire.IntegerScore(name, 2))
+	}
 	row.Status = rapid.SampledFrom([]string{"SUCCESS", "ERROR", ""}).Draw(rt, "status")
 
 	some := func(of **float64, unit float64) {

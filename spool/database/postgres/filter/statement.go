@@ -149,7 +149,7 @@ func (s *Statement) test(t *query.Test) Predicate {
 	case t.Column == rowcode.ColumnID && t.Texts != nil:
 		return s.ids(t.Texts)
 	case t.Texts != nil && hasTerms(t.Column):
-		return s.terms(t.Column, t.Key, t.Texts)
+		return s.terms(t)
 	case hasRange && t.Ranges != nil:
 		return s.ranges(column, t.Ranges)
 	case hasRange && t.Number != nil:
@@ -163,14 +163,15 @@ func (s *Statement) test(t *query.Test) Predicate {
 }
 
 // terms selects records that have one of the texts.
-func (s *Statement) terms(c rowcode.Column, key string, texts []string) Predicate {
-	if c == rowcode.ColumnMetadata && key == "" {
-		c = metadataKeys
+func (s *Statement) terms(t *query.Test) Predicate {
+	column := cmp.Or(scoreTexts[t.Field], t.Column)
+	if t.Column == rowcode.ColumnMetadata && t.Key == "" {
+		column = metadataKeys
 	}
 
-	terms := make([]int64, len(texts))
-	for i, text := range texts {
-		terms[i] = term(s.Account, c, key, text)
+	terms := make([]int64, len(t.Texts))
+	for i, text := range t.Texts {
+		terms[i] = term(s.Account, column, t.Key, text)
 	}
 
 	return Predicate{s.AnyTerm(terms), true, true}
@@ -184,18 +185,20 @@ func (s *Statement) AnyTerm(terms []int64) string {
 	return "terms && " + s.Arg(terms) + "::bigint[]"
 }
 
-// scores selects records with a score in one of the ranges. Scores are whole numbers from 0
-// to 100 (wire.DecodeScore), so a range is a list of terms.
+// scores selects records with a score in one of the ranges, by the cells that these meet. It is
+// exact if none of them meets a cell in part.
 func (s *Statement) scores(t *query.Test) Predicate {
 	// Not nil, which pgx sends as NULL.
-	terms := []int64{}
-	for n := range 101 {
-		if slices.ContainsFunc(t.Ranges, func(r query.Range) bool { return r.Has(float64(n)) }) {
-			terms = append(terms, term(s.Account, scoreValues, t.Key, strconv.Itoa(n)))
+	terms, exact := []int64{}, true
+	for _, r := range t.Ranges {
+		first, last, whole := cellsOf(r)
+		exact = exact && whole
+		for cell := first; cell <= last; cell++ {
+			terms = append(terms, term(s.Account, scoreCells, t.Key, strconv.Itoa(cell)))
 		}
 	}
 
-	return Predicate{s.AnyTerm(terms), true, true}
+	return Predicate{s.AnyTerm(terms), exact, true}
 }
 
 // versionsMax bounds the pairs of template and version that are looked up by their own terms.

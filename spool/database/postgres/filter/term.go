@@ -40,12 +40,17 @@ func term(account string, c rowcode.Column, key, text string) int64 {
 // Columns of terms that combine several columns, or are none.
 const (
 	metadataKeys     = rowcode.ColumnBody + 1 + iota // a metadata key
-	scoreValues                                      // a score, with its name as the key or without
+	scoreCells                                       // the cell of a score, with its name as the key or without
+	scoreValues                                      // the text of one, as with cells
+	scoreAuthors                                     // the author of one, as with cells
 	templateVersions                                 // a version, with the template's name as the key
 	days                                             // the UTC day of the order time, since 1970
 	hiddenMetadata                                   // a metadata value that the row does not show
 	hiddenKeys                                       // the key of one, if there are more than hiddenMax
 )
+
+// scoreTexts are the columns of terms of the filter fields of scores' texts, besides that of names.
+var scoreTexts = map[string]rowcode.Column{"score_value": scoreValues, "score_author": scoreAuthors}
 
 // textColumns are the columns of texts that filters ask for, with what tells a row's texts.
 var textColumns = func() map[rowcode.Column]func(row *wire.Row) []string {
@@ -114,10 +119,18 @@ func Terms(account string, row *wire.Row, state *archive.State) []int64 {
 		add(metadataKeys, "", m.Key)
 	}
 	for _, s := range row.Scores {
-		value := s.ScoreValue.String()
 		add(rowcode.ColumnScores, "", s.Name)
-		add(scoreValues, s.Name, value)
-		add(scoreValues, "", value)
+		for _, name := range []string{s.Name, ""} {
+			if s.Kind != wire.ScoreCategory {
+				add(scoreCells, name, strconv.Itoa(cellOf(s.Number)))
+			}
+			if !s.IsNumber() {
+				add(scoreValues, name, s.ScoreValue.String())
+			}
+			if s.Author != "" {
+				add(scoreAuthors, name, s.Author)
+			}
+		}
 	}
 	// Of very many it adds the keys alone, and a deletion looks at the record itself.
 	hidden := state.Hidden()
