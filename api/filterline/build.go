@@ -12,6 +12,7 @@ import (
 // be a range. It panics if there is no such field.
 func Where(name, part, value string) Term {
 	t := Term{Field: find(name, part != ""), Part: part, Values: []Value{{Text: value, Quoted: true}}}
+	t.Values[0].Quoted = t.Field.Kind != Score // of which only a category has quotes
 	// As people write it: session:a, not metadata.session_id:a.
 	if f := find(part, false); name == "metadata" && f != nil && slices.Contains(wire.CallNames, part) {
 		t.Field, t.Part = f, ""

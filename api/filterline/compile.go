@@ -173,7 +173,7 @@ func either(parts []wire.Filter) wire.Filter {
 	}
 	var values []json.RawMessage
 	for _, f := range parts {
-		if f.Operator != "is" {
+		if f.Operator != "is" || f.Field != parts[0].Field {
 			return group("OR", parts...)
 		}
 		values = append(values, f.Value)

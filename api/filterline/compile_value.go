@@ -14,6 +14,13 @@ import (
 func (l Line) compileValue(t *Term, v *Value, clock Clock) (wire.Filter, error) {
 	f := t.Field
 	if v.Operator == Exists {
+		// A score is a number or a text.
+		switch {
+		case f.Kind == Score && t.Part != "":
+			return condition("score_name", "", "is", t.Part), nil
+		case f.Kind == Score:
+			return condition("score_name", "", "is_not_null", nil), nil
+		}
 		return condition(f.JSON, t.Part, "is_not_null", nil), nil
 	}
 
@@ -24,6 +31,11 @@ func (l Line) compileValue(t *Term, v *Value, clock Clock) (wire.Filter, error) 
 		return l.compileTime(f, v, clock)
 	case Number, Duration:
 		return l.compileNumber(t, v)
+	case Score:
+		if v.Operator >= Above || v.Operator == Is && !v.Quoted && isNumber(v.Text) {
+			return l.compileNumber(t, v)
+		}
+		return condition(scoreText, t.Part, operators[v.Operator], v.Text), nil
 	}
 
 	// A value that can never be found is a slip of the hand.
@@ -69,9 +81,6 @@ func (l Line) compileNumber(t *Term, v *Value) (wire.Filter, error) {
 		if !ok {
 			return 0, faultAt(l.text, at, "%s takes %s", t.key(), expected)
 		}
-		if t.Field.Name == "score" && (n < 0 || n > 100) {
-			return 0, faultAt(l.text, at, "a score is from 0 to 100")
-		}
 		return n, nil
 	}
 
@@ -114,12 +123,14 @@ func parseNumber(f *Field, text string) (n float64, expected string, ok bool) {
 	}
 
 	// JSON has no hexadecimal numbers and no infinity, which ParseFloat reads.
-	if !json.Valid([]byte(text)) {
-		return 0, "a number", false
-	}
 	n, err := strconv.ParseFloat(text, 64)
 
-	return n, "a number", err == nil
+	return n, "a number", err == nil && json.Valid([]byte(text))
+}
+
+func isNumber(text string) bool {
+	_, _, ok := parseNumber(&Field{}, text)
+	return ok
 }
 
 // compileTime reads a time. A day is compared by its beginning or its end, whichever fits.

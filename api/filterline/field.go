@@ -16,6 +16,7 @@ const (
 	Content       // a long text, which is searched for a part
 	Template      // a template's name, perhaps with @version or @label
 	Number
+	Score // a number or a text
 	Duration
 	Time
 	Flag // what a request is, as in is:json
@@ -54,6 +55,9 @@ const (
 
 // moment is the field of a JSON filter that stands for the time of a request.
 const moment = "list_time"
+
+// scoreText is the field of a JSON filter for the texts of scores, which have their numbers in another.
+const scoreText = "score_value"
 
 // Fields lists what a line can ask for, in the order in which it is shown.
 var Fields = []Field{
@@ -109,8 +113,10 @@ var Fields = []Field{
 		Help: "tokens in that came from the provider's cache", Example: "cached_tokens:>0"},
 	{Name: "reasoning_tokens", Kind: Number, JSON: "reasoning_tokens",
 		Help: "tokens out that the model thought with", Example: "reasoning_tokens:>500"},
-	{Name: "score", Kind: Number, JSON: "score", Part: "NAME", many: true,
-		Help: "a score, of one name or of any", Example: "score.helpfulness:<50"},
+	{Name: "score", Kind: Score, JSON: "score", Aliases: []string{scoreText}, Part: "NAME", many: true,
+		Help: "a score, of one name or of any: a number, true, false or a category", Example: "score.helpfulness:<50"},
+	{Name: "author", JSON: "score_author", Aliases: []string{"score_author"}, Part: "NAME", many: true,
+		Help: "who or what gave a score, of one name or of any", Example: "author:gpt-4o*"},
 	{Name: "score_name", JSON: "score_name", many: true, Help: "name of a score", Example: "-score_name:helpfulness"},
 	{Name: "input", Kind: Content, JSON: "input_text", Aliases: []string{"input_text"},
 		Help: "part of the prompt, in any case", Example: `input:"order number"`},
@@ -203,7 +209,7 @@ func resolve(key string) (f *Field, part string) {
 }
 
 // isOrdered reports whether values can be compared by > and <.
-func (f *Field) isOrdered() bool { return f.Kind == Number || f.Kind == Duration || f.Kind == Time }
+func (f *Field) isOrdered() bool { return f.Kind >= Number && f.Kind <= Time }
 
 // Listed reports whether lists show the field; others are spellings for programs.
 func (f *Field) Listed() bool { return !f.plain }

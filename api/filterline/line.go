@@ -115,8 +115,8 @@ func (v *Value) print(f *Field, listed bool) string {
 	// Quoted text is never split, so quotes are put wherever a part would be taken for a
 	// sign.
 	text := v.Text
-	at := f.Kind == Template && v.Quoted && strings.Contains(text, "@")
-	if at || needsQuotes(text, listed) || f.isOrdered() && strings.Contains(text, "..") {
+	meant := v.Quoted && (f.Kind == Template && strings.Contains(text, "@") || f.Kind == Score && isNumber(text))
+	if meant || needsQuotes(text, listed) || f.isOrdered() && strings.Contains(text, "..") {
 		text = quote(text)
 	}
 

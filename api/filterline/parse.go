@@ -311,7 +311,7 @@ func (p *parser) starred(t *Term, v Value, begin, end bool) (Value, error) {
 	switch {
 	// Of a closed set of values, and of numbers and times, a part says nothing.
 	case v.Operator == Exists && (t.Field.closed || t.Field.bound != ""),
-		(begin || end) && (t.Field.closed || t.Field.isOrdered()):
+		(begin || end) && (t.Field.closed || t.Field.isOrdered() && kind != Score):
 		return v, p.fault(v.at, "%s takes a whole value, without *", t.key())
 	case begin && end:
 		v.Operator = Contains

@@ -47,6 +47,7 @@ var samples = map[filterline.Kind][2]string{
 	filterline.Content:  {"a", "b"},
 	filterline.Template: {"a", "b@2"},
 	filterline.Number:   {"1", "2.5"},
+	filterline.Score:    {"1", "2.5"},
 	filterline.Duration: {"1s", "2500ms"},
 	filterline.Time:     {"2026-11-01", "2026-11-02T10:00"},
 	filterline.Flag:     {"json", "tool_call"},
@@ -138,13 +139,18 @@ func faultOf(t *testing.T, err error) wire.FieldError {
 func rows() []query.Subject {
 	at := func(day, hour int) *time.Time { return new(time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC)) }
 	row := func(text string, n int64, when *time.Time) *wire.Row {
+		tone := wire.Score{
+			ScoreSlot:  wire.ScoreSlot{Name: text, Author: text},
+			ScoreValue: wire.ScoreValue{Kind: wire.ScoreCategory, Text: text},
+		}
 		return &wire.Row{
 			RequestID: text, AcceptedAt: *when, FunctionName: text, Engine: text, Provider: text,
 			InputTokens: new(n), OutputTokens: new(n), CachedTokens: new(n), ReasoningTokens: new(n),
 			Price: new(float64(n)), Latency: new(float64(n)), StartTime: when, EndTime: when,
 			Status: []string{"SUCCESS", "WARNING", "ERROR"}[n%3], Tags: []string{text, "x"},
-			Metadata: []wire.MetadataRow{{Key: "k", Value: text}},
-			Scores:   []wire.Score{wire.IntegerScore("k", int(n))}, PromptName: &text, PromptVersion: new(int64(n)),
+			Metadata:   []wire.MetadataRow{{Key: "k", Value: text}},
+			Scores:     []wire.Score{wire.IntegerScore("k", int(n)), tone},
+			PromptName: &text, PromptVersion: new(int64(n)),
 			PromptLabel: &text, ToolNames: []string{text}, FinishReason: text, ErrorType: text,
 			GroupIDs: []string{text}, Sidecar: text, OutputShape: []string{"json", "tool_call", "plain_text"}[n%3],
 		}

@@ -150,9 +150,21 @@ func (f *Field) PartField() string {
 	return map[string]string{
 		"metadata":        "metadata_keys",
 		"score":           "score_name",
+		"score_author":    "score_name",
 		"output":          "output_keys",
 		"input_variables": "input_variable_keys",
 	}[f.JSON]
+}
+
+// ValueField returns the field of a JSON filter that lists the values of a field; "" if none does.
+func (f *Field) ValueField() string {
+	switch f.Kind {
+	case Text, Template:
+		return f.JSON
+	case Score:
+		return scoreText
+	}
+	return ""
 }
 
 // Words returns the values of a field that are known without asking anybody.

@@ -405,7 +405,7 @@ func fieldsTable(ofCalls bool) string {
 	kinds := map[filterline.Kind]string{
 		filterline.Text: "text", filterline.Content: "part of a text", filterline.Template: "name, `name@version` or " +
 			"`name@label`", filterline.Number: "number", filterline.Duration: "`500ms`, `2s`, `1m30s`",
-		filterline.Time: "time",
+		filterline.Time: "time", filterline.Score: "number or text",
 	}
 
 	var b strings.Builder

@@ -100,9 +100,9 @@ func (p *pages) offerValues(
 
 	values := t.Words()
 	known := len(values) > 0 || t.Field.Values != nil
-	if !known && (t.Field.Kind == filterline.Text || t.Field.Kind == filterline.Template) {
+	if of := t.Field.ValueField(); !known && of != "" {
 		values = p.existing(ctx, id,
-			wire.SuggestQuery{Field: t.Field.JSON, Key: t.Part, Prefix: t.Prefix, Inside: true})
+			wire.SuggestQuery{Field: of, Key: t.Part, Prefix: t.Prefix, Inside: true})
 	}
 
 	counts, cancel := context.WithTimeout(ctx, countTimeMax)
