@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -20,12 +21,9 @@ import (
 func loginCommand() *cli.Command {
 	name := config.OfCommand("login",
 		config.TextFlag("name", "", "the `name` of the context, if absent the host and port of the URL"))
-	var server []cli.Flag
-	for _, f := range config.ServerFlags() {
-		if n := f.Names()[0]; n != "url" && n != "context" {
-			server = append(server, f)
-		}
-	}
+	server := slices.DeleteFunc(config.ServerFlags(), func(f cli.Flag) bool {
+		return slices.Contains([]string{"url", "context"}, f.Names()[0])
+	})
 	return &cli.Command{
 		Name:      "login",
 		Usage:     "keep the URL of a server and a key for it, which commands then use",
@@ -58,32 +56,33 @@ func login(c *cli.Context) error {
 		return err
 	}
 
-	return changeContexts(func(all *config.Contexts) error {
-		_, host, _ := strings.Cut(address, "://")
-		all.Current = cmp.Or(v.Text("name"), strings.TrimRight(host, "/"))
-		all.Named[all.Current] = config.Context{URL: address, Key: key}
-		fmt.Fprintf(c.App.Writer, "Commands use %s from now on, as context %s.\n", address, all.Current)
-		return nil
-	})
+	all, err := config.ReadContexts()
+	if err != nil {
+		return err
+	}
+	_, host, _ := strings.Cut(address, "://")
+	all.Current = cmp.Or(v.Text("name"), strings.TrimRight(host, "/"))
+	all.Named[all.Current] = config.Context{URL: address, Key: key}
+	if err := all.Save(); err != nil {
+		return err
+	}
+
+	fmt.Fprintf(c.App.Writer, "Commands use %s from now on, as context %s.\n", address, all.Current)
+	return nil
 }
 
 // askKey reads a key from stdin, which does not show it if a person types it.
 func askKey(c *cli.Context) (string, error) {
-	var key string
-	var err error
-	if stdin := int(os.Stdin.Fd()); term.IsTerminal(stdin) {
-		fmt.Fprint(c.App.ErrWriter, "Key: ")
-		var typed []byte
-		typed, err = term.ReadPassword(stdin)
-		key = string(typed)
-		fmt.Fprintln(c.App.ErrWriter)
-	} else {
-		key, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	stdin := int(os.Stdin.Fd())
+	if !term.IsTerminal(stdin) {
+		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+		return strings.TrimSpace(line), nil
 	}
-	if key = strings.TrimSpace(key); key == "" && err == nil {
-		err = config.Usagef(c, "give the key on stdin, or as --key or %s", config.Variables("key")[0])
-	}
-	return key, err
+
+	fmt.Fprint(c.App.ErrWriter, "Key: ")
+	typed, err := term.ReadPassword(stdin)
+	fmt.Fprintln(c.App.ErrWriter)
+	return strings.TrimSpace(string(typed)), err
 }
 
 // contextsCommand manages what login keeps.
@@ -95,13 +94,15 @@ func contextsCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return changeContexts(func(all *config.Contexts) error {
-				if _, known := all.Named[name]; !known {
-					return config.Usagef(c, "there is no context %q%s", name, config.DidYouMean(name, all.Names()))
-				}
-				do(all, name)
-				return nil
-			})
+			all, err := config.ReadContexts()
+			if err != nil {
+				return err
+			}
+			if _, known := all.Named[name]; !known {
+				return config.Usagef(c, "there is no context %q%s", name, config.DidYouMean(name, all.Names()))
+			}
+			do(&all, name)
+			return all.Save()
 		}}
 	}
 
@@ -121,41 +122,29 @@ func contextsCommand() *cli.Command {
 	}
 }
 
-// listContexts prints no keys.
 func listContexts(c *cli.Context) error {
 	all, err := config.ReadContexts()
 	if err != nil {
 		return err
 	}
 
-	type item struct {
-		Name    string `json:"name"`
-		URL     string `json:"url"`
-		Current bool   `json:"current"`
-	}
-	items := []item{}
-	for _, name := range all.Names() {
-		items = append(items, item{name, all.Named[name].URL, name == all.Current})
-	}
 	list := struct {
-		Items []item `json:"items"`
-	}{items}
+		Items []listedContext `json:"items"`
+	}{[]listedContext{}}
+	for _, name := range all.Names() {
+		list.Items = append(list.Items, listedContext{name, all.Named[name].URL, name == all.Current})
+	}
 	return print.Output(c, list, func(t *print.Table) {
 		t.Head("NAME", "URL", "CURRENT")
-		for _, i := range items {
+		for _, i := range list.Items {
 			t.Row(i.Name, i.URL, map[bool]string{true: "yes"}[i.Current])
 		}
 	})
 }
 
-// changeContexts changes what is kept.
-func changeContexts(change func(*config.Contexts) error) error {
-	all, err := config.ReadContexts()
-	if err == nil {
-		err = change(&all)
-	}
-	if err != nil {
-		return err
-	}
-	return all.Save()
+// listedContext is a context without its key.
+type listedContext struct {
+	Name    string `json:"name"`
+	URL     string `json:"url"`
+	Current bool   `json:"current"`
 }

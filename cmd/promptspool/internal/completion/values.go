@@ -27,6 +27,8 @@ func ofFlag(c *cli.Context, f cli.Flag, word string) []offer {
 		return plain(config.Words(f), "")
 	case strings.Contains(usage, "`file`"), strings.Contains(usage, "`folder`"):
 		return files
+	case name == "context":
+		return contexts()
 	case name == "template", name == "label":
 		return ofTemplates(c, name)
 	case name == "filter":
@@ -126,14 +128,23 @@ func ofArgument(c *cli.Context) []offer {
 			return ids, err
 		})
 	case "NAME":
-		if strings.Contains(c.Command.HelpName, " projects ") {
+		switch {
+		case strings.Contains(c.Command.HelpName, " projects "):
 			return beside(c, "/projects", "name")
+		case strings.Contains(c.Command.HelpName, " contexts "):
+			return contexts()
 		}
 		return ofTemplates(c, "template")
 	case "LABEL", "A", "B":
 		return ofTemplates(c, "label")
 	}
 	return nil
+}
+
+// contexts offers the servers that login keeps.
+func contexts() []offer {
+	all, _ := config.ReadContexts()
+	return plain(all.Names(), "")
 }
 
 // ofServer offers what the server that the command would ask has.

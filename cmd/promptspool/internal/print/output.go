@@ -40,6 +40,7 @@ type Table struct {
 	c    *cli.Context // whose --columns counts; nil for all columns
 
 	headed int   // how many columns a list has; 0 if there is none
+	head   []any // the headings, until the first row
 	picked []int // of the list's columns; nil for all
 	err    error
 }
@@ -54,16 +55,19 @@ func (t *Table) Flush() error {
 	if t.err != nil {
 		return t.err
 	}
+	if t.head != nil {
+		t.Line("None.")
+	}
+	t.head = nil
 	return t.w.Flush()
 }
 
-// Head begins a list with the headings of its columns.
+// Head begins a list with the headings of its columns. Without a row, the list is "None."
 func (t *Table) Head(headings ...any) {
 	if t.c != nil && t.err == nil {
 		t.picked, t.err = pick(t.c, texts(headings))
 	}
-	t.headed = len(headings)
-	t.Row(headings...)
+	t.headed, t.head = len(headings), headings
 }
 
 func texts(cells []any) (all []string) {
@@ -80,6 +84,10 @@ func (t *Table) Line(text string) { _, _ = fmt.Fprintln(t.w, Printable(text)) }
 func (t *Table) Row(cells ...any) {
 	if t.err != nil {
 		return
+	}
+	if head := t.head; head != nil {
+		t.head = nil
+		t.Row(head...)
 	}
 	if len(cells) == t.headed {
 		cells = at(cells, t.picked)

@@ -35,6 +35,14 @@ func TestTables(t *testing.T) {
 	equal(t, "bytes that are no text", printed([]any{"a\xffb"}), "a\uFFFDb\n")
 }
 
+func TestAnEmptyListSaysSo(t *testing.T) {
+	var b bytes.Buffer
+	table := newTable(&b, time.UTC)
+	table.Head("ID", "NAME")
+	_ = table.Flush()
+	equal(t, "without rows", b.String(), "None.\n")
+}
+
 func TestDeadLettersThatWereDroppedShow(t *testing.T) {
 	equal(t, "none dropped", DeadLetters(1200, 0), "1,200")
 	equal(t, "some dropped", DeadLetters(0, 3), "0 (3 dropped)")

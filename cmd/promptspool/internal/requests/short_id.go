@@ -1,7 +1,6 @@
 package requests
 
 import (
-	"context"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -61,38 +60,22 @@ func requestID(c *cli.Context, cl *client.Client, id wire.Identity, given string
 	last := uuid.MustParse(digits + strings.Repeat("f", 32-n))
 	// Its dashes are those of a whole id, which has 8, 4, 4, 4 and 12 digits.
 	begins := wire.Where("request_id", "starts_with", first.String()[:n+min((n-5)/4, 4)])
-	found, err := findIDs(c.Context, cl, id, begins, []time.Time{
-		timeOf(first).Add(-time.Minute), timeOf(last).Add(time.Minute),
-	})
-	switch {
-	case err != nil:
-		return "", err
-	case len(found) == 0:
-		return "", wire.Errorf(wire.CodeNotFound, "No request has an id that begins with %s.", given)
-	case len(found) == 1:
-		return found[0], nil
-	}
-	return "", config.Usagef(c, "several requests have an id that begins with %s; give more of it:\n  %s",
-		given, strings.Join(found, "\n  "))
-}
 
-// findIDs returns the ids that begin like this, up to candidatesMax.
-//
-// The time in an id is when its call was accepted, or when its span began: few rows have to be looked at. Only what
-// comes from another system has other ids.
-func findIDs(
-	ctx context.Context, cl *client.Client, id wire.Identity, begins wire.Filter, around []time.Time,
-) (found []string, err error) {
-	near := func(field string) wire.Filter {
-		return wire.Filter{Filters: []wire.Filter{begins, wire.Where(field, "between", around)}}
-	}
-	for _, filter := range []wire.Filter{near("accepted_at"), near("list_time"), begins} {
-		if len(found) > 0 && len(filter.Filters) == 0 {
-			break
+	// The time in an id is when its call was accepted, or when its span began: few rows have to be looked at. Only
+	// what comes from another system has other ids.
+	around := []time.Time{timeOf(first).Add(-time.Minute), timeOf(last).Add(time.Minute)}
+	var found []string
+	for _, field := range []string{"accepted_at", "list_time", ""} {
+		where := &wire.Filter{Filters: []wire.Filter{begins, wire.Where(field, "between", around)}}
+		switch {
+		case field == "" && found != nil:
+			continue
+		case field == "":
+			where = &begins
 		}
-		page, err := cl.Search(ctx, id, wire.Search{FilterGroup: &filter, PerPage: candidatesMax})
+		page, err := cl.Search(c.Context, id, wire.Search{FilterGroup: where, PerPage: candidatesMax})
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		for _, row := range page.Items {
 			found = append(found, row.RequestID)
@@ -100,7 +83,14 @@ func findIDs(
 	}
 
 	slices.Sort(found)
-	return slices.Compact(found), nil
+	switch found = slices.Compact(found); len(found) {
+	case 0:
+		return "", wire.Errorf(wire.CodeNotFound, "No request has an id that begins with %s.", given)
+	case 1:
+		return found[0], nil
+	}
+	return "", config.Usagef(c, "several requests have an id that begins with %s; give more of it:\n  %s",
+		given, strings.Join(found, "\n  "))
 }
 
 // timeOf returns the time in a UUIDv7.

@@ -117,6 +117,9 @@ func listTemplates(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(list.Items) == 0 && q.Name+q.Label != "" && !v.AsData() {
+		return printUnmatched(c, cl, id, q)
+	}
 	return print.Output(c, list, func(t *print.Table) {
 		t.Head("ID", "NAME", "LATEST", "LABELS", "TAGS")
 		for _, i := range list.Items {
