@@ -122,6 +122,17 @@ func readCall(member func(string) node, answers []otel.Turn) Call {
 // the tools' names and arguments, are on their own lines.
 func (c *Call) Texts() (in, out string) { return joined(c.Input), joined(c.Output) }
 
+// Searched returns the texts of both directions in which searches look for words. An error is found by
+// its words, like any other response.
+func (c *Call) Searched() (in, out string) {
+	in, out = c.Texts()
+	if c.Failure != nil && out == "" {
+		out = c.Failure.Message
+	}
+
+	return in, out
+}
+
 // joined returns the texts of messages, a line each.
 func joined(messages []Message) string {
 	var lines []string

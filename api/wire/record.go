@@ -181,6 +181,9 @@ type Row struct {
 
 	FirstTokenMS *float64 `json:"time_to_first_token_ms,omitempty"` // absent if unknown
 
+	// TextHash differs where the texts of two rows of a record differ; 0 if unknown.
+	TextHash int `json:"-"`
+
 	// Those of its metadata.
 	SessionID   string `json:"session_id,omitempty"`
 	UserID      string `json:"user_id,omitempty"`

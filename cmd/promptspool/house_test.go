@@ -118,13 +118,15 @@ var imports = map[string]string{
 	"spool/database/accounts": "api/wire spool/archive spool/database/keyed",
 	"spool/database/badgerdb": "api/wire api/wire/jsonscan spool/archive spool/database/accounts " +
 		"spool/database/badgerdb/blocks spool/database/badgerdb/folder spool/database/compress spool/database/keyed " +
-		"spool/archive/query spool/archive/rollup spool/archive/rowcode spool/database/transfer spool/disk " +
+		"spool/archive/query spool/archive/rollup " +
+		"spool/archive/rowcode spool/archive/textindex spool/database/transfer spool/disk " +
 		"spool/rawlog",
 	"spool/database/badgerdb/blocks": "api/wire spool/archive/query spool/archive/rowcode",
 	"spool/database/badgerdb/folder": "spool/disk spool/rawlog",
 	"spool/database/postgres": "api/wire spool/archive spool/database/accounts spool/database/compress " +
 		"spool/database/keyed spool/database/postgres/connection spool/database/postgres/filter " +
-		"spool/database/postgres/schema spool/archive/query spool/archive/rollup spool/archive/rowcode " +
+		"spool/database/postgres/schema spool/archive/query spool/archive/rollup " +
+		"spool/archive/rowcode spool/archive/textindex " +
 		"spool/database/transfer",
 	"spool/database/postgres/connection": "api/wire",
 	"spool/database/postgres/filter": "api/wire spool/archive spool/archive/query spool/archive/rowcode " +

@@ -81,6 +81,7 @@ type PackedBody struct {
 type Footprint struct {
 	Listed   bool
 	ListedAt time.Time // its place in lists, if it is Listed
+	TextHash int       // see wire.Row; of what is Listed
 	Bare     bool
 	Tagged   bool
 	At       time.Time // its order time, if it is Listed or Bare
@@ -101,7 +102,7 @@ func (s *State) Footprint() (f Footprint) {
 	f = Footprint{Listed: s.Listed(), Bare: s.Bare(), Tagged: s.Tagged(), Bytes: int64(s.Bytes()), Waiting: s.Waiting()}
 	switch {
 	case f.Listed:
-		f.ListedAt, f.At = s.ListTime(), s.Request.At
+		f.ListedAt, f.At, f.TextHash = s.ListTime(), s.Request.At, s.textHash()
 	case f.Bare:
 		f.At = s.BareAt()
 	}

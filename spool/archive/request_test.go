@@ -169,6 +169,10 @@ func TestARowSaysWhatTheRecordSays(t *testing.T) {
 		InputExcerpt:  "What is the weather?",
 		OutputExcerpt: `get_current_weather {"location":"Boston"}`,
 	}
+	if row.TextHash == 0 {
+		t.Error("the row does not know its text")
+	}
+	row.TextHash = 0
 	if diff := cmp.Diff(want, row); diff != "" {
 		t.Errorf("row (-want +got):\n%s", diff)
 	}

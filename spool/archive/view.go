@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"promptspool/api/calls"
@@ -141,6 +142,7 @@ func (s *State) Row() (row wire.Row, ok bool) {
 	if i := s.winner(); i >= 0 {
 		row.Sidecar = s.History[i].Sidecar
 	}
+	row.TextHash = s.textHash()
 	if link := s.TemplateLink(); link != nil {
 		row.PromptName = &link.Value.Name
 		row.PromptVersion = rowcode.Optional(int64(link.Value.Version))
@@ -149,6 +151,22 @@ func (s *State) Row() (row wire.Row, ok bool) {
 
 	return row, true
 }
+
+func (s *State) textHash() int {
+	if i := s.winner(); i >= 0 {
+		return TextHash(s.History[i].Hash)
+	}
+	return 0
+}
+
+// TextHash returns a row's TextHash, by the hash of the body that the row is of.
+func TextHash(body string) int {
+	n, _ := strconv.ParseInt(body[:min(len(body), textHashDigits)], 16, 64)
+	return int(n)
+}
+
+// textHashDigits is few, because each row has them: 28 bits.
+const textHashDigits = 7
 
 // viewSpan fills in what a record shows of a span that is not a call.
 func (s *State) viewSpan(rec *wire.Record, body json.RawMessage) {

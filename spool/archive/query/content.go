@@ -28,12 +28,7 @@ func ReadContent(ctx context.Context, body []byte) *Content {
 	call := calls.ReadObject(ctx, object)
 	variables, _ := object.Get("prompt_input_variables")
 	content := &Content{Variables: textValues(variables)}
-	content.Input, content.Output = call.Texts()
-
-	// An error is found by its words, like any other response.
-	if call.Failure != nil && content.Output == "" {
-		content.Output = call.Failure.Message
-	}
+	content.Input, content.Output = call.Searched()
 
 	return content
 }

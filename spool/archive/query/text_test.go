@@ -123,7 +123,7 @@ func TestTextsAreFoundAndAnIndexLosesNone(t *testing.T) {
 				c.model = "n"
 			}
 			calls = append(calls, c)
-			index.Add(i, c.input, c.output)
+			index.Add(i, textindex.Terms(c.input, c.output))
 		}
 		var pages [textindex.Pages][]byte
 		for i := range pages {

@@ -45,6 +45,7 @@ const (
 	ColumnAccepted
 	ColumnTrace
 	ColumnFirstToken
+	ColumnText
 	ColumnBody
 	columnsEnd
 )
@@ -125,6 +126,7 @@ var definitions = [columnsEnd]Definition{
 	// A call without messages and one whose messages could not be read look the same.
 	ColumnTurns:    {value: count(func(r *wire.Row) *int { return &r.Turns })},
 	ColumnReadable: {value: flag(func(r *wire.Row) *bool { return &r.Readable })},
+	ColumnText:     {value: count(func(r *wire.Row) *int { return &r.TextHash })},
 }
 
 // Define returns the definition of a column.

@@ -62,7 +62,7 @@ func BenchmarkBuild(b *testing.B) {
 	var builder textindex.Builder
 	for b.Loop() {
 		for i, text := range texts {
-			builder.Add(i, text)
+			builder.Add(i, textindex.Terms(text))
 		}
 		pages := 0
 		for i := range textindex.Pages {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sync"
 )
 
 // Bounds of an index.
@@ -19,7 +20,7 @@ const (
 	placeBits = termBits - pageBits // of a term in its page
 	groupBits = docBits - 6         // of the documents of a group: there are 64 groups
 	pairMax   = 3                   // bytes of the shorter of two joined words that are a term together
-	listMax   = 10                  // bytes of the documents of a term; of more, groups are kept
+	listMax   = 62                  // bytes of the documents of a term; of more, groups are kept
 	groupsMax = 40                  // groups that are kept; a term in more of them is everywhere
 )
 
@@ -58,14 +59,46 @@ func (t *terms) of(w *words, all []Term) []Term {
 	return all
 }
 
+// reading is what Terms needs memory for.
+type reading struct {
+	words words
+	seen  [1 << 12]Term // plus 1
+	all   []Term
+}
+
+var readings = sync.Pool{New: func() any { return new(reading) }}
+
+// Terms returns the terms of texts, in no order and hardly any twice. They belong to the caller.
+func Terms(texts ...string) []Term {
+	r := readings.Get().(*reading)
+	defer readings.Put(r)
+	clear(r.seen[:])
+	kept := r.all[:0]
+	for _, text := range texts {
+		r.words = words{text: text, folded: r.words.folded}
+		for t := new(terms); r.words.scan(); {
+			n := len(kept)
+			more := t.of(&r.words, kept)
+			kept = more[:n]
+			for _, term := range more[n:] {
+				// Most words of a text come again.
+				if slot := &r.seen[term%Term(len(r.seen))]; *slot != term+1 {
+					*slot = term + 1
+					kept = append(kept, term)
+				}
+			}
+		}
+	}
+	r.all, r.words.text = kept, ""
+
+	return slices.Clone(kept)
+}
+
 // Builder makes the index of up to DocsMax documents, and then of others with the same memory. The
 // zero Builder is empty. Not safe for concurrent use.
 type Builder struct {
 	pairs  [Pages][]uint32 // a term's place in its page, and a document
 	coarse [Pages][]group
-	words  words
-	terms  []Term
-	seen   [1 << 12]Term // terms of the document, plus 1
 	spare  []uint32
 }
 
@@ -75,24 +108,9 @@ type group struct {
 	groups uint64
 }
 
-// Add adds the texts of a document. Documents come in their order; those of Take may come first.
-func (b *Builder) Add(doc int, texts ...string) {
-	clear(b.seen[:])
-	for _, text := range texts {
-		b.words = words{text: text, folded: b.words.folded}
-		for t := new(terms); b.words.scan(); {
-			b.terms = t.of(&b.words, b.terms[:0])
-			for _, term := range b.terms {
-				b.add(term, doc)
-			}
-		}
-	}
-}
-
-func (b *Builder) add(t Term, doc int) {
-	// Most words of a text come again.
-	if slot := &b.seen[t%Term(len(b.seen))]; *slot != t+1 {
-		*slot = t + 1
+// Add adds the terms of a document. Documents come in their order; those of Take may come first.
+func (b *Builder) Add(doc int, terms []Term) {
+	for _, t := range terms {
 		b.pairs[t.Page()] = append(b.pairs[t.Page()], uint32(t)<<docBits|uint32(doc))
 	}
 }
@@ -107,7 +125,7 @@ func (b *Builder) Encode(page int) []byte {
 	pairs = b.sorted(pairs)
 	slices.SortFunc(coarse, func(x, y group) int { return int(x.place) - int(y.place) })
 
-	var out []byte
+	out := []byte{} // not nil: an index has all pages
 	last := uint32(0)
 	for len(pairs)+len(coarse) > 0 {
 		place := uint32(math.MaxUint32)

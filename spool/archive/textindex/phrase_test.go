@@ -88,7 +88,7 @@ func TestAnIndexLosesNothing(t *testing.T) {
 		for i, doc := range at {
 			texts = append(texts, drawText(t, fmt.Sprint("text", i), 12))
 			// Some documents are in the index by the page of another one.
-			b.Add(doc, texts[i])
+			b.Add(doc, textindex.Terms(texts[i]))
 		}
 		pages := encoded(&b)
 
@@ -120,7 +120,7 @@ func TestAnIndexLosesNothing(t *testing.T) {
 				}
 			}
 			for _, i := range fresh {
-				b.Add(now[i], left[i])
+				b.Add(now[i], textindex.Terms(left[i]))
 			}
 			texts, at, pages = left, now, encoded(&b)
 		}

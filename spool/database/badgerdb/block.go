@@ -7,6 +7,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/archive/textindex"
 	"promptspool/spool/database/badgerdb/blocks"
 	"promptspool/spool/database/compress"
 )
@@ -89,6 +90,9 @@ func (k keys) removeBlock(place []byte, head *blocks.Head) []write {
 	for _, part := range head.Parts() {
 		writes = append(writes, write{key: k.part(place, part)})
 	}
+	for page := range textindex.Pages {
+		writes = append(writes, write{key: k.words(page, place)})
+	}
 	return writes
 }
 
@@ -157,11 +161,13 @@ func (db *DB) readLone(txn *badger.Txn, table func(place []byte) []byte, lone []
 }
 
 // merge returns a block's rows, with those that stand alone in its part in place of the
-// rows that they hide.
-func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blocks.Head, lone []lone) ([]blocks.Placed, error) {
+// rows that they hide. before is the block until now.
+func (db *DB) merge(
+	txn *badger.Txn, k keys, place []byte, head blocks.Head, lone []lone,
+) (rows []blocks.Placed, before packed, err error) {
 	alone, err := db.readLone(txn, k.late, lone)
 	if err != nil {
-		return nil, err
+		return nil, before, err
 	}
 
 	// By place, and including deleted rows: those hide a row and bring none.
@@ -172,8 +178,12 @@ func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blocks.Head, lon
 
 	b := block{txn: txn, codec: db.codec, keys: k}
 	b.open(place, head)
+	if before, err = packedRows(&b); err != nil {
+		return nil, before, err
+	}
+	rows, err = b.Merge(alone, hidden)
 
-	return b.Merge(alone, hidden)
+	return rows, before, err
 }
 
 // loneKey returns the key under which the row of a place stands alone. Only changes call

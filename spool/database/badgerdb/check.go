@@ -13,6 +13,7 @@ import (
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rollup"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/archive/textindex"
 	"promptspool/spool/database/badgerdb/blocks"
 )
 
@@ -90,7 +91,7 @@ func (t *tally) agrees() error {
 	}
 
 	// Each key that should exist was looked up, so equal numbers mean that no other does.
-	for _, table := range []byte{tableColumn, tableOrphan, tableBody, tableDelta,
+	for _, table := range []byte{tableColumn, tableWords, tableOrphan, tableBody, tableDelta,
 		tableSpan, tableTrace, tableLink} {
 		if t.found[table] != t.wanted[table] {
 			return fmt.Errorf("table %q has %d keys where %d should be", table, t.found[table], t.wanted[table])
@@ -130,8 +131,9 @@ func (c *checker) look(key, value []byte) error {
 			t.first = bytes.Clone(key[len(key)-blocks.PlaceBytes:])
 		}
 
-		// All its keys but the head itself and its two marks are columns.
-		t.wanted[tableColumn] += uint64(len(k.removeBlock(nil, &head))) - 3
+		// All its keys but the head itself, its two marks and its index are columns.
+		t.wanted[tableColumn] += uint64(len(k.removeBlock(nil, &head))) - 3 - textindex.Pages
+		t.wanted[tableWords] += textindex.Pages
 
 		return c.summary(k, key[len(key)-blocks.PlaceBytes:], head)
 

@@ -16,6 +16,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/textindex"
 	"promptspool/spool/database/accounts"
 	"promptspool/spool/database/badgerdb/folder"
 	"promptspool/spool/database/compress"
@@ -62,8 +63,10 @@ type DB struct {
 	// Packing; see pack.go. packMu guards the fields marked with it.
 	packing  packing
 	packMu   sync.Mutex
-	unpacked map[keys]int // packMu: rows written since the account's were packed
-	packOne  sync.Mutex   // held while packing: one at a time, for its memory
+	unpacked map[keys]int      // packMu: rows written since the account's were packed
+	packOne  sync.Mutex        // held while packing: one at a time, for its memory
+	words    textindex.Builder // packOne: of the block that is packed
+	recent   recentWords
 
 	packingInBackground bool           // packMu: one of packers is packing rows whose writer does not wait
 	packEnded           bool           // packMu: no more packers may start

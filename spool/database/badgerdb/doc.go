@@ -9,11 +9,11 @@
 // # Files of this package
 //
 //	db.go, commit.go               opening, closing and maintenance; the one writer and its failures
-//	space.go                       the disk space and memory that Badger takes
+//	space.go                       the disk space and memory that Badger takes; totals
 //	key.go, value.go               the layout below: keys; reading and writing what is under them
 //	fold.go, record.go             events to records; a record's state, deltas and bodies
 //	search.go, scan.go             what callers ask for; a pass over the list
-//	bodies.go, sorted.go           searching in bodies; orders other than newest first
+//	bodies.go, words.go, sorted.go searching in bodies; the words in them; orders other than newest first
 //	sum.go                         statistics from the summaries of blocks
 //	rollup.go                      sessions, traces and users
 //	span.go                        what no list shows: spans, traces, orphans
@@ -23,7 +23,6 @@
 //	block.go                       reading and writing one block, and the rows that hide its own
 //	check.go                       a proof that all of this agrees
 //	keyed.go                       what is small: templates, accounts, sidecars, the audit log
-//	size.go                        totals
 //	backup.go, move.go             backups; copies to and from another kind of database
 //
 // A file of the same name in package postgres is about the same.
@@ -81,6 +80,7 @@
 //	'k' place 28, column       column of the block at this place, packed: blocks.Part
 //	'k' place 28, ff           summary of the block's rows, like a column but never packed:
 //	                           query.Summarize; empty if there is none
+//	'w' page 1, place 28       page of the words of that block's rows: package textindex
 //	'n'                        archive.Counts: what the account has
 //	'x' request 16             tombstone of a record: when it was deleted, 12 bytes
 //	'y' hash 16                tombstone of a metadata value: up to when, 12 bytes

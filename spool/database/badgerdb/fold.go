@@ -38,6 +38,7 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 // apply folds events in one transaction, and fails with archive.ErrHeavy if their records
 // weigh too much for one.
 func (db *DB) apply(ctx context.Context, k keys, events []archive.Event) (results []wire.Result, err error) {
+	db.noteWords(k, events)
 	packed, bytes := db.packBodies(events)
 	err = db.change(ctx, k, bytes, len(events), func(f *folding) error {
 		for i := range events {

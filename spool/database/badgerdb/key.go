@@ -29,6 +29,7 @@ const (
 	tableLink      = 'q'
 	tableCall      = 'c'
 	tableRollup    = 's'
+	tableWords     = 'w'
 )
 
 // The first byte of a key.

@@ -220,7 +220,7 @@ func (db *DB) packSpan(ctx context.Context, txn *badger.Txn, k keys, s span) (st
 	step.left = n < len(lone)
 	step.late = lone[:n]
 
-	rows, err := db.merge(txn, k, s.place, head, step.late)
+	rows, before, err := db.merge(txn, k, s.place, head, step.late)
 	if err != nil {
 		return step, err
 	}
@@ -229,7 +229,9 @@ func (db *DB) packSpan(ctx context.Context, txn *badger.Txn, k keys, s span) (st
 	step.writes = k.removeBlock(s.place, &head)
 	for len(rows) > 0 {
 		n := db.packing.next(rows)
-		step.writeBlock(db.codec, k, rows[:n])
+		if err := db.addBlock(ctx, txn, k, &step, rows[:n], before); err != nil {
+			return step, err
+		}
 		rows = rows[n:]
 	}
 	return step, nil
@@ -281,8 +283,9 @@ func (db *DB) packNewest(
 	step.from, step.first, step.to = lone[0].place[:], s.next, s.next
 
 	var behind []blocks.Placed
+	var before packed
 	if s.next != nil {
-		if behind, err = db.takeFirst(ctx, txn, k, s.next, &step); err != nil {
+		if behind, before, err = db.takeFirst(ctx, txn, k, s.next, &step); err != nil {
 			return step, err
 		}
 	}
@@ -293,29 +296,29 @@ func (db *DB) packNewest(
 		return step, err
 	}
 	if rows = append(rows, behind...); len(rows) > 0 {
-		step.writeBlock(db.codec, k, rows)
+		err = db.addBlock(ctx, txn, k, &step, rows, before)
 	}
-	return step, nil
+	return step, err
 }
 
 // takeFirst moves the rows of the first block into a step if they fit after the rows of
 // the step. It returns none if they do not.
 func (db *DB) takeFirst(
 	ctx context.Context, txn *badger.Txn, k keys, place []byte, step *packStep,
-) (rows []blocks.Placed, err error) {
+) (rows []blocks.Placed, packed packed, err error) {
 	before := step.newest
 	head, _, err := loadHead(txn, k, place)
 	if err != nil || head.Rows+len(before) > db.packing.rows {
-		return nil, err
+		return nil, packed, err
 	}
 
 	first := span{place: place}
 	if first.next, err = db.nextBlock(ctx, txn, k, place); err != nil {
-		return nil, err
+		return nil, packed, err
 	}
 	in, err := db.lonePlaces(ctx, txn, k, first)
 	if err != nil {
-		return nil, err
+		return nil, packed, err
 	}
 
 	// An estimate: the head has the weight of rows as they are in memory, a lone row that
@@ -327,16 +330,16 @@ func (db *DB) takeFirst(
 		}
 	}
 	if bytes > db.packing.bytes {
-		return nil, nil
+		return nil, packed, nil
 	}
 
-	if rows, err = db.merge(txn, k, place, head, in); err != nil {
-		return nil, err
+	if rows, packed, err = db.merge(txn, k, place, head, in); err != nil {
+		return nil, packed, err
 	}
 
 	step.late, step.to = in, first.next
 	step.writes = k.removeBlock(place, &head)
-	return rows, nil
+	return rows, packed, nil
 }
 
 // rowsWritten packs an account's rows when there are enough. A writer of many rows waits

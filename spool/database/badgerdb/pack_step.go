@@ -9,7 +9,6 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/spool/database/badgerdb/blocks"
-	"promptspool/spool/database/compress"
 )
 
 // packStep packs a part of an account's list in one transaction. Reading the rows and
@@ -28,12 +27,20 @@ type packStep struct {
 	left bool // rows were too heavy to be packed together, and are in other spans now
 }
 
-// writeBlock adds a block of rows.
-func (step *packStep) writeBlock(c *compress.Codec, k keys, rows []blocks.Placed) {
+// addBlock adds a block of rows, of which some were in another block before.
+func (db *DB) addBlock(
+	ctx context.Context, txn *badger.Txn, k keys, step *packStep, rows []blocks.Placed, before packed,
+) error {
 	if step.place == nil {
 		step.place = rows[0].Place[:]
 	}
-	step.writes = append(step.writes, writeBlock(c, k, rows[0].Place[:], rows)...)
+	words, err := db.writeWords(ctx, txn, k, rows, before)
+	if err != nil {
+		return err
+	}
+	step.writes = append(append(step.writes, writeBlock(db.codec, k, rows[0].Place[:], rows)...), words...)
+
+	return nil
 }
 
 // packTries is how often a step is prepared during other writes before these have to

@@ -11,6 +11,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/archive/textindex"
 	"promptspool/spool/database/badgerdb/blocks"
 )
 
@@ -43,11 +44,13 @@ type scan struct {
 	judged   *query.Position // of the last row that was judged; nil means none was yet
 	late     bool            // the deadline is over
 	sifters  [workers]sifter
-	seen     int      // rows before the first block, to look at ctx now and then
-	block    block    // the current one
-	row      wire.Row // the current one that stands alone
-	alone    []lone   // that stand alone in the block's part of the list
-	done     bool     // visit wants no more, or the deadline is over
+	seen     int              // rows before the first block, to look at ctx now and then
+	block    block            // the current one
+	row      wire.Row         // the current one that stands alone
+	terms    []textindex.Term // that the query looks for
+	page     []byte           // memory for a page of words
+	alone    []lone           // that stand alone in the block's part of the list
+	done     bool             // visit wants no more, or the deadline is over
 }
 
 // match is a row that was found. It is lent until visit returns.
@@ -125,6 +128,7 @@ func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *query.Que
 		}
 	}
 
+	s.terms = q.Terms()
 	if q.Budget > 0 {
 		s.deadline = time.Now().Add(q.Budget)
 	}
@@ -343,6 +347,9 @@ func (s *scan) visitLone(l *lone) error {
 	if bytes.Equal(l.value, goneRow) {
 		return nil
 	}
+	if lacks, err := s.lacksWords(l); err != nil || lacks {
+		return err
+	}
 
 	s.row = wire.Row{}
 	m := match{lone: l, row: &s.row}
@@ -381,10 +388,25 @@ func (s *scan) visitBlock() error {
 		}
 	}
 
+	docs, err := s.wordsIn()
+	if err != nil {
+		return err
+	}
+	if docs != nil && len(s.alone) == 0 && *docs == (textindex.Docs{}) {
+		return nil
+	}
+
 	// Column by column for the whole block, before its rows are looked at one by one.
 	v, err := s.verdict()
 	if err != nil {
 		return err
+	}
+	if docs != nil {
+		for i := v.May.Within(0, b.Head.Rows); i >= 0; i = v.May.Within(i+1, b.Head.Rows) {
+			if !docs.Has(i) {
+				v.May.Unset(i)
+			}
+		}
 	}
 
 	// Between each two rows that stand alone come the block's rows; a row at the same

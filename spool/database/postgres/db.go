@@ -212,7 +212,7 @@ const (
 
 // Run maintains the database until ctx ends; it then returns nil.
 //
-// It creates the partitions of the next weeks, enforces the retention and makes summaries.
+// It creates the partitions of the next weeks, enforces the retention, makes summaries and indexes of words.
 // Of several servers one does so at a time; when it stops, another takes over.
 func (db *DB) Run(ctx context.Context) error {
 	tick := time.NewTicker(runEvery)
@@ -234,7 +234,7 @@ func (db *DB) Run(ctx context.Context) error {
 				db.TrimAudit(ctx, now.Add(-wire.AuditAge), now.Add(-wire.AuditFresh), wire.AuditMost))
 		}
 
-		return errors.Join(err, db.Summarize(ctx))
+		return errors.Join(err, db.Summarize(ctx), db.IndexTexts(ctx))
 	}
 
 	for {

@@ -36,6 +36,9 @@
 // (query.Query.Match). The day is a term as well, so that a filter within a few days is
 // counted from that one index.
 //
+// Words are looked for by an index: once a minute, one server makes units of rows that follow each other
+// in a list, with what package textindex says about them (text_units, text_pages).
+//
 // Searches, statistics and exports may go to a standby (package connection). Everything else is read
 // from the database that takes the writes.
 //
@@ -60,13 +63,13 @@
 //	write.go, write_rows.go        what a group changes, in few statements
 //	record.go                      a record's state, deltas and bodies, packed and read
 //	search.go, scan.go, window.go  what callers ask for; a pass over the list; its partitions
-//	bodies.go, sorted.go           searching in bodies; orders other than time
+//	bodies.go, texts.go, sorted.go searching in bodies; indexes of their words; orders other than time
 //	sum.go, summarize.go           statistics from summaries; making these
 //	span.go                        what no list shows: spans, traces, orphans
 //	delete.go, retain.go           what a deletion, and the retention, look for
 //	check.go                       a proof that all of this agrees
 //	keyed.go, watch.go             what is small; its changes at other servers
-//	size.go, nodes.go              totals; the workers of a Citus
+//	size.go                        totals; the workers of a Citus
 //	move.go                        copies to and from another kind of database
 //
 // A file of the same name in package badgerdb is about the same.

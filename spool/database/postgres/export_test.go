@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"promptspool/spool/database/postgres/postgrestest"
@@ -38,11 +39,12 @@ func (db *DB) InSmallSteps() {
 	db.heldBytesMax, db.codec.deltaMin = 3000, 1
 }
 
-// SummarizeAccount makes the summaries of one account.
+// SummarizeAccount makes the summaries and the indexes of words of one account.
 func (db *DB) SummarizeAccount(ctx context.Context, account string) error {
 	key, err := schema.AccountKey(account)
 	if err == nil {
-		err = db.summarizeAccount(ctx, key)
+		err = errors.Join(db.fillAccount(ctx, key, "summaries", db.summarizeNext),
+			db.fillAccount(ctx, key, "text_units", db.indexNext))
 	}
 	return err
 }

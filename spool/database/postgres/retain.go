@@ -66,15 +66,17 @@ func (db *DB) dropWeek(ctx context.Context, week, cutoff time.Time) (dropped int
 			return err
 		}
 
-		// Summaries that touch the week go too: they would still count its rows.
+		// Summaries that touch the week go too: they would still count its rows. So do indexes of words.
 		gone = true
-		if _, err := tx.Exec(ctx, `
-			DELETE FROM summaries s
-			USING (SELECT account_id, min(list_oldest) AS oldest, max(list_newest) AS newest
-				FROM account_weeks WHERE week = $1 GROUP BY account_id) w
-			WHERE s.account_id = w.account_id AND s.newest >= w.oldest AND s.bottom <= w.newest`,
-			week); err != nil {
-			return err
+		for _, table := range []string{"summaries", "text_units"} {
+			if _, err := tx.Exec(ctx, `
+				DELETE FROM `+table+` s
+				USING (SELECT account_id, min(list_oldest) AS oldest, max(list_newest) AS newest
+					FROM account_weeks WHERE week = $1 GROUP BY account_id) w
+				WHERE s.account_id = w.account_id AND s.newest >= w.oldest AND s.bottom <= w.newest`,
+				week); err != nil {
+				return err
+			}
 		}
 		if err := dropRollups(ctx, tx, week); err != nil {
 			return err

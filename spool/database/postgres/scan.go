@@ -34,7 +34,8 @@ type scan struct {
 	stopped  *query.Position // where the deadline ended the scan
 	judged   *query.Position // of the last row that was judged; nil means none was yet
 	done     bool
-	cut      bool // the last step ended early, because its rows filled the memory for it
+	cut      bool   // the last step ended early, because its rows filled the memory for it
+	ids      []uuid // the only rows that may match in the visited part of the list; nil if any may
 
 	// The current row.
 	at   int64
@@ -178,15 +179,25 @@ func bounds(q *query.Query) (oldest, newest int64) {
 
 // run calls visit for each match until it wants no more, or limit rows were read.
 func (s *scan) run(ctx context.Context, limit int) error {
-	after := s.query.After
+	if len(s.query.Terms()) > 0 && !s.byID {
+		return s.runTexts(ctx, limit)
+	}
+	_, err := s.runPart(ctx, s.query.After, s.oldest, s.newest, limit)
 
-	for w := range windows(s.weeks, s.oldest, s.newest) {
+	return err
+}
+
+// runPart is run for a part of the list. It returns what is left of limit.
+func (s *scan) runPart(
+	ctx context.Context, after *query.Position, oldest, newest int64, limit int,
+) (left int, err error) {
+	for w := range windows(s.weeks, oldest, newest) {
 		for more := true; more && limit > 0 && !s.done; {
 			// LIMIT is part of the plan: a small one walks the index, a large one may sort.
 			step := min(s.nextStep(), limit)
 			n, err := s.step(ctx, w, after, step)
 			if err != nil {
-				return err
+				return limit, err
 			}
 
 			// A full step, or one that ended early, leaves rows in the window: the next
@@ -197,11 +208,11 @@ func (s *scan) run(ctx context.Context, limit int) error {
 			}
 		}
 		if s.done || limit == 0 {
-			return nil
+			break
 		}
 	}
 
-	return nil
+	return limit, nil
 }
 
 // nextStep returns how many rows to ask for.
@@ -252,6 +263,9 @@ func (s *scan) fromClause(w window, after *query.Position) (sql string, st *filt
 		sql += " AND (at, request_id) < (" + st.Arg(schema.Nanos(after.At)) + ", " + st.Arg(id) + ")"
 	}
 
+	if s.ids != nil {
+		sql += " AND request_id = ANY(" + st.Arg(s.ids) + "::uuid[])"
+	}
 	p := st.Where(s.query)
 	if s.exact = p.Exact; p.SQL != "" {
 		sql += " AND " + p.SQL

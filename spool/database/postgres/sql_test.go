@@ -26,7 +26,7 @@ type rule struct {
 
 // spreadTables are the tables that schema.IsSpread names.
 const spreadTables = `(record_states|record_deltas|record_calls|records|record_bodies|` +
-	`rollups|rollup_totals|tombstones|account_weeks|summaries|deleted_values)`
+	`rollups|rollup_totals|tombstones|account_weeks|summaries|text_units|text_pages|deleted_values)`
 
 var rules = []rule{
 	{

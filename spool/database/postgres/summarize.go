@@ -48,17 +48,26 @@ type segment struct{ newest, oldest, bottom int64 }
 // Answers do not depend on summaries, so it may be stopped at any time, and any number of
 // servers may run it.
 func (db *DB) Summarize(ctx context.Context) error {
+	return db.fill(ctx, "summaries", db.summarizeNext)
+}
+
+// filler makes the segment of the oldest rows between two order times, both included, if there are at
+// least least of them. next is where the rows above them begin.
+type filler func(ctx context.Context, account string, bottom, top int64, least int) (made bool, next int64, err error)
+
+// fill makes what is missing of a table of segments, for every account.
+func (db *DB) fill(ctx context.Context, table string, makeNext filler) error {
 	accounts, err := connection.QueryRows(ctx, db.pool, func(a *string) []any { return []any{a} }, `
 		SELECT w.account_id
 		FROM (SELECT account_id, sum(records) AS records FROM account_weeks GROUP BY account_id) w
-		LEFT JOIN (SELECT account_id, sum(row_count) AS row_count FROM summaries GROUP BY account_id) s
+		LEFT JOIN (SELECT account_id, sum(row_count) AS row_count FROM `+table+` GROUP BY account_id) s
 			ON s.account_id = w.account_id
 		WHERE w.records - coalesce(s.row_count, 0) >= $1
 		ORDER BY w.account_id`, db.summarizing.least)
-	// The statement finds accounts with enough rows that no summary covers.
+	// The statement finds accounts with enough rows that no segment covers.
 	for _, account := range accounts {
 		if err == nil {
-			err = db.summarizeAccount(ctx, account)
+			err = db.fillAccount(ctx, account, table, makeNext)
 		}
 	}
 
@@ -80,11 +89,11 @@ func (db *DB) lockDecided(ctx context.Context, tx pgx.Tx, account string) (ok bo
 	return decided(ctx, tx)
 }
 
-// summarizeAccount fills the gaps between an account's summaries, newest first.
-func (db *DB) summarizeAccount(ctx context.Context, account string) error {
+// fillAccount fills the gaps between an account's segments, newest first.
+func (db *DB) fillAccount(ctx context.Context, account, table string, makeNext filler) error {
 	known, err := connection.QueryRows(ctx, db.pool,
-		func(s *segment) []any { return []any{&s.newest, &s.oldest, &s.bottom} },
-		`SELECT newest, oldest, bottom FROM summaries WHERE account_id = $1 ORDER BY newest DESC`, account)
+		func(s *segment) []any { return []any{&s.newest, &s.bottom} },
+		`SELECT newest, bottom FROM `+table+` WHERE account_id = $1 ORDER BY newest DESC`, account)
 
 	// The gap at the head of the list still grows, so it waits until it has a full segment.
 	top, head := schema.Nanos(db.now().Add(-db.summarizing.rest)), true
@@ -96,7 +105,7 @@ func (db *DB) summarizeAccount(ctx context.Context, account string) error {
 
 		made := true
 		for bottom := s.newest + 1; err == nil && made && bottom <= top; {
-			made, bottom, err = db.summarizeNext(ctx, account, bottom, top, least)
+			made, bottom, err = makeNext(ctx, account, bottom, top, least)
 		}
 		top, head = s.bottom-1, false
 	}
@@ -104,8 +113,7 @@ func (db *DB) summarizeAccount(ctx context.Context, account string) error {
 	return err
 }
 
-// summarizeNext summarizes the oldest rows between two order times, both included, if there
-// are at least least of them. next is where the rows above them begin.
+// summarizeNext is the filler of summaries.
 func (db *DB) summarizeNext(
 	ctx context.Context, account string, bottom, top int64, least int,
 ) (made bool, next int64, err error) {

@@ -272,19 +272,25 @@ func widen(from, to **int64, at int64) {
 	}
 }
 
-// queueStale deletes the summaries of segments in which a record changed, came or went.
+// queueStale deletes the summaries of segments in which a record changed, came or went, and the indexes
+// of words where a text did.
 func (f *folding) queueStale(b *pgx.Batch) {
 	for _, name := range f.accountNames() {
-		var places []int64
+		var places, texts []int64
 		for _, r := range f.Records {
 			if r.Account != name || !r.Changed {
 				continue
 			}
 			// Where it was and where it is now: it may have moved.
+			n := len(places)
 			for _, f := range []archive.Footprint{r.Before, r.After} {
 				if f.Listed {
 					places = append(places, schema.Nanos(f.ListedAt))
 				}
+			}
+			same := r.Before.Listed && r.After.Listed && r.Before.ListedAt.Equal(r.After.ListedAt)
+			if !same || r.Before.TextHash != r.After.TextHash {
+				texts = append(texts, places[n:]...)
 			}
 		}
 
@@ -295,6 +301,13 @@ func (f *folding) queueStale(b *pgx.Batch) {
 				WHERE account_id = $1 AND newest >= $2
 					AND EXISTS (SELECT 1 FROM unnest($3::bigint[]) place WHERE place BETWEEN bottom AND newest)`,
 				name, places[0], places)
+		}
+		if texts = distinct(texts); len(texts) > 0 {
+			b.Queue(`
+				DELETE FROM text_units
+				WHERE account_id = $1 AND newest >= $2
+					AND EXISTS (SELECT 1 FROM unnest($3::bigint[]) place WHERE place BETWEEN bottom AND newest)`,
+				name, texts[0], texts)
 		}
 	}
 }

@@ -178,6 +178,26 @@ CREATE TABLE summaries (
 );
 ALTER TABLE summaries ALTER COLUMN summary SET STORAGE EXTERNAL;
 
+-- Which rows of an account's list have which words: package textindex. A unit is some thousands of rows that follow each other. A change of
+-- a text within it, or of which rows it has, removes it; its pages go later.
+CREATE TABLE text_units (
+	account_id text COLLATE "C" NOT NULL,
+	newest     bigint           NOT NULL, -- as of summaries
+	bottom     bigint           NOT NULL,
+	row_count  bigint           NOT NULL,
+	ids        bytea            NOT NULL, -- of its rows, newest first: document n is the n-th
+	PRIMARY KEY (account_id, newest)
+);
+ALTER TABLE text_units ALTER COLUMN ids SET STORAGE EXTERNAL;
+CREATE TABLE text_pages (
+	account_id text COLLATE "C" NOT NULL,
+	page       smallint         NOT NULL,
+	newest     bigint           NOT NULL, -- of the unit
+	words      bytea            NOT NULL,
+	PRIMARY KEY (account_id, page, newest)
+);
+ALTER TABLE text_pages ALTER COLUMN words SET STORAGE EXTERNAL;
+
 -- What is small (package keyed): accounts, keys, people, templates, sidecars, the audit log. json, not jsonb: a value is given back byte for
 -- byte as it was written. Some are rewritten every few seconds: the room lets that happen within a page.
 CREATE TABLE small_values (

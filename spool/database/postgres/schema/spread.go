@@ -20,7 +20,8 @@ import (
 // through which every statement goes anyway. They can be used while a worker is away.
 var spread = []string{
 	"record_states", "record_deltas", "record_calls", "records", "record_bodies", "rollups",
-	"rollup_totals", "tombstones", "account_weeks", "summaries", "deleted_values",
+	"rollup_totals", "tombstones", "account_weeks", "summaries", "text_units", "text_pages",
+	"deleted_values",
 }
 
 // spreadColumn is the column by which tables are spread.

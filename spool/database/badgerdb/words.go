@@ -1,0 +1,231 @@
+package badgerdb
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/archive/textindex"
+	"promptspool/spool/database/badgerdb/blocks"
+	"promptspool/spool/database/compress"
+)
+
+// Each block has an index of the words in its records' bodies; see package textindex. Its documents
+// are the rows of the block. It is made with the block: of rows that were packed before with the same
+// text it takes over what the index until now has.
+
+// packed is a block that is packed again: where its rows are in its index.
+type packed struct {
+	place []byte
+	rows  map[blocks.Place]packedRow
+}
+
+type packedRow struct{ doc, text int }
+
+// packedRows returns where the rows of a block are in its index.
+func packedRows(b *block) (p packed, err error) {
+	ids, err := b.Places()
+	if err != nil {
+		return p, err
+	}
+
+	p = packed{b.Place, make(map[blocks.Place]packedRow, b.Head.Rows)}
+	for i := range b.Head.Rows {
+		row, err := b.Row(i, textColumns)
+		if err != nil {
+			return p, err
+		}
+		p.rows[ids.At(i)] = packedRow{i, row.TextHash}
+	}
+
+	return p, nil
+}
+
+// writeWords returns the writes of the index of a block with these rows. Some may have been in another
+// block before, whose index still exists.
+func (db *DB) writeWords(
+	ctx context.Context, txn *badger.Txn, k keys, rows []blocks.Placed, before packed,
+) (writes []write, err error) {
+	now := make([]int, textindex.DocsMax) // by the document until now
+	for i := range now {
+		now[i] = -1
+	}
+
+	for i := range rows {
+		was, had := before.rows[rows[i].Place]
+		if had && was.text != 0 && was.text == rows[i].Row.TextHash {
+			now[was.doc] = i
+			continue
+		}
+		terms, err := db.termsOf(ctx, txn, k, rows[i].Place, rows[i].Row.TextHash)
+		if err != nil {
+			return nil, err
+		}
+		db.words.Add(i, terms)
+	}
+
+	var page []byte
+	for n := range textindex.Pages {
+		if before.place != nil {
+			if page, err = readPacked(txn, db.codec, k.words(n, before.place), page); err != nil {
+				return nil, err
+			}
+			if err := db.words.Take(n, page, func(doc int) int { return now[doc] }); err != nil {
+				return nil, damaged(k.words(n, before.place), err)
+			}
+		}
+		writes = append(writes, write{k.words(n, rows[0].Place[:]), compress.Plain(db.words.Encode(n))})
+	}
+
+	return writes, nil
+}
+
+// termsMax bounds the terms that are remembered: 16 MB, of some 10,000 records.
+const termsMax = 4 << 20
+
+// recentWords remembers the terms of records that came lately. It is safe for concurrent use.
+type recentWords struct {
+	mu    sync.Mutex
+	terms map[textKey][]textindex.Term
+	order []textKey // the oldest first
+	held  int       // terms
+}
+
+// textKey is a text of a record.
+type textKey struct {
+	keys keys
+	id   uuid
+	hash int // see wire.Row.TextHash
+}
+
+func (r *recentWords) get(key textKey) (terms []textindex.Term, found bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	terms, found = r.terms[key]
+
+	return terms, found
+}
+
+func (r *recentWords) put(key textKey, terms []textindex.Term) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if _, found := r.terms[key]; found || len(terms) > termsMax {
+		return
+	}
+	if r.terms == nil {
+		r.terms = make(map[textKey][]textindex.Term)
+	}
+	r.terms[key] = terms
+	r.order = append(r.order, key)
+	for r.held += len(terms); r.held > termsMax; r.order = r.order[1:] {
+		r.held -= len(r.terms[r.order[0]])
+		delete(r.terms, r.order[0])
+	}
+}
+
+// noteWords remembers the words of requests that were just read.
+func (db *DB) noteWords(k keys, events []archive.Event) {
+	for i := range events {
+		e := &events[i]
+		id, ok := parseUUID(e.RequestID)
+		if e.Request == nil || !ok {
+			continue
+		}
+		texts := e.Request.Searched
+		db.recent.put(textKey{k, id, archive.TextHash(e.Hash)}, textindex.Terms(texts[0], texts[1]))
+	}
+}
+
+// termsOf returns the terms of the row of a place. A record may have other bodies besides that of its
+// request: to tell them apart would cost as much.
+func (db *DB) termsOf(
+	ctx context.Context, txn *badger.Txn, k keys, place blocks.Place, hash int,
+) ([]textindex.Term, error) {
+	_, id := blocks.DecodePlace(place[:])
+	key := textKey{k, id, hash}
+	if terms, found := db.recent.get(key); found {
+		return terms, nil
+	}
+
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: append(k.table(tableBody), id[:]...)})
+	defer it.Close()
+	var texts []string
+	for it.Rewind(); it.Valid(); it.Next() {
+		err := it.Item().Value(func(value []byte) error {
+			body, err := db.codec.Unpack(value, nil)
+			content := query.ReadContent(ctx, body)
+			texts = append(texts, content.Input, content.Output)
+			return err
+		})
+		if err != nil {
+			return nil, damaged(it.Item().KeyCopy(nil), err)
+		}
+	}
+	terms := textindex.Terms(texts...)
+	db.recent.put(key, terms)
+
+	return terms, db.stopped(ctx)
+}
+
+// words returns the key of a page of a block's index.
+func (k keys) words(page int, place []byte) []byte {
+	return append(append(k.table(tableWords), byte(page)), place...)
+}
+
+// textColumns are those that show if the text of a row has changed since it was packed.
+const textColumns = rowcode.PlaceColumns | 1<<rowcode.ColumnText
+
+// wordsIn reads the rows of the current block that may have what a query looks for in texts. It is
+// nil if the query looks for nothing that the index has.
+func (s *scan) wordsIn() (*textindex.Docs, error) {
+	if len(s.terms) == 0 {
+		return nil, nil
+	}
+
+	docs, err := s.query.Candidates(func(t textindex.Term, docs *textindex.Docs) error {
+		key := s.keys.words(t.Page(), s.block.Place)
+		page, err := readPacked(s.txn, s.db.codec, key, s.page)
+		if err != nil {
+			return err
+		}
+		s.page = page
+		if err := docs.Keep(page, t); err != nil {
+			return damaged(bytes.Clone(key), err)
+		}
+		return nil
+	})
+
+	return &docs, err
+}
+
+// lacksWords reports whether a row that stands alone does not have the words that the query looks for.
+func (s *scan) lacksWords(l *lone) (bool, error) {
+	if len(s.terms) == 0 {
+		return false, nil
+	}
+	var row wire.Row
+	if err := l.read(&row, 1<<rowcode.ColumnText); err != nil {
+		return false, damaged(s.keys.late(l.place[:]), err)
+	}
+	terms, err := s.db.termsOf(s.ctx, s.txn, s.keys, l.place, row.TextHash)
+	if err != nil {
+		return false, err
+	}
+
+	docs, err := s.query.Candidates(func(t textindex.Term, docs *textindex.Docs) error {
+		if !slices.Contains(terms, t) {
+			*docs = textindex.Docs{}
+		}
+		return nil
+	})
+
+	return !docs.Has(0), err
+}
