@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,9 +140,14 @@ func (w *writer) write(t *rapid.T, now time.Time, n int) wire.Event {
 	e.ID = wire.NewIDAt(at)[:untilRandom] + fmt.Sprintf("8%03x-%012x", random, n)
 
 	const prompt = `{"request_id":%q,"prompt_name":"p","version":%d,"prompt_input_variables":{}}`
+	score := `{"request_id":%q,"name":%q,"author":%q,"author_version":%d,"source":"model","reason":%q,"value":%d}`
+	if n%5 == 4 { // it is taken back
+		score = strings.Replace(score, `"value":%d`, `"value":null,"n":%d`, 1)
+	}
+	score = fmt.Sprintf(score, ID(1000), pick(t, names), pick(t, scoreAuthors), n, pick(t, values[:4]), n)
 	bodies := map[wire.Kind]string{
 		wire.KindRequest:  requestBody(fmt.Sprint(n)),
-		wire.KindScore:    fmt.Sprintf(`{"request_id":%q,"name":%q,"score":%d}`, ID(1000), pick(t, names), n),
+		wire.KindScore:    score,
 		wire.KindMetadata: fmt.Sprintf(`{"request_id":%q,"metadata":{%q:"%d"}}`, ID(1000), pick(t, keys), n),
 		wire.KindPrompt:   fmt.Sprintf(prompt, ID(1000), n+1),
 		wire.KindGroup:    fmt.Sprintf(`{"request_id":%q,"group_id":"g%d"}`, ID(1000), n),
@@ -196,7 +202,7 @@ func (c *Clocked) Check(t rapid.TB, s *archive.State) {
 
 	winners := map[string]string{} // event id by the name of the value it set
 	for slot, v := range s.Scores {
-		winners["score "+slot.Name] = v.ID
+		winners[fmt.Sprint("score ", slot)] = v.ID
 	}
 	for key, v := range s.Metadata {
 		winners["metadata "+key] = v.ID
@@ -233,7 +239,7 @@ func (c *Clocked) checkLast(t rapid.TB, ids []string, value, winner string) {
 		// An event sets one value: random metadata has one key here.
 		sets := string(e.Kind)
 		if e.Score != nil {
-			sets = "score " + e.Score.Name
+			sets = fmt.Sprint("score ", e.Score.ScoreSlot)
 		}
 		for key := range e.Metadata {
 			sets = "metadata " + key
@@ -285,11 +291,16 @@ func clocks(t *testing.T, open Open) {
 		// order is.
 		other := wire.NewID()
 		apply(t, s, other, rapid.Permutation(c.Imported(t, &state, bodies)).Draw(t, "imported")...)
-		imported, _, err := s.Bodies(t.Context(), other, ID(1000))
+		imported, again, err := s.Bodies(t.Context(), other, ID(1000))
 		if err != nil {
 			t.Fatal(err)
 		}
 		sameHistory(t, &state, &imported)
+		state.Restore(bodies)
+		imported.Restore(again)
+		if diff := cmp.Diff(state.Scores.All(), imported.Scores.All()); diff != "" {
+			t.Fatalf("the scores, their authors and reasons (-want +got):\n%s", diff)
+		}
 	})
 }
 

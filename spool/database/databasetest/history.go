@@ -161,7 +161,13 @@ func Decode(t rapid.TB, e wire.Event, arrived time.Time) archive.Event {
 func drawBody(t *rapid.T, kind wire.Kind) map[string]any {
 	switch kind {
 	case wire.KindScore:
-		body := map[string]any{"name": pick(t, names), "author": pick(t, scoreAuthors)}
+		body := map[string]any{
+			"name":           pick(t, names),
+			"author":         pick(t, scoreAuthors),
+			"author_version": pick(t, labels),
+			"source":         pick(t, append([]string{""}, wire.ScoreSources...)),
+			"reason":         pick(t, values),
+		}
 		if rapid.Bool().Draw(t, "typed") {
 			body["value"] = rapid.SampledFrom(scoreValues).Draw(t, "value")
 		} else {
