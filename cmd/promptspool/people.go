@@ -104,7 +104,7 @@ func invitePerson(c *cli.Context) error {
 	}
 
 	made.Link = linkTo(cmp.Or(base, made.Server), "/sign-up", made.Code)
-	note := fmt.Sprintf("Send this link. It works once and expires on %s.", made.ExpiresAt.Local().Format("Jan 2"))
+	note := "Send this link. It works once and expires at " + print.NewPainter(c).Moment(made.ExpiresAt) + "."
 	return printLink(c, made, made.Link, note)
 }
 

@@ -56,11 +56,11 @@ func TestPeople(t *testing.T) {
 	t.Setenv("PROMPTSPOOL_PEOPLE_LIST_PROJECT", "acme")
 	Equal(t, "the variable", say(t, "people", "list"), list)
 
-	note := "Send this link. It works once and expires on Nov 29.\n"
-	Equal(t, "invite", say(t, "people", "invite", "--role", "editor"),
+	note := "Send this link. It works once and expires at 2026-11-29 12:00:00 UTC.\n"
+	Equal(t, "invite", say(t, "people", "invite", "--role", "editor", "--utc"),
 		said{Out: "http://localhost:8788/sign-up?code=aaaaa-bbbbb\n" + note})
 	long := "https://" + strings.Repeat("long.", 30) + "example.com" // must not be cut like a cell of a table
-	Equal(t, "invite", say(t, "people", "invite", "--url", long+"/"),
+	Equal(t, "invite", say(t, "people", "invite", "--url", long+"/", "--utc"),
 		said{Out: long + "/sign-up?code=aaaaa-bbbbb\n" + note})
 	link := "http://localhost:8788/reset-password?code=ccccc-ddddd"
 	Equal(t, "reset", say(t, "people", "reset-password", "ann@example.com"), said{Out: link + "\n" +

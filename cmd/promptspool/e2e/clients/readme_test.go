@@ -168,7 +168,7 @@ func commandsFindTheRolesOfUp(t *testing.T, data string) {
 	for line, want := range map[string]string{
 		"status":        "\nsidecar ",
 		"spool check":   "Sound: ",
-		"dead list":     "SEQUENCE",
+		"dead list":     "None.",
 		"keys list":     "LAST USED",
 		"config print":  "spool-bytes-max ",
 		"archive check": "Sound: ",
