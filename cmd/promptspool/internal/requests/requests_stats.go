@@ -91,6 +91,7 @@ func requestStats(c *cli.Context) error {
 		for _, value := range values.Items {
 			g.totals(print.Styled(value.Value, print.Cyan), value.Totals, trendsOf(value.sums), g.dates)
 		}
+		g.bounded = len(values.Items) == valuesMax
 	}
 	switch {
 	case asData:
@@ -118,24 +119,28 @@ func eachValue(
 ) (all struct {
 	Items []valueTotals `json:"items"`
 }, err error) {
-	var values []string
+	field, part, _ := strings.Cut(by, ".")
+	var values []filterline.Term
 	for _, m := range sums.MetadataValueBreakdown {
+		term := filterline.Where(field, part, m.Value)
+		if m.Truncated {
+			term = term.With(filterline.Begins)
+		}
 		if q.MetadataKey != "" && m.Key == q.MetadataKey {
-			values = append(values, m.Value)
+			values = append(values, term)
 		}
 	}
 	for _, t := range sums.TagsBreakdown {
 		if by == "tag" {
-			values = append(values, t.Tag)
+			values = append(values, filterline.Where(field, part, t.Tag))
 		}
 	}
 
 	all.Items = []valueTotals{}
-	field, part, _ := strings.Cut(by, ".")
 	progress := print.NewProgress(c, "Counting", "values", int64(min(len(values), valuesMax)))
 	defer progress.End()
-	for _, value := range values[:min(len(values), valuesMax)] {
-		selected, err := filterline.Where(field, part, value).Compile(filterline.Clock{})
+	for _, term := range values[:min(len(values), valuesMax)] {
+		selected, err := term.Compile(filterline.Clock{})
 		if err != nil {
 			return all, err
 		}
@@ -145,7 +150,7 @@ func eachValue(
 		if err != nil {
 			return all, err
 		}
-		all.Items = append(all.Items, valueTotals{value, sums.Overall, sums})
+		all.Items = append(all.Items, valueTotals{term.Values[0].Text, sums.Overall, sums})
 		progress.Add(1)
 	}
 	return all, nil
@@ -224,6 +229,7 @@ type statsTable struct {
 	zone     string   // of the dates
 	dates    []string // of trends
 	scores   []string // by name, the most frequent first, which is the one that rows have
+	bounded  bool     // there may be more values
 }
 
 func statsGrid(c *cli.Context, by string, sums wire.Analytics) statsTable {
@@ -240,7 +246,7 @@ func statsGrid(c *cli.Context, by string, sums wire.Analytics) statsTable {
 	grid := print.NewGrid(p, "~"+what, ">REQUESTS", "TREND", ">ERRORS", ">SCORE", "0..100",
 		">P50", "TREND", ">P95", ">P99", ">COST", "TREND", ">TOKENS").Spare("TREND", "0..100", "P99", "TOKENS")
 	return statsTable{grid, bars, sums.Progress, cmp.Or(filter.Zone(config.Read(c)), "UTC"), dates(sums),
-		wire.ScoreNames(sums.Overall.Scores)}
+		wire.ScoreNames(sums.Overall.Scores), false}
 }
 
 func (g statsTable) totals(name print.Cell, t wire.Totals, by trends, dates []string) {
@@ -291,6 +297,9 @@ func (g statsTable) finish(sums wire.Analytics) error {
 	}
 	if n := sums.Overall.Unpriced; n > 0 {
 		say("Not in the cost, because their price is unknown: %s", humanize.Comma(n))
+	}
+	if g.bounded {
+		say("Only the first %d values are counted; a filter counts others.", valuesMax)
 	}
 	left := g.Left()
 	if left != nil {
