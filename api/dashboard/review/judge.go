@@ -1,46 +1,10 @@
 package review
 
 import (
-	"net/url"
-	"strings"
-
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
 )
-
-// answer is a reviewer's opinion of a call.
-type answer struct {
-	values map[string]string // by the names of scores
-	reason string
-}
-
-// answered reads the answer in a form.
-func answered(form url.Values) answer {
-	a := answer{map[string]string{}, strings.TrimSpace(form.Get("reason"))}
-	for name := range form {
-		if score, ok := strings.CutPrefix(name, scorePrefix); ok {
-			a.values[score] = form.Get(name)
-		}
-	}
-
-	return a
-}
-
-// answerOf returns the answer that a call has from a reviewer.
-func answerOf(r *wire.Record, q *queue, reviewer string) answer {
-	a := answer{values: map[string]string{}}
-	for _, s := range r.Scores {
-		if s.Author == reviewer && q.asks(s.Name) {
-			a.values[s.Name], a.reason = s.ScoreValue.String(), s.Reason()
-		}
-	}
-
-	return a
-}
-
-// scorePrefix is in front of a score's name in a form.
-const scorePrefix = "score:"
 
 // judge does what the form of a screen asks for, and shows the next screen.
 func (p *pages) judge(c *frame.Exchange) error {
@@ -49,44 +13,47 @@ func (p *pages) judge(c *frame.Exchange) error {
 		return err
 	}
 
-	s, call := readSitting(c.PostForm), c.PostForm.Get("call")
+	call := c.PostForm.Get("call")
 	switch c.PostForm.Get("do") {
 	case "undo":
-		return p.undo(c, &q, s)
+		return p.undo(c, q)
 	case "skip":
 	default:
-		if err := p.save(c, &q, call, answered(c.PostForm)); err != nil {
+		if err := p.save(c, q, call, false); err != nil {
 			return err
 		}
-		s.saved++
+		q.saved++
 	}
-	s.from, s.trail = readPlace(c.PostForm.Get("next")), append(s.trail, call)
+	q.trail = append(q.trail, call)
 
-	return c.Redirect(address.Of("/review", q.at(s)), "")
+	return c.Redirect(address.Of("/review", q.at()), "")
 }
 
-// undo takes back the answer to the call before, and shows that call with it.
-func (p *pages) undo(c *frame.Exchange, q *queue, s sitting) error {
-	call := s.back()
+// undo takes back the scores of the call before, and shows that call with them.
+func (p *pages) undo(c *frame.Exchange, q *queue) error {
+	last := len(q.trail) - 1
+	if last < 0 {
+		return wire.Errorf(wire.CodeInvalid, "There is no call before this one.")
+	}
+	call := q.trail[last]
+	q.trail = q.trail[:last]
 	r, err := p.records.Request(c.Context(), c.Identity(), call)
 	if err != nil {
 		return err
 	}
 
-	a := answerOf(&r, q, c.User.Email)
-	if len(a.values) > 0 {
-		s.saved--
-		if err := p.save(c, q, call, answer{}); err != nil {
+	if q.takeFrom(&r, c.User.Email) {
+		q.saved--
+		if err := p.save(c, q, call, true); err != nil {
 			return err
 		}
 	}
-	s.from.past = "" // what was skipped and undone comes again; the trail has what was not undone
 
-	return p.screen(c, q, s, call, &a)
+	return p.screen(c, q, call, true)
 }
 
-// save gives a call the scores of the queue in the reviewer's name. Without values they are taken back.
-func (p *pages) save(c *frame.Exchange, q *queue, call string, a answer) error {
+// save gives a call the scores of the queue in the reviewer's name, or takes them back.
+func (p *pages) save(c *frame.Exchange, q *queue, call string, back bool) error {
 	// An event for a request that does not exist, or is another project's, would be accepted
 	// and wait for that request.
 	if _, err := p.records.Request(c.Context(), c.Identity(), call); err != nil {
@@ -94,16 +61,20 @@ func (p *pages) save(c *frame.Exchange, q *queue, call string, a answer) error {
 	}
 
 	var bodies []map[string]any
-	for _, asked := range q.Scores {
-		if a.values != nil && a.values[asked.Name] == "" {
-			return wire.Invalid(wire.FieldError{Field: asked.Name, Reason: "is missing"})
+	for _, s := range q.Scores {
+		body := map[string]any{
+			"request_id": call, "name": s.Name, "author": c.User.Email, "source": "human", "value": nil,
 		}
-		body := map[string]any{"request_id": call, "author": c.User.Email, "source": "human"}
-		if a.reason != "" {
-			body["reason"] = a.reason
-		}
-		if err := asked.body(a.values[asked.Name], body); err != nil {
-			return err
+		if !back {
+			v := s.value()
+			if !s.Fits(v) || s.Given == "" {
+				return wire.Invalid(wire.FieldError{Field: s.Name, Reason: "must be " + s.Expected()})
+			}
+			body["reason"], body["value"] = q.Reason, v.JSON()
+			if s.whole {
+				body["score"] = v.JSON()
+				delete(body, "value")
+			}
 		}
 		bodies = append(bodies, body)
 	}

@@ -40,8 +40,8 @@ func scoresOf(names []string, defined wire.ScoreDefinitions) (all []score) {
 		names = []string{wire.DefaultScoreName}
 	}
 
-	for _, name := range names {
-		s := score{whole: true, ScoreDefinition: wire.ScoreDefinition{
+	for i, name := range names {
+		s := score{First: i == 0, whole: true, ScoreDefinition: wire.ScoreDefinition{
 			Name: name, Kind: "number", Min: new(0.0), Max: new(100.0),
 		}}
 		if d := defined.Of(name); d != nil {
@@ -111,33 +111,18 @@ func scale(low, high float64) (all []choice) {
 	return all
 }
 
-// body adds a value, as a form has it, to the members of a track-score. "" takes the score back.
-func (s *score) body(value string, body map[string]any) error {
-	v, member := wire.ScoreValue{Kind: wire.ScoreNone}, "value"
+// value returns the value that is given. It fits no definition if it makes no sense.
+func (s *score) value() wire.ScoreValue {
+	number, err := strconv.ParseFloat(s.Given, 64)
 	switch {
-	case value == "":
+	case s.Kind == "boolean" && s.Given == "true":
+		return wire.ScoreValue{Kind: wire.ScoreBoolean, Number: 1}
 	case s.Kind == "boolean":
-		v = wire.ScoreValue{Kind: wire.ScoreBoolean}
-		if value == "true" {
-			v.Number = 1
-		}
-	case s.Kind == "category":
-		v, _ = wire.CategoryScore(value)
-	default:
-		number, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			v, _ = wire.CategoryScore(value) // which does not fit
-		} else {
-			v = wire.NumberScore(number)
-		}
-		if s.whole {
-			member = "score"
-		}
+		return wire.ScoreValue{Kind: wire.ScoreBoolean}
+	case s.Kind == "number" && err == nil:
+		return wire.NumberScore(number)
 	}
-	body["name"], body[member] = s.Name, v.JSON()
-	if !s.Fits(v) {
-		return wire.Invalid(wire.FieldError{Field: s.Name, Reason: "must be " + s.Expected()})
-	}
+	v, _ := wire.CategoryScore(s.Given)
 
-	return nil
+	return v
 }
