@@ -33,7 +33,7 @@ func printDocs(c *cli.Context) error {
 		return config.Usagef(c, "unexpected argument %q: one page at a time", c.Args().Get(1))
 	}
 	if c.NArg() == 0 {
-		listDocs(c)
+		listDocs(help{c.App.Writer, columns})
 		return nil
 	}
 
@@ -51,13 +51,13 @@ func printDocs(c *cli.Context) error {
 	return err
 }
 
-func listDocs(c *cli.Context) {
-	fmt.Fprintln(c.App.Writer,
-		"Print a page with `promptspool docs PAGE`. A running server shows the same pages at /docs.")
+func listDocs(h help) {
+	h.text("Print a page with `promptspool docs PAGE`. A running server shows the same pages at /docs.")
 	for _, section := range docs.Sections() {
-		fmt.Fprintf(c.App.Writer, "\n%s\n", section.Title)
+		var rows [][2]string
 		for _, page := range section.Pages {
-			fmt.Fprintf(c.App.Writer, "  %-16s  %s\n", page.Name, page.Title)
+			rows = append(rows, [2]string{page.Name, page.Title})
 		}
+		h.entries(section.Title, rows)
 	}
 }

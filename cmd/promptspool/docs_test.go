@@ -22,7 +22,7 @@ func TestDocsPrintsPages(t *testing.T) {
 		code int
 		says string
 	}{
-		{"docs", 0, "\n  alerts            Alerts\n"},
+		{"docs", 0, "\n  alerts           Alerts\n"},
 		{"docs limits", 0, "LIMITS\n"},
 		{"docs limits.md", 0, "LIMITS\n"},
 		{"docs limts", 2, "Did you mean limits?"},

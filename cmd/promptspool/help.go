@@ -56,7 +56,7 @@ func (h help) print(about any) {
 		first, _, _ := strings.Cut(examples, "\n\n")
 		h.lines("START WITH", strings.Split(first, "\n"))
 		h.entries("COMMANDS", commandRows(app.Commands))
-		h.lastText("`promptspool COMMAND --help` explains a command, and `promptspool docs` has the documentation.")
+		h.text("\n`promptspool COMMAND --help` explains a command, and `promptspool docs` has the documentation.")
 		return
 	}
 	c := about.(*cli.Command)
@@ -64,10 +64,7 @@ func (h help) print(about any) {
 	h.lines("USAGE", []string{usageOf(c)})
 	h.lines("EXAMPLES", examplesOf(c, c.HelpName))
 	h.entries("COMMANDS", commandRows(c.Subcommands))
-	for _, group := range groupsOf(c.Flags) {
-		h.entries(group.heading, group.rows)
-	}
-	h.variables(c.Flags)
+	h.flags(c.Flags)
 }
 
 // sentence makes one of a text without a capital and a full stop.
@@ -91,39 +88,35 @@ func commandRows(commands []*cli.Command) (rows [][2]string) {
 	return rows
 }
 
-// flagGroup is the flags under one heading.
-type flagGroup struct {
-	heading string
-	rows    [][2]string
-}
-
-// groupsOf returns flags by their groups, in the order in which these begin; those of none come first.
-func groupsOf(flags []cli.Flag) []flagGroup {
-	groups := []flagGroup{{heading: "FLAGS"}}
+// flags writes flags by their groups, those of none first, and how their variables are called.
+func (h help) flags(flags []cli.Flag) {
+	headings, rows, variable := []string{"FLAGS"}, map[string][][2]string{}, ""
 	for _, f := range flags {
-		if f == cli.HelpFlag {
-			continue
+		heading := cmp.Or(strings.ToUpper(f.(cli.CategorizableFlag).GetCategory()), headings[0])
+		if !slices.Contains(headings, heading) {
+			headings = append(headings, heading)
 		}
-		heading := strings.ToUpper(f.(cli.CategorizableFlag).GetCategory())
-		i := slices.IndexFunc(groups, func(g flagGroup) bool { return g.heading == heading })
-		switch {
-		case heading == "":
-			i = 0
-		case i < 0:
-			i, groups = len(groups), append(groups, flagGroup{heading: heading})
-		}
-
 		names, usage, _ := strings.Cut(cli.FlagStringer(f), "\t")
-		usage, _, _ = strings.Cut(usage, " [$")
-		groups[i].rows = append(groups[i].rows, [2]string{names, usage})
+		usage, name, ours := strings.Cut(usage, " [$")
+		if ours {
+			rows[heading] = append(rows[heading], [2]string{names, usage})
+			variable = strings.TrimSuffix(name, "]") + " for --" + f.Names()[0]
+		}
 	}
-	return groups
+
+	for _, heading := range headings {
+		h.entries(heading, rows[heading])
+	}
+	if variable != "" {
+		h.text("\nEvery flag has a variable, such as " + variable + ".")
+	}
 }
 
-func (h help) text(text string) { fmt.Fprint(h.out, docs.Wrap(text, "", "", h.columns)) }
-
-// lastText writes a text after everything else.
-func (h help) lastText(text string) { fmt.Fprint(h.out, "\n"+docs.Wrap(text, "", "", h.columns)) }
+// text writes a paragraph, after an empty line if it begins with one.
+func (h help) text(text string) {
+	rest := strings.TrimPrefix(text, "\n")
+	fmt.Fprint(h.out, text[:len(text)-len(rest)], docs.Wrap(rest, "", "", h.columns))
+}
 
 // lines writes lines as they are, under a heading: what is pasted must not be wrapped.
 func (h help) lines(heading string, lines []string) {
@@ -137,8 +130,8 @@ func (h help) entries(heading string, rows [][2]string) {
 	}
 	widest := 0
 	for _, row := range rows {
-		if len(row[0]) <= helpNameRunes {
-			widest = max(widest, len(row[0]))
+		if n := len(row[0]); n <= helpNameRunes {
+			widest = max(widest, n)
 		}
 	}
 
@@ -151,23 +144,5 @@ func (h help) entries(heading string, rows [][2]string) {
 			start = indent
 		}
 		fmt.Fprint(h.out, docs.Wrap(row[1], start, indent, h.columns))
-	}
-}
-
-// variables writes how the variables of a command's flags are called, by an example of each kind.
-func (h help) variables(flags []cli.Flag) {
-	var kinds, texts []string
-	for _, f := range flags {
-		name := strings.ToUpper(strings.ReplaceAll(f.Names()[0], "-", "_"))
-		for _, variable := range f.(cli.DocGenerationFlag).GetEnvVars() {
-			kind := strings.TrimSuffix(variable, name)
-			if !slices.Contains(kinds, kind) {
-				kinds = append(kinds, kind)
-				texts = append(texts, variable+" for --"+f.Names()[0])
-			}
-		}
-	}
-	if texts != nil {
-		h.lastText("Every flag has a variable, such as " + strings.Join(texts, " and ") + ".")
 	}
 }

@@ -153,7 +153,7 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/logging":    "",
 	"cmd/promptspool/internal/config": "api/client api/closest api/filterline api/wire api/wire/yamlreader metrics " +
 		"proxy/redact cmd/promptspool/internal/datafolder cmd/promptspool/internal/logging",
-	"cmd/promptspool/internal/completion": "api/client api/dashboard/docs api/filterline api/ops api/wire " +
+	"cmd/promptspool/internal/completion": "api/dashboard/docs api/filterline api/wire " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/print cmd/promptspool/internal/requests",
 	"cmd/promptspool/internal/demo":   "api/wire api/wire/packed",
 	"cmd/promptspool/internal/print":  "api/wire api/wire/jsonscan cmd/promptspool/internal/config",

@@ -9,7 +9,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"os"
@@ -129,26 +128,15 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 // noSuchCommand shows the help of a group of commands, or rejects a word that is none of them.
 func noSuchCommand(c *cli.Context) error {
 	if word := c.Args().First(); word != "" {
-		return config.Usagef(c, "there is no command %q%s", word, closestCommand(word, c.Command.Subcommands))
+		var names []string
+		for _, sub := range c.Command.Subcommands {
+			names = append(names, sub.Name)
+		}
+		return config.Usagef(c, "there is no command %q%s", word, config.DidYouMean(word, names))
 	}
 
 	if config.CommandName(c) == "" {
 		return cli.ShowAppHelp(c)
 	}
 	return cli.ShowSubcommandHelp(c)
-}
-
-// closestCommand ends a message about a word that names none of some commands.
-func closestCommand(word string, commands []*cli.Command) string {
-	var names []string
-	nested := ""
-	for _, c := range commands {
-		names = append(names, c.Name)
-		for _, sub := range c.Subcommands {
-			if nested == "" && config.DidYouMean(word, []string{sub.Name}) != "" {
-				nested = "; did you mean " + c.Name + " " + sub.Name + "?"
-			}
-		}
-	}
-	return cmp.Or(config.DidYouMean(word, names), nested)
 }

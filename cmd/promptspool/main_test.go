@@ -144,7 +144,6 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 		{"", "frob", "there is no command \"frob\""},
 		{"", "help frob", "there is no command \"frob\""},
 		{"", "requets", "there is no command \"requets\"; did you mean requests?"},
-		{"", "serch", "there is no command \"serch\"; did you mean requests search?"},
 		{"requests", "serch", "there is no command \"serch\"; did you mean search?"},
 		{"requests search", "--limt 5", "flag provided but not defined: --limt; did you mean --limit?"},
 		{"keys create", "--data x --scope al",
@@ -270,6 +269,25 @@ func TestHelpIsThereForEveryWayToAsk(t *testing.T) {
 	for _, text := range []string{whole, get, group} {
 		if text != whole && !strings.Contains(text, "\n\nUSAGE\n  promptspool requests") {
 			t.Errorf("the help begins with %.80q", text)
+		}
+	}
+}
+
+// No server answers, and the data folder is empty.
+func TestEveryFlagAndArgumentIsCompletedWithoutAServer(t *testing.T) {
+	withoutVariables(t)
+	t.Setenv("PROMPTSPOOL_KEY", "k")
+	t.Setenv("PROMPTSPOOL_URL", "http://127.0.0.1:1")
+	for name, c := range leaves(newApp(&bytes.Buffer{}, &bytes.Buffer{}).Commands, "") {
+		typed := [][]string{{""}, {"-"}, {"an argument", ""}}
+		for _, f := range c.Flags {
+			typed = append(typed, []string{"--" + f.Names()[0], ""}, []string{"--" + f.Names()[0] + "="})
+		}
+		for _, words := range typed {
+			line := append(append(strings.Fields(name), words...), "--generate-bash-completion")
+			if got := say(t, line...); got.Code != 0 || got.Err != "" || words[0] == "-" && len(got.Out) < 10 {
+				t.Errorf("%q: %+v", line, got)
+			}
 		}
 	}
 }

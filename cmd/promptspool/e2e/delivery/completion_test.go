@@ -128,10 +128,10 @@ func TestShellsCompleteWhatTheServerHas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newShell(t, name, "http://"+server.Addr)
 			for line, want := range map[string]string{
-				"promptspool requ|sea|--mod|gpt|":           "<requests><search><--model><gpt-4-0613-answered>",
-				"promptspool requests search --model=gpt|":  "<requests><search><--model=gpt-4-0613-answered>",
-				"promptspool requests get |":                "<requests><get><" + id[:len("0198c1f2-abcd")] + ">",
-				"promptspool -o nd|requests stats --by pr|": "<-o><ndjson><requests><stats><--by><provider>",
+				"promptspool requ|sea|--mod|gpt|":                "<requests><search><--model><gpt-4-0613-answered>",
+				"promptspool requests search --model=gpt|":       "<requests><search><--model=gpt-4-0613-answered>",
+				"promptspool requests get |":                     "<requests><get><" + id[:len("0198c1f2-abcd")] + ">",
+				"promptspool -o nd|requests search --status SU|": "<-o><ndjson><requests><search><--status><SUCCESS>",
 				"promptspool requests search --metadata cust|Ac|": "<requests><search><--metadata>" +
 					"<customer=Acme Ltd>",
 				"promptspool requests search --filter mod|gpt|": "<requests><search><--filter>" +

@@ -85,5 +85,5 @@ func offersFor(c *cli.Context, typing config.Typing) (all []offer) {
 		}
 		return all
 	}
-	return ofArgument(c)
+	return ofArgument(c, typing.Word)
 }

@@ -1,14 +1,13 @@
 package completion
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api/client"
 	"promptspool/api/dashboard/docs"
 	"promptspool/api/filterline"
-	"promptspool/api/ops"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/requests"
@@ -24,36 +23,30 @@ func ofFlag(c *cli.Context, f cli.Flag, word string) []offer {
 
 	switch {
 	case config.Words(f) != nil:
-		return plain(config.Words(f), "")
+		return plain(config.Words(f), "", "")
 	case strings.Contains(usage, "`file`"), strings.Contains(usage, "`folder`"):
 		return files
 	case name == "context":
 		return contexts()
-	case name == "template", name == "label":
-		return ofTemplates(c, name)
 	case name == "filter":
 		return ofLine(c, word)
 	case name == "metadata" && hasKey:
-		return plain(existing(c, filterline.TypingAt("metadata."+key+":"+value)), key+"=")
+		return plain(existing(c, filterline.TypingAt("metadata."+key+":"+value)), key+"=", "")
 	case name == "metadata":
-		var keys []offer
-		for _, key := range existing(c, filterline.TypingAt("metadata."+word)) {
-			keys = append(keys, offer{text: key + "="})
-		}
-		return keys
-	case f.(cli.CategorizableFlag).GetCategory() == filterGroup:
-		return plain(existing(c, filterline.TypingAt(name+":"+word)), "")
+		return plain(existing(c, filterline.TypingAt("metadata."+word)), "", "=")
 	}
-	return nil
+	// Flags of a filter are called as their fields of a line.
+	t := filterline.TypingAt(name + ":" + word)
+	if t.Field == filterline.OfMetadata() {
+		return nil
+	}
+	return plain(existing(c, t), "", "")
 }
 
-// filterGroup is the flags whose names are those of fields of a filter line.
-const filterGroup = "Filter"
-
-// plain offers words without notes.
-func plain(words []string, lead string) (all []offer) {
+// plain offers words between two texts, without notes.
+func plain(words []string, before, after string) (all []offer) {
 	for _, word := range words {
-		all = append(all, offer{text: lead + word})
+		all = append(all, offer{text: before + word + after})
 	}
 	return all
 }
@@ -68,28 +61,30 @@ func ofLine(c *cli.Context, line string) (all []offer) {
 		}
 		all = append(all, offer{text: t.Kept + text})
 	}
-	if t.Value || t.Field != nil || t.IsText() {
-		return all
-	}
-	for _, f := range t.Keys(false) {
-		all = append(all, offer{t.Kept + f.Completed(), f.Help})
+	if t.Field == nil && !t.Value && !t.IsText() {
+		for _, f := range t.Keys(false) {
+			all = append(all, offer{t.Kept + f.Completed(), f.Help})
+		}
 	}
 	return all
 }
 
 // existing returns values of the field that is typed, or what may follow its dot, as the server has them.
 func existing(c *cli.Context, t filterline.Typing) []string {
-	if t.Field == nil || t.IsText() {
+	if t.Field == nil {
 		return nil
 	}
 	q := wire.SuggestQuery{Field: t.Field.PartField(), Prefix: t.Prefix, Limit: valuesMax, Budget: patience}
 	if t.Value {
 		q.Field, q.Key = t.Field.JSON, t.Part
-		if words := t.Words(); len(words) > 0 {
-			return words
-		}
+	}
+	if words := t.Words(); t.Value && words != nil {
+		return words
 	}
 
+	if !asksServer(c) {
+		return nil
+	}
 	cl, id, err := config.Read(c).Remote()
 	if err != nil {
 		return nil
@@ -98,104 +93,50 @@ func existing(c *cli.Context, t filterline.Typing) []string {
 	return found.Values
 }
 
-// ofArgument offers what may be the next argument of a command, by what the command calls it.
-func ofArgument(c *cli.Context) []offer {
-	names := strings.Fields(c.Command.ArgsUsage)
-	if len(names) == 0 {
-		return nil
-	}
+// asksServer reports whether a command asks a server that a context may name.
+func asksServer(c *cli.Context) bool {
+	return slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "context" })
+}
 
-	switch name := strings.Trim(names[min(c.NArg(), len(names)-1)], "[],."); name {
+// ofArgument offers what may be the next argument of a command, by what the command calls it.
+func ofArgument(c *cli.Context, word string) []offer {
+	names := strings.Fields(c.Command.ArgsUsage + " -")
+	switch strings.Trim(names[min(c.NArg(), len(names)-1)], "[],.") {
 	case "FILE", "DIR":
 		return files
 	case "SHELL":
-		return plain(shells, "")
+		return plain(shells, "", "")
 	case "PAGE":
-		return plain(docs.Names(), "")
-	case "KEY_ID":
-		return beside(c, "/keys", "id")
-	case "EMAIL":
-		return beside(c, "/people", "email")
-	case "REQUEST_ID":
-		return ofServer(c, requests.Recent)
-	case "TRACE_ID", "SESSION_ID":
-		of := strings.ToLower(strings.TrimSuffix(name, "_ID")) + "s"
-		return ofServer(c, func(c *cli.Context, cl *client.Client, id wire.Identity) (ids []string, err error) {
-			page, err := cl.Rollups(c.Context, id, wire.RollupSearch{Of: of, PerPage: valuesMax})
-			for _, r := range page.Items {
-				ids = append(ids, r.ID)
-			}
-			return ids, err
-		})
-	case "NAME":
-		switch {
-		case strings.Contains(c.Command.HelpName, " projects "):
-			return beside(c, "/projects", "name")
-		case strings.Contains(c.Command.HelpName, " contexts "):
-			return contexts()
-		}
-		return ofTemplates(c, "template")
+		return plain(docs.Names(), "", "")
 	case "LABEL", "A", "B":
-		return ofTemplates(c, "label")
+		return plain(existing(c, filterline.TypingAt("label:"+word)), "", "")
 	}
-	return nil
+
+	if strings.Contains(c.Command.HelpName, " contexts ") {
+		return contexts()
+	}
+	if !asksServer(c) {
+		return nil
+	}
+	cl, id, err := config.Read(c).Remote()
+	if err != nil {
+		return nil
+	}
+	var found []string
+	switch {
+	case names[0] == "REQUEST_ID":
+		found, _ = requests.Recent(c, cl, id)
+	case names[0] == "NAME" && c.NArg() == 0:
+		list, _ := cl.List(c.Context, id, wire.TemplateListQuery{Page: 1, PerPage: wire.PageItemsMax})
+		for _, t := range list.Items {
+			found = append(found, t.Name)
+		}
+	}
+	return plain(found, "", "")
 }
 
 // contexts offers the servers that login keeps.
 func contexts() []offer {
 	all, _ := config.ReadContexts()
-	return plain(all.Names(), "")
-}
-
-// ofServer offers what the server that the command would ask has.
-func ofServer(
-	c *cli.Context, find func(*cli.Context, *client.Client, wire.Identity) ([]string, error),
-) []offer {
-	cl, id, err := config.Read(c).Remote()
-	if err != nil {
-		return nil
-	}
-	found, _ := find(c, cl, id)
-	return plain(found, "")
-}
-
-// ofTemplates offers the names of templates, or their labels.
-func ofTemplates(c *cli.Context, what string) (all []offer) {
-	cl, id, err := config.Read(c).Remote()
-	if err != nil {
-		return nil
-	}
-	list, _ := cl.List(c.Context, id, wire.TemplateListQuery{Page: 1, PerPage: wire.PageItemsMax})
-	seen := map[string]bool{}
-	for _, t := range list.Items {
-		if what == "template" {
-			all = append(all, offer{text: t.Name})
-		}
-		for _, l := range t.Labels {
-			if what == "label" && !seen[l.Name] {
-				seen[l.Name] = true
-				all = append(all, offer{text: l.Name})
-			}
-		}
-	}
-	return all
-}
-
-// beside offers a member of what the server beside has, over its control socket.
-func beside(c *cli.Context, path, member string) (all []offer) {
-	data, err := config.RoleData(c, "server")
-	if err != nil {
-		return nil
-	}
-	var list struct {
-		Items []map[string]any `json:"items"`
-	}
-	_ = ops.Control(c.Context, data, "GET", path, nil, &list)
-	for _, item := range list.Items {
-		if text, ok := item[member].(string); ok {
-			note, _ := item["name"].(string)
-			all = append(all, offer{text, note})
-		}
-	}
-	return all
+	return plain(all.Names(), "", "")
 }

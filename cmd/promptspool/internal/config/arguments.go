@@ -3,6 +3,7 @@ package config
 import (
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -129,22 +130,13 @@ func (l *line) read(args []string) {
 	}
 }
 
+// asksJSON is --output with a form of JSON in a command line, however it is written.
+var asksJSON = regexp.MustCompile(` --?(o|output)[ =](nd)?json `)
+
 // WantsJSON reports whether a command line asks for JSON, even if it cannot be read otherwise.
 func WantsJSON(args []string) bool {
 	form := os.Getenv(Variables("output")[0])
-	for i, arg := range args {
-		name, value, joined := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		if arg == "--" {
-			break
-		}
-		if len(arg) > 1 && arg[0] == '-' && (name == "o" || name == "output") {
-			form = value
-			if !joined && i+1 < len(args) {
-				form = args[i+1]
-			}
-		}
-	}
-	return form == FormJSON || form == FormNDJSON
+	return asksJSON.MatchString(" --output=" + form + " " + strings.Join(args, " ") + " ")
 }
 
 // allFlags are a command's flags or, of a group, those of all its commands, because a flag may come before its command.

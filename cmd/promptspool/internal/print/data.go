@@ -3,6 +3,7 @@ package print
 import (
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -25,23 +26,10 @@ func Data(c *cli.Context, v any) error {
 	if err != nil {
 		return err
 	}
-
 	items := itemsOf(text)
-	var names []string
-	for _, item := range items {
-		for m := range jsonscan.Members(item) {
-			if !slices.Contains(names, m.Name) {
-				names = append(names, m.Name)
-			}
-		}
-	}
-	columns := names
-	if len(wanted) > 0 && names != nil {
-		picked, err := pick(c, names)
-		if err != nil {
-			return err
-		}
-		columns = at(names, picked)
+	columns, err := columnsOf(c, items)
+	if err != nil {
+		return err
 	}
 
 	// A script that reads a part of a list must notice it.
@@ -51,20 +39,38 @@ func Data(c *cli.Context, v any) error {
 	if form == config.FormCSV {
 		return writeCSV(c.App.Writer, items, columns)
 	}
-	if len(wanted) > 0 {
-		for i := range items {
-			items[i] = only(items[i], columns)
+	for i := range items {
+		if len(wanted) > 0 {
+			some := map[string]json.RawMessage{}
+			for _, name := range columns {
+				some[name], _ = jsonscan.Lookup(items[i], name)
+			}
+			items[i], _ = jsonscan.Marshal(some) // what was JSON is so again
+		}
+		if form == config.FormNDJSON {
+			err = errors.Join(err, JSONLine(c.App.Writer, items[i]))
 		}
 	}
 	if form == config.FormJSON {
 		return JSON(c.App.Writer, items)
 	}
+	return err
+}
+
+// columnsOf returns the fields that items have or, of these, those of --columns.
+func columnsOf(c *cli.Context, items []json.RawMessage) (names []string, err error) {
 	for _, item := range items {
-		if err := JSONLine(c.App.Writer, item); err != nil {
-			return err
+		for m := range jsonscan.Members(item) {
+			if !slices.Contains(names, m.Name) {
+				names = append(names, m.Name)
+			}
 		}
 	}
-	return nil
+	if names == nil {
+		return nil, nil // of an empty list nothing is known
+	}
+	picked, err := pick(c, names)
+	return at(names, picked), err
 }
 
 // itemsOf returns the items of a list; anything else is one item.
@@ -83,22 +89,6 @@ func itemsOf(text json.RawMessage) (items []json.RawMessage) {
 		items = append(items, item)
 	}
 	return items
-}
-
-// only returns an object with some of its members; those that it lacks are null.
-func only(item json.RawMessage, columns []string) json.RawMessage {
-	out := []byte("{")
-	for i, name := range columns {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		value, exists := jsonscan.Lookup(item, name)
-		if !exists {
-			value = json.RawMessage("null")
-		}
-		out = append(append(jsonscan.AppendString(out, name), ':'), value...)
-	}
-	return append(out, '}')
 }
 
 // writeCSV writes items as lines. Texts are without quotes, and what has members is JSON.

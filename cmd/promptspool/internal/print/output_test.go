@@ -115,7 +115,7 @@ func TestAListHasEveryForm(t *testing.T) {
 		{"", "ID   LAST USED\na,b  today\nAll of it.\n"},
 		{"--columns last_used,id", "LAST USED  ID\ntoday      a,b\nAll of it.\n"},
 		{"-o ndjson", `{"cost":0.0000042,"id":"a,b","tags":["x"]}` + "\n" + `{"id":"=1+1","name":"é\n"}` + "\n"},
-		{"-o ndjson --columns name,id", `{"name":null,"id":"a,b"}` + "\n" + `{"name":"é\n","id":"=1+1"}` + "\n"},
+		{"-o ndjson --columns name,id", `{"id":"a,b","name":null}` + "\n" + `{"id":"=1+1","name":"é\n"}` + "\n"},
 		{"-o json --columns id", "[\n  {\n    \"id\": \"a,b\"\n  },\n  {\n    \"id\": \"=1+1\"\n  }\n]\n"},
 		{"-o csv", "cost,id,tags,name\n0.0000042,\"a,b\",\"[\"\"x\"\"]\",\n,'=1+1,,\"é\n\"\n"},
 		{"-o csv --columns ID", "id\n\"a,b\"\n'=1+1\n"},

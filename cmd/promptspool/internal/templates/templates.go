@@ -3,7 +3,9 @@ package templates
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -40,7 +42,7 @@ func Command() *cli.Command {
 	return c
 }
 
-// orClosest completes the error about a template that does not exist by one with a name close to it.
+// orClosest adds a name that is close to the error about a template that does not exist.
 func orClosest(action cli.ActionFunc) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		err := action(c)
@@ -49,20 +51,11 @@ func orClosest(action cli.ActionFunc) cli.ActionFunc {
 			return err
 		}
 
-		cl, id, failed := config.Read(c).Remote()
-		if failed != nil {
-			return err
-		}
-		list, failed := cl.List(c.Context, id, wire.TemplateListQuery{Page: 1, PerPage: wire.PageItemsMax})
-		if failed != nil {
-			return err
-		}
-		var names []string
-		for _, t := range list.Items {
-			names = append(names, t.Name)
-		}
-		if near := closest.Among(c.Args().First(), names); len(near) > 0 {
-			e.Message = strings.Replace(e.Message, " GET ", " Did you mean "+near[0]+"? GET ", 1)
+		if cl, id, failed := config.Read(c).Remote(); failed == nil {
+			active, _ := serverTemplates(c.Context, cl, id, "active")
+			if near := closest.Among(c.Args().First(), slices.Sorted(maps.Keys(active))); len(near) > 0 {
+				e.Message = strings.Replace(e.Message, " GET ", " Did you mean "+near[0]+"? GET ", 1)
+			}
 		}
 		return err
 	}
