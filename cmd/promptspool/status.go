@@ -117,7 +117,7 @@ func askStatus(c *cli.Context, data string) (any, func(*print.Table), error) {
 
 func describeServer(t *print.Table, s serverStatus) {
 	t.Row("server", s.Name+", version "+s.Version)
-	t.Row("up", age(time.Since(s.StartedAt)))
+	t.Row("up", print.Age(time.Since(s.StartedAt)))
 	t.Row("archive", s.Archive)
 	if s.Away != "" {
 		t.Row("", "It does not answer: "+s.Away)
@@ -143,7 +143,7 @@ func describeSidecar(t *print.Table, s sidecarStatus) {
 	h := s.heartbeat()
 	t.Row("sidecar", s.Name+", version "+s.Version)
 	t.Row("id", s.ID)
-	t.Row("up", age(time.Since(s.StartedAt)))
+	t.Row("up", print.Age(time.Since(s.StartedAt)))
 	server := s.Upstream
 	if s.Away {
 		server += ", which does not answer"
@@ -176,11 +176,11 @@ func describeFleet(t *print.Table, fleet wire.Fleet) {
 	}
 	t.Head("SIDECAR", "STATE", "SEEN", "VERSION", "UP", "WAITING", "OLDEST", "HELD", "DEAD", "LOST", "CLOCK", "ID")
 	for _, s := range fleet.Items {
-		state, up := "alive", age(s.LastSeen.Sub(s.StartedAt))
+		state, up := "alive", print.Age(s.LastSeen.Sub(s.StartedAt))
 		if !s.Alive {
 			state, up = "silent", "-"
 		}
-		t.Row(s.Name, state, age(time.Since(s.LastSeen))+" ago", s.Version, up,
+		t.Row(s.Name, state, print.Age(time.Since(s.LastSeen))+" ago", s.Version, up,
 			humanize.Comma(s.BacklogEvents), oldestText(s.Heartbeat), s.HeldEvents,
 			print.DeadLetters(s.DeadLetters, s.Dropped), s.LostEvents, skewText(s.ClockAhead), s.ID)
 	}
@@ -196,7 +196,7 @@ func oldestText(h wire.Heartbeat) string {
 	if h.BacklogEvents == 0 {
 		return "-"
 	}
-	return age(time.Duration(h.OldestSeconds * float64(time.Second)))
+	return print.Age(time.Duration(h.OldestSeconds * float64(time.Second)))
 }
 
 // skewText says how far a clock is from the server's.
@@ -211,17 +211,4 @@ func skewText(ahead *float64) string {
 		return fmt.Sprintf("%.1f s behind", -*ahead)
 	}
 	return fmt.Sprintf("%.1f s ahead", *ahead)
-}
-
-// age is a span of time in its two largest units.
-func age(d time.Duration) string {
-	switch d = max(0, d); {
-	case d >= 48*time.Hour:
-		return fmt.Sprintf("%dd %dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
-	case d >= time.Hour:
-		return fmt.Sprintf("%dh %dm", d/time.Hour, d%time.Hour/time.Minute)
-	case d >= time.Minute:
-		return fmt.Sprintf("%dm %ds", d/time.Minute, d%time.Minute/time.Second)
-	}
-	return fmt.Sprintf("%ds", d/time.Second)
 }

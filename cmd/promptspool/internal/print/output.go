@@ -179,6 +179,19 @@ func (t *Table) MomentOrNone(at *time.Time) string {
 	return t.Moment(*at)
 }
 
+// Age is a span of time in its two largest units.
+func Age(d time.Duration) string {
+	switch d = max(0, d); {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%dd %dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh %dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm %ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%ds", d/time.Second)
+}
+
 // Scores are the scores of a record in one line.
 func Scores(list []wire.Score) string {
 	texts := make([]string, len(list))

@@ -158,6 +158,9 @@ func brief(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
 	}
+	if d >= time.Hour {
+		return print.Age(d)
+	}
 	return d.Round(100 * time.Millisecond).String()
 }
 
