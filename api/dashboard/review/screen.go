@@ -46,8 +46,9 @@ func (p *pages) again(c *frame.Exchange) error {
 // screen shows a call; "" is the next one. If it was answered, the queue has what is in its form.
 func (p *pages) screen(c *frame.Exchange, q *queue, call string, answered bool) error {
 	v := screenView{queue: q, Undo: len(q.trail) > 0, Back: "/scores", Start: address.Of("/review", q.values)}
+	nav := "scores"
 	if q.Name == "" {
-		v.Back = q.Filter.Requests()
+		nav, v.Back = "requests", q.Filter.Requests()
 	}
 	var err error
 	if v.progress, err = p.find(c, q); err != nil {
@@ -87,5 +88,5 @@ func (p *pages) screen(c *frame.Exchange, q *queue, call string, answered bool) 
 		v.Fields = append(v.Fields, frame.Field{Name: name, Value: at.Get(name)})
 	}
 
-	return c.Show(http.StatusOK, "screen", frame.Title(q.Name, "Review"), "requests", v)
+	return c.Show(http.StatusOK, "screen", frame.Title(q.Name, "Review"), nav, v)
 }
