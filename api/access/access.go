@@ -61,7 +61,9 @@ var Table = []Entry{
 	},
 	{
 		Does: "Define scores and make review queues", Scope: wire.ScopePublish, Role: wire.RoleEditor,
-		Routes: "define-score undefine-score",
+		Routes:   "define-score undefine-score",
+		Pages:    "POST /scores, POST /scores/{id}/remove, POST /queues, POST /queues/{id}/remove",
+		Commands: "scores define, scores remove",
 	},
 	{
 		Does: "Search, read, count and export calls", Scope: wire.ScopeRead, Role: wire.RoleViewer,
@@ -70,11 +72,11 @@ var Table = []Entry{
 			"compare-versions backtest list-score-definitions",
 		Pages: "GET /{$}, GET /projects, GET /requests, POST /requests/view, GET /suggestions, GET /requests/export, " +
 			"GET /requests/{id}, GET /requests/{id}/raw, GET /requests/{id}/text, GET /traces/{id}, " +
-			"GET /traces, GET /sessions, GET /sessions/{id}, GET /users, " +
+			"GET /traces, GET /sessions, GET /sessions/{id}, GET /users, GET /scores, GET /scores/{id}, " +
 			"GET /template/statistics, GET /template/backtest",
 		Commands: "requests search, requests get, requests tail, requests stats, requests export, " +
 			"requests orphans, traces list, traces get, sessions list, sessions get, users list, " +
-			"templates compare",
+			"templates compare, scores list",
 	},
 	{
 		Does: "Delete calls, and rewrite what is stored of them", Scope: wire.ScopeManage, Role: wire.RoleOwner,

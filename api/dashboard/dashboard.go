@@ -10,7 +10,7 @@
 // The pages of a subject are a section: a package with a table of its routes in pages.go, and a Go file
 // and an HTML file for each page. A section uses the packages below it, and no other section.
 //
-//	overview/ requests/ sessions/ review/ templates/    the sections, besides the documentation (docs.go) and people/
+//	overview/ requests/ sessions/ review/ scores/ templates/    the sections, besides docs.go and people/
 //	frame/                                      what is around every page: routes, sessions, layout, errors
 //	filter/ conversation/                       what several sections show: the filter of requests; messages
 //	chart/ markup/ textdiff/ number/ address/   drawing and printing
@@ -27,6 +27,7 @@ import (
 	"promptspool/api/dashboard/people"
 	"promptspool/api/dashboard/requests"
 	"promptspool/api/dashboard/review"
+	"promptspool/api/dashboard/scores"
 	"promptspool/api/dashboard/sessions"
 	"promptspool/api/dashboard/templates"
 )
@@ -47,8 +48,15 @@ type Keys interface {
 type Records interface {
 	overview.Records
 	requests.Records
+	scores.Records
 	sessions.Records
 	templates.Records
+}
+
+// Scoring keeps the definitions of scores, and the queues in which people give them.
+type Scoring interface {
+	review.Queues
+	scores.Scoring
 }
 
 // Retention limits what the server keeps of each account.
@@ -62,7 +70,7 @@ type Config struct {
 	Keys      Keys
 	Records   Records
 	Recorder  frame.Recorder
-	Queues    review.Queues
+	Scoring   Scoring
 	Templates templates.Templates
 	Providers []string // the providers that llm_kwargs can be made for
 	Sidecars  overview.Sidecars
@@ -101,7 +109,8 @@ func sections(c Config, around frame.Config) []frame.Section {
 		overview.Pages(c.Records, c.Sidecars, c.Retention),
 		requests.Pages(c.Records, c.Recorder, c.Templates),
 		sessions.Pages(c.Records, c.Recorder),
-		review.Pages(c.Records, c.Recorder, c.Queues),
+		review.Pages(c.Records, c.Recorder, c.Scoring),
+		scores.Pages(c.Records, c.Scoring),
 		templates.Pages(c.Templates, c.Records, c.Providers),
 		people.Pages(c.People, c.Keys),
 	}

@@ -153,7 +153,12 @@ func (s *site) furnished(email string) (pages []string, ids map[string]string) {
 	s.record(email, e)
 	s.logs(email, "u", 2) // a call to review for each of three people
 
+	must(s.store.DefineScore(s.t.Context(), s.as(email), wire.ScoreDefinition{Name: "tone", Kind: "category"}))
+	must(s.store.PutReviewQueue(s.t.Context(), s.as(email), wire.ReviewQueue{Name: "rude", Scores: []string{"tone"}}))
+
 	ids = map[string]string{
+		"scores":   "tone",
+		"queues":   "rude",
 		"requests": e.RequestID,
 		"sessions": "talk",
 		"keys":     key.ID,

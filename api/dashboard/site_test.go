@@ -84,7 +84,7 @@ func openSite(t *testing.T) *site {
 		Keys:      auth.New(auth.Config{Store: db}),
 		Records:   s.records,
 		Recorder:  s.records,
-		Queues:    db,
+		Scoring:   db,
 		Templates: s.drafts,
 		Sidecars:  db,
 		Version:   "test",

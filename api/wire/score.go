@@ -337,6 +337,7 @@ func (d *ScoreDefinition) check(f *fields) {
 
 	if d.Kind != "category" && len(d.Categories) > 0 || len(d.Categories) > ScoreCategoriesMax {
 		f.fault("categories", "are for the kind category only, and at most %d", ScoreCategoriesMax)
+		return
 	}
 	for i, text := range d.Categories {
 		v, ok := CategoryScore(text)

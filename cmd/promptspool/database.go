@@ -12,7 +12,7 @@ import (
 
 	"promptspool/api"
 	"promptspool/api/auth"
-	"promptspool/api/dashboard/review"
+	"promptspool/api/dashboard"
 	"promptspool/api/ops"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/archivetool"
@@ -33,8 +33,7 @@ type database interface {
 	auth.Store
 	auth.PeopleStore
 	api.Fleet
-	api.Scoring
-	review.Queues
+	dashboard.Scoring
 
 	Size(ctx context.Context) (archive.Size, error)
 	FleetOfAll(ctx context.Context) (known, alive int, err error)

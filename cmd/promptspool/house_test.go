@@ -46,6 +46,7 @@ var imports = map[string]string{
 	"api/openapi/openapitest": "api/openapi",
 	"api/dashboard": "api/dashboard/conversation api/dashboard/docs api/dashboard/frame " +
 		"api/dashboard/overview api/dashboard/people api/dashboard/requests api/dashboard/review " +
+		"api/dashboard/scores " +
 		"api/dashboard/sessions api/dashboard/templates",
 	"api/dashboard/overview": "api/closest api/dashboard/address api/dashboard/chart " +
 		"api/dashboard/filter api/dashboard/frame api/dashboard/number api/dashboard/table api/filterline api/wire",
@@ -60,6 +61,7 @@ var imports = map[string]string{
 	"api/dashboard/templates": "api/calls api/closest api/dashboard/address api/dashboard/chart " +
 		"api/dashboard/conversation api/dashboard/filter api/dashboard/frame api/dashboard/markup " +
 		"api/dashboard/number api/dashboard/table api/dashboard/textdiff api/filterline api/wire api/wire/jsonscan",
+	"api/dashboard/scores": "api/dashboard/frame api/dashboard/number api/filterline api/wire",
 	"api/dashboard/people": "api/dashboard/address api/dashboard/frame api/dashboard/table api/wire",
 	"api/dashboard/frame": "api/access api/dashboard/address api/dashboard/filter " +
 		"api/dashboard/number api/dashboard/textdiff api/wire api/wire/calendar api/wire/jsonscan",
@@ -164,6 +166,7 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/templates": "api/client api/closest api/wire api/wire/jsonscan registry/gitfiles " +
 		"registry/render cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
+	"cmd/promptspool/internal/scores": "api/wire cmd/promptspool/internal/config cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool/queue " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/archivetool": "api/ops api/wire metrics registry/prices spool/archive " +

@@ -25,6 +25,7 @@ import (
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/machine"
 	"promptspool/cmd/promptspool/internal/requests"
+	"promptspool/cmd/promptspool/internal/scores"
 	"promptspool/cmd/promptspool/internal/spooltool"
 	"promptspool/cmd/promptspool/internal/templates"
 )
@@ -77,7 +78,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 			upCommand(), serverCommand(), sidecarCommand(),
 			loginCommand(), contextsCommand(), statusCommand(), keysCommand(), peopleCommand(), projectsCommand(),
 			requests.Command(), requests.TracesCommand(), requests.SessionsCommand(), requests.UsersCommand(),
-			templates.Command(),
+			templates.Command(), scores.Command(),
 			spooltool.SpoolCommand(), spooltool.DeadCommand(),
 			archivetool.ArchiveCommand(), archivetool.BackupCommand(), archivetool.RestoreCommand(),
 			configCommand(), completion.Command(), docsCommand(), versionCommand(),

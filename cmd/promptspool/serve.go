@@ -144,7 +144,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Keys:      keys,
 		Records:   counted,
 		Recorder:  writes,
-		Queues:    db,
+		Scoring:   db,
 		Templates: templates,
 		Sidecars:  fleet,
 		Providers: render.Providers(),

@@ -68,6 +68,7 @@ type components struct {
 	Tree       tree
 	Scoring    Scoring
 	Choices    []choices
+	Shares     []Share
 }
 
 // choices is a score to give, as the component takes it.
@@ -152,6 +153,9 @@ func shownComponents() view {
 		},
 		{ScoreDefinition: wire.ScoreDefinition{Name: "edits", Kind: "number", Min: new(0.0)}},
 	}
+	v.Shares = Shares(wire.ScoreSum{Kind: "category", Categories: []wire.CategoryCount{
+		{Value: "polite", Share: 0.75}, {Value: "curt", Share: 0.25},
+	}})
 	v.Findings = []struct{ Place, Message string }{
 		{"Message 1, line 3, column 5", "the variable name is not closed"},
 	}

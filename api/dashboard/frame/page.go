@@ -2,6 +2,7 @@ package frame
 
 import (
 	"html/template"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +42,7 @@ var helpers = template.FuncMap{
 
 	// Addresses.
 	"page":    address.Template,
+	"segment": url.PathEscape,
 	"session": address.Session,
 	"where":   filter.RequestsWith,
 
@@ -128,7 +130,7 @@ func (v view) Several() bool { return len(v.Projects) > 1 }
 
 // Back returns the page to show when another project is opened: of a list the same one there.
 func (v view) Back() string {
-	if slices.Contains([]string{"requests", "templates", "sidecars"}, v.Nav) {
+	if slices.Contains([]string{"requests", "templates", "scores", "sidecars"}, v.Nav) {
 		return "/" + v.Nav
 	}
 	return "/"

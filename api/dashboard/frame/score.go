@@ -93,3 +93,33 @@ func (c *Exchange) RecordScores(recorder Recorder, bodies ...map[string]any) err
 
 	return nil
 }
+
+// Share is how much of a whole has a value, as the component of shares draws it.
+type Share struct {
+	Name, Class string
+	Share       float64
+	At, Width   float64 // of its part of the bar, in percent
+}
+
+// sharesMax is how many values have a color.
+const sharesMax = 6
+
+// Shares returns the shares of the values of a score that is a category or a boolean, else nil.
+func Shares(s wire.ScoreSum) (all []Share) {
+	switch s.Kind {
+	case "boolean":
+		all = []Share{{Name: "true", Class: "c1", Share: s.Mean}}
+	case "category":
+		for i, c := range s.Categories[:min(len(s.Categories), sharesMax)] {
+			all = append(all, Share{Name: c.Value, Class: "c" + strconv.Itoa(i+1), Share: c.Share})
+		}
+	}
+
+	at := 0.0
+	for i := range all {
+		all[i].At, all[i].Width = at, 100*all[i].Share
+		at += all[i].Width
+	}
+
+	return all
+}

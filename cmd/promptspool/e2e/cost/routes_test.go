@@ -39,6 +39,8 @@ var withoutInput = map[string]string{
 	"POST /sign-up":               "what sign-in takes, and it makes accounts",
 	"POST /reset-password":        "what sign-in takes",
 	"POST /password":              "what sign-in takes, and it ends the session",
+	"POST /scores/{id}/remove":    "a name",
+	"POST /queues/{id}/remove":    "a name",
 	"POST /template/label/delete": "two names",
 	"POST /template/archive":      "a name",
 	"POST /template/restore":      "a name",

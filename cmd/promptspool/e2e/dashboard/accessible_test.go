@@ -174,6 +174,8 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	if r.Status != 200 {
 		t.Fatalf("a trace: %d %s", r.Status, r.Body)
 	}
+	server.Call("PUT", "/api/public/v2/score-definitions/tone", `{"kind":"category","categories":["polite","rude"]}`,
+		"X-API-KEY", harness.AdminKey)
 	reset := harness.LinkPath(t, harness.PeopleSay(t, server, "reset-password", "ann@example.com"))
 	invite := harness.LinkPath(t, harness.PeopleSay(t, server, "invite", "--role", "viewer"))
 	for _, path := range []string{
@@ -183,6 +185,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 		"/templates", "/template?name=greet+customers",
 		"/template/compare?name=greet+customers&a=1&b=3", "/template/statistics?name=greet+customers",
 		"/template/backtest?name=greet+customers&v=3", "/template/edit?name=greet+customers", "/template/edit",
+		"/scores", "/scores/tone",
 		"/sidecars", "/keys", "/people", "/audit", "/password", "/sign-in", "/sign-up", "/docs", "/docs/log-curl",
 		"/docs?q=setup+code",
 	} {

@@ -32,6 +32,9 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 	call = harness.With(harness.With(call, "session_id", "chat-9"), "trace_id", hidden)
 	id := server.Track("/rest/track-request", harness.AdminKey, call)
 
+	server.Call("PUT", "/api/public/v2/score-definitions/a", `{"kind":"number","description":"secret"}`,
+		"X-API-KEY", harness.AdminKey)
+
 	key := createKey(t, server, "other", "full")
 
 	fields := map[string]map[string]any{
@@ -55,6 +58,7 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		"DELETE /rest/prompt-templates/greet":       404,
 		"POST /rest/prompt-templates/greet/restore": 404,
 		"POST /rest/backtest":                       404,
+		"DELETE /api/public/v2/score-definitions/a": 404,
 
 		// What lists or counts finds nothing, and a deletion deletes nothing of another
 		// account's.
@@ -75,6 +79,7 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		"GET /api/public/v2/requests/suggestions?field=tags":                  200,
 		"GET /api/public/v2/requests/orphans":                                 200,
 		"GET /prompt-templates":                                               200,
+		"GET /api/public/v2/score-definitions":                                200,
 		"DELETE /api/public/v2/requests/" + id:                                200,
 		"DELETE /api/public/v2/requests?metadata_key=user&metadata_value=ann": 200,
 	} {

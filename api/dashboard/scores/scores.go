@@ -1,0 +1,222 @@
+package scores
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/dashboard/number"
+	"promptspool/api/filterline"
+	"promptspool/api/wire"
+)
+
+// scoresView is what the pages of scores show.
+type scoresView struct {
+	Rows    []row
+	Of      *row // the score that the page is about; nil for all
+	Queues  []wire.ReviewQueue
+	Counted frame.Counted
+
+	Typed wire.ScoreDefinition // what the form of a definition shows
+	Queue wire.ReviewQueue     // what the form of a queue shows
+	Error *wire.Error
+}
+
+// row is what is known of the scores of one name.
+type row struct {
+	wire.ScoreSum
+	Defined *wire.ScoreDefinition
+	Shares  []frame.Share // of categories or booleans
+	Found   string        // the address of the recent requests that have the score
+}
+
+// Number prints a value of the score.
+func (row) Number(x float64) string { return number.Count(x) }
+
+// Asks reports whether the form of a queue asks for a score.
+func (v scoresView) Asks(name string) bool { return slices.Contains(v.Queue.Scores, name) }
+
+func scorePath(name string) string { return "/scores/" + url.PathEscape(name) }
+
+func (p *pages) list(c *frame.Exchange) error {
+	v := scoresView{Typed: wire.ScoreDefinition{Kind: "number"}, Queue: wire.ReviewQueue{Reviewers: 1}}
+	return p.show(c, http.StatusOK, v)
+}
+
+// show shows the page of all scores.
+func (p *pages) show(c *frame.Exchange, status int, v scoresView) (err error) {
+	if err := p.read(c, "/scores", &v); err != nil {
+		return err
+	}
+	if v.Queues, err = p.scoring.ReviewQueues(c.Context(), c.Identity()); err != nil {
+		return err
+	}
+	edited := c.URL.Query().Get("queue")
+	if i := slices.IndexFunc(v.Queues, func(q wire.ReviewQueue) bool { return q.Name == edited }); i >= 0 {
+		v.Queue = v.Queues[i]
+	}
+
+	return c.Show(status, "scores", "Scores", "scores", v)
+}
+
+func (p *pages) scorePage(c *frame.Exchange) error {
+	v, name := scoresView{}, c.PathValue("id")
+	if err := p.read(c, scorePath(name), &v); err != nil {
+		return err
+	}
+	i := slices.IndexFunc(v.Rows, func(r row) bool { return r.Name == name })
+	if i < 0 {
+		return wire.Errorf(wire.CodeNotFound, "This project has no score of this name in the last 30 days.")
+	}
+
+	v.Of = &v.Rows[i]
+	v.Typed = wire.ScoreDefinition{Name: name, Kind: cmp.Or(v.Of.Kind, "number")}
+	if v.Of.Defined != nil {
+		v.Typed = *v.Of.Defined
+	}
+
+	return c.Show(http.StatusOK, "scores", frame.Title(name, "Scores"), "scores", v)
+}
+
+// read reads the scores that have a definition or recent values.
+func (p *pages) read(c *frame.Exchange, path string, v *scoresView) error {
+	defined, err := p.scoring.ScoreDefinitions(c.Context(), c.Identity())
+	if err != nil {
+		return err
+	}
+	found := c.Filter(url.Values{"filter": {"since:30d"}})
+	search, err := found.Search()
+	if err != nil {
+		return err
+	}
+	page := c.CountedPage(path, nil)
+	a, err := p.records.Analyze(c.Context(), c.Identity(), page.Bounded(wire.StatisticsQuery{
+		FilterGroup: search.FilterGroup,
+		FilterLine:  wire.FilterLine{Zone: "UTC"},
+	}))
+	if err != nil {
+		return err
+	}
+
+	v.Counted = page.Counted(a.Progress)
+	for _, s := range a.Scores {
+		named := found.With(filterline.Where("score_name", "", s.Name))
+		v.Rows = append(v.Rows, row{s, defined.Of(s.Name), frame.Shares(s), named.Requests()})
+	}
+	for i, d := range defined {
+		if !slices.ContainsFunc(v.Rows, func(r row) bool { return r.Name == d.Name }) {
+			v.Rows = append(v.Rows, row{ScoreSum: wire.ScoreSum{Name: d.Name, Kind: d.Kind}, Defined: &defined[i]})
+		}
+	}
+	slices.SortFunc(v.Rows, func(a, b row) int { return cmp.Compare(a.Name, b.Name) })
+
+	return nil
+}
+
+func (p *pages) define(c *frame.Exchange) error {
+	d, err := readDefinition(c.PostForm)
+	if err == nil {
+		err = p.scoring.DefineScore(c.Context(), c.Identity(), d)
+	}
+	if err != nil {
+		return p.refuse(c, scoresView{Typed: d, Queue: wire.ReviewQueue{Reviewers: 1}}, err)
+	}
+
+	return done(c, "define score", d.Name, d.Expected(), scorePath(d.Name), "defined")
+}
+
+// refuse shows a form again with what is wrong with it.
+func (p *pages) refuse(c *frame.Exchange, v scoresView, err error) error {
+	v.Error = wire.AsError(err)
+	if v.Error.Code != wire.CodeInvalid && v.Error.Code != wire.CodeConflict {
+		return err
+	}
+	return p.show(c, v.Error.Status(), v)
+}
+
+// done notes a change, and leads to a page with its notice.
+func done(c *frame.Exchange, action, target, detail, to, notice string) error {
+	if err := c.Note(c.Context(), action, target, detail); err != nil {
+		return err
+	}
+	return c.Redirect(to, notice)
+}
+
+// readDefinition reads the form of a definition. Fields that its kind does not have are ignored.
+func readDefinition(form url.Values) (wire.ScoreDefinition, error) {
+	d := wire.ScoreDefinition{
+		Name:        strings.TrimSpace(form.Get("name")),
+		Kind:        form.Get("kind"),
+		Description: strings.TrimSpace(form.Get("description")),
+	}
+	if d.Kind != "category" {
+		d.Better = form.Get("better")
+	}
+
+	switch d.Kind {
+	case "category":
+		for line := range strings.Lines(form.Get("categories")) {
+			if line = strings.TrimSpace(line); line != "" {
+				d.Categories = append(d.Categories, line)
+			}
+		}
+	case "number":
+		for name, bound := range map[string]**float64{"min": &d.Min, "max": &d.Max} {
+			text := strings.TrimSpace(form.Get(name))
+			if text == "" {
+				continue
+			}
+			x, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return d, wire.Invalid(wire.FieldError{Field: name, Reason: "must be a number"})
+			}
+			*bound = &x
+		}
+	}
+
+	return d, d.Check()
+}
+
+func (p *pages) undefine(c *frame.Exchange) error {
+	name := c.PathValue("id")
+	if err := p.scoring.UndefineScore(c.Context(), c.Identity(), name); err != nil {
+		return err
+	}
+
+	return done(c, "remove score definition", name, "", "/scores", "undefined")
+}
+
+func (p *pages) putQueue(c *frame.Exchange) error {
+	q := wire.ReviewQueue{
+		Name:   strings.TrimSpace(c.PostForm.Get("name")),
+		Filter: strings.TrimSpace(c.PostForm.Get("filter")),
+		Scores: c.PostForm["score"],
+	}
+	q.Reviewers, _ = strconv.Atoi(c.PostForm.Get("reviewers")) // 0 is one
+
+	err := q.Check()
+	if err == nil {
+		_, err = c.Filter(url.Values{"filter": {q.Filter}}).Search()
+	}
+	if err == nil {
+		err = p.scoring.PutReviewQueue(c.Context(), c.Identity(), q)
+	}
+	if err != nil {
+		return p.refuse(c, scoresView{Typed: wire.ScoreDefinition{Kind: "number"}, Queue: q}, err)
+	}
+
+	return done(c, "save review queue", q.Name, wire.AuditFilter(q.Filter), "/scores", "queued")
+}
+
+func (p *pages) removeQueue(c *frame.Exchange) error {
+	name := c.PathValue("id")
+	if err := p.scoring.RemoveReviewQueue(c.Context(), c.Identity(), name); err != nil {
+		return err
+	}
+
+	return done(c, "remove review queue", name, "", "/scores", "unqueued")
+}

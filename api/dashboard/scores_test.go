@@ -1,0 +1,85 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"promptspool/api/wire"
+)
+
+// An editor says what a score is, and what people are to review; others read it.
+func TestScoresAreDefinedOnTheirPage(t *testing.T) {
+	s := openSite(t)
+	const ann, eve, vic = "ann@example.com", "eve@example.com", "vic@example.com"
+	sends := func(path string, values url.Values, wants ...string) {
+		t.Helper()
+		form := s.form(eve)
+		for name := range values {
+			form[name] = values[name]
+		}
+		got := s.call(eve, "POST", path, form)
+		answer := fmt.Sprint(got.Code, " ", got.Header().Get("Location"), " ", got.Body)
+		for _, want := range wants {
+			if !strings.Contains(answer, want) {
+				t.Errorf("POST %s %v: %.2000s, want %s", path, values, answer, want)
+			}
+		}
+	}
+	shows := func(email, path string, wants ...string) string {
+		t.Helper()
+		got := s.call(email, "GET", path, nil)
+		for _, want := range wants {
+			if got.Code != http.StatusOK || !strings.Contains(got.Body.String(), want) {
+				t.Errorf("%s %s: %d %s, want %s", email, path, got.Code, got.Body, want)
+			}
+		}
+		return got.Body.String()
+	}
+
+	shows(ann, "/scores", "No call was scored", "No queues yet")
+	e := newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{}}`)
+	s.record(ann, e)
+	score := newEvent(wire.KindScore, `{"request_id":"`+e.RequestID+`","name":"correct","score":80}`)
+	score.RequestID = e.RequestID
+	s.record(ann, score)
+
+	sends("/scores", url.Values{
+		"name": {"rag/tone"}, "kind": {"category"}, "categories": {"polite\r\n rude \r\n"}, "min": {"1"},
+		"better": {"higher"}, "description": {"how it <sounds>"},
+	}, "303 /scores/rag%2Ftone?done=defined")
+	sends("/scores", url.Values{"name": {"faith"}, "kind": {"number"}, "min": {"0"}, "max": {"1"}}, "303 ")
+	sends("/scores", url.Values{"name": {"ok"}, "kind": {"number"}, "min": {"2"}, "max": {"1"}},
+		"422 ", "must not be greater than max", `value="ok"`)
+	sends("/scores", url.Values{"name": {"ok"}, "kind": {"number"}, "min": {"few"}}, "422 ", "must be a number")
+	for email, forms := range map[string]bool{eve: true, vic: false} {
+		page := shows(email, "/scores", "correct", "one of: polite, rude", "how it &lt;sounds&gt;",
+			"a number from 0 to 1")
+		page += shows(email, "/scores/rag%2Ftone", "<h1>rag/tone</h1>", "polite")
+		if strings.Contains(page, "Save the definition") != forms {
+			t.Errorf("%s: the form of a definition is shown: %t", email, !forms)
+		}
+	}
+	if got := s.call(ann, "GET", "/scores/other", nil); got.Code != http.StatusNotFound {
+		t.Errorf("a score that does not exist: %d", got.Code)
+	}
+
+	sends("/queues", url.Values{
+		"name": {"rude ones"}, "filter": {"score:<50"}, "score": {"faith", "rag/tone"}, "reviewers": {"2"},
+	}, "303 /scores?done=queued")
+	sends("/queues", url.Values{"name": {"bad"}, "filter": {"latency:x"}, "score": {"faith"}}, "422 ", "latency:x")
+	sends("/queues", url.Values{"name": {"bad"}}, "422 ", "scores", `value="bad"`)
+	shows(vic, "/scores", `href="/requests?filter=score%3a%3c50"`, "rude ones")
+	shows(eve, "/scores?queue=rude+ones", `value="rude ones"`, `value="rag/tone" checked`,
+		`href="/review/rude%20ones"`)
+
+	sends("/scores/rag%2Ftone/remove", nil, "303 /scores?done=undefined")
+	sends("/queues/rude%20ones/remove", nil, "303 /scores?done=unqueued")
+	sends("/queues/rude%20ones/remove", nil, "404 ")
+	if page := shows(eve, "/scores", "No queues yet"); strings.Contains(page, "rag/tone") {
+		t.Error("what was removed is still there")
+	}
+	shows(ann, "/audit", "define score", "remove score definition", "save review queue", "remove review queue")
+}
