@@ -67,7 +67,7 @@ func columnsOf(c *cli.Context, items []json.RawMessage) (names []string, err err
 		}
 	}
 	if names == nil {
-		return nil, nil // of an empty list nothing is known
+		return config.Read(c).Columns(), nil // of an empty list nothing else is known
 	}
 	picked, err := pick(c, names)
 	return at(names, picked), err
@@ -76,6 +76,9 @@ func columnsOf(c *cli.Context, items []json.RawMessage) (names []string, err err
 // itemsOf returns the items of a list; anything else is one item.
 func itemsOf(text json.RawMessage) (items []json.RawMessage) {
 	list, isPage := jsonscan.Lookup(text, "items")
+	if !isPage {
+		list, isPage = jsonscan.Lookup(text, "versions") // of statistics
+	}
 	switch {
 	case isPage:
 	case text[0] == '[':
@@ -93,7 +96,11 @@ func itemsOf(text json.RawMessage) (items []json.RawMessage) {
 
 // writeCSV writes items as lines. Texts are without quotes, and what has members is JSON.
 func writeCSV(w io.Writer, items []json.RawMessage, columns []string) error {
-	lines := [][]string{columns}
+	var lines [][]string
+	if columns != nil {
+		lines = append(lines, columns)
+	}
+
 	for _, item := range items {
 		line := make([]string, len(columns))
 		for i, name := range columns {

@@ -79,6 +79,18 @@ func TestJSONIsPrintedAsItIs(t *testing.T) {
 	})
 }
 
+func TestItemsOfAList(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"items":[1,{"a":2}],"total":2}`: `[1,{"a":2}]`,
+		`{"versions":[1]}`:                `[1]`,
+		`[]`:                              `[]`,
+		`{"a":[1]}`:                       `[{"a":[1]}]`,
+	} {
+		got, err := json.Marshal(itemsOf(json.RawMessage(text)))
+		equal(t, text, []any{string(got), err}, []any{want, nil})
+	}
+}
+
 func equal(t *testing.T, name string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
