@@ -51,7 +51,7 @@ func compileOrder(by, order string) (Order, error) {
 
 // Column returns what the order looks at besides time and id.
 func (o Order) Column() rowcode.Column {
-	switch _, ofScore := o.score(); {
+	switch _, ofScore := o.Score(); {
 	case o.By == "":
 		return rowcode.ColumnTime
 	case ofScore:
@@ -60,8 +60,8 @@ func (o Order) Column() rowcode.Column {
 	return fields[o.By].column
 }
 
-// score returns the name of the score that the order is of, if it is.
-func (o Order) score() (name string, ok bool) { return strings.CutPrefix(o.By, wire.ScoreSort) }
+// Score returns the name of the score that the order is of, if it is.
+func (o Order) Score() (name string, ok bool) { return strings.CutPrefix(o.By, wire.ScoreSort) }
 
 // HasTops reports whether Tops have the order: scores have too many names.
 func (o Order) HasTops() bool { return slices.Contains(wire.SortFields, o.By) }
@@ -94,7 +94,7 @@ func (o Order) PositionOf(row *wire.Row) Position {
 		}
 	default:
 		var numbers []float64
-		if name, ok := o.score(); ok {
+		if name, ok := o.Score(); ok {
 			numbers = scores(row, name)
 		} else {
 			numbers = fields[o.By].number(row, "")
@@ -214,7 +214,7 @@ func ParseCursor(s string) (Position, bool) { return parseCursor(s, Order{}) }
 func (o Order) name() string {
 	by := o.By
 	// Names of scores may be long, and have spaces.
-	if name, ok := o.score(); ok {
+	if name, ok := o.Score(); ok {
 		hash := fnv.New64a()
 		_, _ = hash.Write([]byte(name))
 		by = wire.ScoreSort + strconv.FormatUint(hash.Sum64(), 36)

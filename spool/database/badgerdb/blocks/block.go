@@ -27,7 +27,7 @@ type Block struct {
 
 	reader  Reader
 	columns [rowcode.ColumnBody]slot
-	byKey   []slot // columns of Head.keys
+	byKey   []slot // columns of Head.keys, then of Head.slots
 	scratch scratch
 }
 
@@ -52,6 +52,7 @@ func (s *slot) unload() {
 type scratch struct {
 	row      wire.Row
 	metadata []wire.MetadataRow
+	scores   []wire.Score
 	cells    [rowcode.ColumnBody]rowcode.Cell // what row points to
 }
 
@@ -68,12 +69,12 @@ func (b *Block) Open(reader Reader, place []byte, head Head) {
 	for i := range b.byKey {
 		b.byKey[i].unload()
 	}
-	for len(b.byKey) < len(head.keys) {
+	for len(b.byKey) < len(head.keys)+len(head.slots) {
 		b.byKey = append(b.byKey, slot{})
 	}
 }
 
-// column reads a column. ColumnMetadata is everything without a separate column.
+// column reads a column. ColumnMetadata and ColumnScores are everything without a separate column.
 func (b *Block) column(c rowcode.Column) (*column, error) {
 	s := &b.columns[c]
 	if s.loaded { // checked before anything else: this is called for every row
@@ -96,6 +97,16 @@ func (b *Block) metadata(key string) (*column, error) {
 	}
 
 	return b.load(s, ofMetadataKey(key))
+}
+
+// scores reads the column of Head.slots[i].
+func (b *Block) scores(i int) (*column, error) {
+	s := &b.byKey[len(b.Head.keys)+i]
+	if s.loaded {
+		return &s.column, nil
+	}
+
+	return b.load(s, ofScore(b.Head.slots[i]))
 }
 
 // load reads a column into a slot.

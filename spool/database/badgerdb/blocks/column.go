@@ -10,7 +10,7 @@ import (
 
 // A column of a block is
 //
-//	1   how it is coded: 'd' dictionary, 'i' integers, 'p' places
+//	1   how it is coded: 'd' dictionary, 'i' integers, 'p' places; see scoreForms for others, like 'i'
 //	4   number of rows, little-endian
 //	'd' 4 number of entries; for each its length, uvarint, and its value as in a row;
 //	    then for each row its entry's number, in 1, 2 or 4 bytes, as few as the number of
@@ -29,12 +29,13 @@ var errColumn = errors.New("this version does not write such a column")
 // column is a column of a block, decoded. It aliases the buffer that it was decoded from.
 type column struct {
 	kind    byte
-	n       int      // rows
-	entries [][]byte // 'd'
-	width   int      // of a code or a number, in bytes
-	codes   []byte   // 'd' and 'i': of each row; 'p': all bytes
-	least   int64    // 'i'
-	present []byte   // 'i': a bit for each row
+	n       int        // rows
+	entries [][]byte   // 'd'
+	width   int        // of a code or a number, in bytes
+	codes   []byte     // 'd' and 'i': of each row; 'p': all bytes
+	least   int64      // 'i'
+	present []byte     // 'i': a bit for each row
+	form    *scoreForm // 'i': what it means for scores
 
 	// entries, decoded into rows that have nothing else; see entry.
 	lent []*wire.Row
@@ -56,6 +57,12 @@ func decodeColumn(plain []byte, c *column) error {
 	c.kind, c.n = plain[0], int(binary.LittleEndian.Uint32(plain[1:]))
 	if c.n > columnRowsMax {
 		return errColumn
+	}
+
+	for i := range scoreForms {
+		if c.kind == scoreForms[i].coded {
+			c.kind, c.form = 'i', &scoreForms[i]
+		}
 	}
 
 	switch c.kind {
@@ -155,6 +162,23 @@ func (c *column) number(i int) (n int64, ok bool) {
 
 	// The difference of two integers may be larger than any: it is added modulo 2^64.
 	return int64(uint64(c.least) + c.offset(i)), true
+}
+
+// score returns the score of a row in a column of them. ok is false if it has none.
+func (c *column) score(i int) (v wire.ScoreValue, ok bool, err error) {
+	if c.kind == 'i' {
+		n, ok := c.number(i)
+		if !ok {
+			return v, false, nil
+		}
+		return wire.ScoreValue{Kind: c.form.kind, Number: c.form.number(n)}, true, nil
+	}
+
+	entry, err := c.entry(rowcode.ColumnScores, c.code(i))
+	if err != nil || len(entry.Scores) == 0 {
+		return v, false, err
+	}
+	return entry.Scores[0].ScoreValue, true, nil
 }
 
 // offset returns by how much the number of a row exceeds the least.

@@ -23,8 +23,8 @@ func Encode(head *Head, rows []Placed, put func(part Part, plain []byte)) {
 	put(Part{column: rowcode.ColumnID}, encodePlaces(places))
 
 	for column := rowcode.ColumnFunction; column < rowcode.ColumnBody; column++ {
-		if column == rowcode.ColumnMetadata {
-			continue // below: its columns are by key
+		if column == rowcode.ColumnMetadata || column == rowcode.ColumnScores {
+			continue // below: their columns are by key
 		}
 
 		plain := encodeNumbers(column, rows)
@@ -58,6 +58,78 @@ func Encode(head *Head, rows []Placed, put func(part Part, plain []byte)) {
 
 		return b
 	}))
+
+	// As for metadata, frequent scores have columns.
+	for _, slot := range head.slots {
+		put(ofScore(slot), encodeScores(rows, slot))
+	}
+
+	put(Part{column: rowcode.ColumnScores}, encodeDictionary(len(rows), func(i int, b []byte) []byte {
+		return appendScores(b, &rows[i].Row, func(s *wire.Score) bool {
+			_, separate := slices.BinarySearchFunc(head.slots, s.ScoreSlot, wire.ScoreSlot.Compare)
+			return !separate
+		})
+	}))
+}
+
+// appendScores appends some of a row's scores.
+func appendScores(b []byte, row *wire.Row, which func(s *wire.Score) bool) []byte {
+	for i := range row.Scores {
+		if which(&row.Scores[i]) {
+			b = rowcode.AppendValue(b, rowcode.ColumnScores, &wire.Row{Scores: row.Scores[i : i+1]})
+		}
+	}
+	return b
+}
+
+// scoreForm is how a column of scores of one kind is coded as integers.
+type scoreForm struct {
+	coded   byte // the column's first byte
+	kind    wire.ScoreKind
+	integer func(x float64) int64
+	number  func(n int64) float64
+}
+
+// scoreForms are tried in this order.
+var scoreForms = []scoreForm{
+	{'i', wire.ScoreInteger, func(x float64) int64 { return int64(x) }, asFloat},
+	{'t', wire.ScoreBoolean, func(x float64) int64 { return int64(x) }, asFloat},
+	{'n', wire.ScoreNumber,
+		func(x float64) int64 { return int64(math.Round(x * 1e9)) },
+		func(n int64) float64 { return float64(n) / 1e9 }},
+	{'f', wire.ScoreNumber,
+		func(x float64) int64 { return int64(math.Float64bits(x)) },
+		func(n int64) float64 { return math.Float64frombits(uint64(n)) }},
+}
+
+func asFloat(n int64) float64 { return float64(n) }
+
+// encodeScores encodes the scores in a slot as integers or, if these are not exact, as a dictionary.
+func encodeScores(rows []Placed, slot wire.ScoreSlot) []byte {
+	numbers, present := make([]int64, len(rows)), make([]bool, len(rows))
+	for _, form := range scoreForms {
+		exact := true
+		for i := 0; exact && i < len(rows); i++ {
+			at, ok := slices.BinarySearchFunc(rows[i].Row.Scores, slot, func(s wire.Score, slot wire.ScoreSlot) int {
+				return s.ScoreSlot.Compare(slot)
+			})
+			if !ok {
+				continue
+			}
+			s := &rows[i].Row.Scores[at]
+			numbers[i], present[i] = form.integer(s.Number), true
+			exact = s.Kind == form.kind && form.number(numbers[i]) == s.Number
+		}
+		if exact {
+			b := encodeIntegers(numbers, present)
+			b[0] = form.coded
+			return b
+		}
+	}
+
+	return encodeDictionary(len(rows), func(i int, b []byte) []byte {
+		return appendScores(b, &rows[i].Row, func(s *wire.Score) bool { return s.ScoreSlot == slot })
+	})
 }
 
 // encodeNumbers encodes a column as integers. It returns nil if the column has none, or

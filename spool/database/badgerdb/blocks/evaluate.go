@@ -101,6 +101,11 @@ func (b *Block) test(t *query.Test) (v Verdict, err error) {
 		return b.testEntries(t, keyColumn)
 	}
 
+	if t.Column == rowcode.ColumnScores {
+		holds, err = b.testScores(t.Key, func(row *wire.Row) bool { return t.Match(&query.Subject{Row: row}) })
+		return Verdict{holds, holds}, err
+	}
+
 	switch t.Column {
 	// These are tested row by row: none is a column with the value of each row.
 	case rowcode.ColumnMetadata, rowcode.ColumnID, rowcode.ColumnTime, rowcode.ColumnAccepted:
@@ -136,6 +141,28 @@ func (b *Block) test(t *query.Test) (v Verdict, err error) {
 	}
 
 	return Verdict{holds, holds}, nil
+}
+
+// testScores tests each row by its scores. If they are of one name, it reads no others.
+func (b *Block) testScores(name string, test func(row *wire.Row) bool) (holds Bits, err error) {
+	holds = newBits(b.Head.Rows, false)
+	from, to := b.Head.slotsOf(name)
+	for i := range b.Head.Rows {
+		row := &b.scratch.row
+		if from == to {
+			err = b.fillScores(i, row) // also those that share a column
+		} else {
+			err = b.ownScores(i, from, to, row)
+		}
+		if err != nil {
+			return holds, err
+		}
+		if test(row) {
+			holds.set(i)
+		}
+	}
+
+	return holds, nil
 }
 
 // testSpan tests a span of time. Rows are in the order of their times, so it searches for
@@ -178,9 +205,23 @@ func (b *Block) testSpan(t *query.Test, holds Bits) error {
 	return nil
 }
 
-// ofKey returns the column of the metadata key that a test is about, or nil if it is
-// about none. A key without its own column is in the shared one.
+// ofKey returns the column of the metadata key or the score that a test is about. A key without its
+// own column is in the shared one. It is nil if no dictionary decides the test.
 func (b *Block) ofKey(t *query.Test) (*column, error) {
+	if t.Column == rowcode.ColumnScores {
+		from, to := b.Head.slotsOf(t.Key)
+		switch {
+		case len(b.Head.slots) == 0, t.Key != "" && from == to:
+			return b.column(rowcode.ColumnScores)
+		case t.Key == "", to-from > 1:
+			return nil, nil
+		}
+		c, err := b.scores(from)
+		if err == nil && c.kind == 'd' {
+			return c, nil
+		}
+		return nil, err
+	}
 	if t.Column != rowcode.ColumnMetadata || t.Key == "" {
 		return nil, nil
 	}

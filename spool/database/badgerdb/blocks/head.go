@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"promptspool/api/wire"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -19,12 +20,17 @@ import (
 //	n   seconds of the oldest row's list time, zigzag varint
 //	n   seconds of the earliest and latest start, zigzag varints; earliest > latest: none has one
 //	n   metadata keys with their own column, uvarint; then for each its length and bytes
+//	n   slots of scores with their own column, uvarint; then for each its name and author, like keys
 //	n   weight of the rows (rowcode.Weight), uvarint
 //	n   seconds of the earliest and latest order time, zigzag varints
 const headVersion = 1
 
-// keysMax bounds the metadata keys with their own column. All others share one.
-const keysMax = 32
+// Bounds of columns for one metadata key or score. All others share one.
+const (
+	keysMax     = 32  // metadata keys; names of scores
+	keyBytesMax = 256 // of a key, of a name with its author
+	authorsMax  = 8   // of a name whose scores have columns: one for each
+)
 
 var errHead = errors.New("this version does not write such a head")
 
@@ -37,6 +43,9 @@ type Head struct {
 	startMin, startMax int64    // startMin > startMax: no row has a start
 	accepted           [2]int64 // the earliest and latest order time
 	keys               []string // metadata keys with their own column, sorted
+
+	// Slots with their own column, sorted. Those of one name all have one, or none.
+	slots []wire.ScoreSlot
 }
 
 // HeadOf returns the head of a block with the given rows: at least one, in order.
@@ -48,7 +57,7 @@ func HeadOf(rows []Placed) Head {
 	at, _ := DecodePlace(rows[len(rows)-1].Place[:])
 	h.Oldest = at.Unix()
 
-	keys := make(map[string]int)
+	keys, scores := make(map[string]int), make(scoreNames)
 	for i := range rows {
 		row := &rows[i].Row
 		s := row.AcceptedAt.Unix()
@@ -64,21 +73,81 @@ func HeadOf(rows []Placed) Head {
 		}
 
 		for _, m := range row.Metadata {
-			keys[m.Key]++
+			if len(m.Key) <= keyBytesMax {
+				keys[m.Key]++
+			}
+		}
+		scores.add(row.Scores)
+	}
+
+	h.keys = frequent(keys, len(rows))
+	h.slots = scores.frequent(len(rows))
+
+	return h
+}
+
+// frequent returns the keys of many rows, sorted.
+func frequent(keys map[string]int, rows int) []string {
+	// A column for a key of one or two rows would cost more than it saves.
+	maps.DeleteFunc(keys, func(_ string, n int) bool { return n*64 < rows })
+	all := slices.SortedFunc(maps.Keys(keys), func(a, b string) int {
+		return cmp.Or(cmp.Compare(keys[b], keys[a]), cmp.Compare(a, b)) // the most frequent first
+	})
+	all = all[:min(len(all), keysMax)]
+	slices.Sort(all)
+
+	return all
+}
+
+// scoreNames are the names of scores.
+type scoreNames map[string]*scoreName
+
+type scoreName struct {
+	count   int
+	authors map[string]bool
+	shared  bool // it cannot have columns
+}
+
+func (s scoreNames) add(scores []wire.Score) {
+	for i, score := range scores {
+		n := s[score.Name]
+		if n == nil {
+			n = &scoreName{authors: make(map[string]bool)}
+			s[score.Name] = n
+		}
+		n.count++
+		n.authors[score.Author] = true
+
+		// No column has two values of a row.
+		twice := i > 0 && score.ScoreSlot == scores[i-1].ScoreSlot
+		long := len(score.Name)+len(score.Author) > keyBytesMax
+		n.shared = n.shared || twice || long || len(n.authors) > authorsMax
+	}
+}
+
+// frequent returns the slots of the names that many rows have, sorted.
+func (s scoreNames) frequent(rows int) (slots []wire.ScoreSlot) {
+	names := make(map[string]int)
+	for name, n := range s {
+		if !n.shared {
+			names[name] = n.count
+		}
+	}
+	for _, name := range frequent(names, rows) {
+		for _, author := range slices.Sorted(maps.Keys(s[name].authors)) {
+			slots = append(slots, wire.ScoreSlot{Name: name, Author: author})
 		}
 	}
 
-	// A column for a key of one or two rows would cost more than it saves.
-	maps.DeleteFunc(keys, func(key string, n int) bool {
-		return len(key) > 256 || n*64 < len(rows)
-	})
-	h.keys = slices.SortedFunc(maps.Keys(keys), func(a, b string) int {
-		return cmp.Or(cmp.Compare(keys[b], keys[a]), cmp.Compare(a, b)) // the most frequent first
-	})
-	h.keys = h.keys[:min(len(h.keys), keysMax)]
-	slices.Sort(h.keys)
+	return slots
+}
 
-	return h
+// slotsOf returns from where to where slots has those of a name.
+func (h *Head) slotsOf(name string) (from, to int) {
+	from, _ = slices.BinarySearchFunc(h.slots, wire.ScoreSlot{Name: name}, wire.ScoreSlot.Compare)
+	for to = from; to < len(h.slots) && h.slots[to].Name == name; to++ {
+	}
+	return from, to
 }
 
 // Encode returns the head as it is stored.
@@ -89,6 +158,10 @@ func (h *Head) Encode() []byte {
 	}
 
 	b = rowcode.AppendTexts(binary.AppendUvarint(b, uint64(len(h.keys))), h.keys)
+	b = binary.AppendUvarint(b, uint64(len(h.slots)))
+	for _, slot := range h.slots {
+		b = rowcode.AppendTexts(b, []string{slot.Name, slot.Author})
+	}
 	b = binary.AppendUvarint(b, uint64(h.Weight))
 	return binary.AppendVarint(binary.AppendVarint(b, h.accepted[0]), h.accepted[1])
 }
@@ -105,6 +178,9 @@ func DecodeHead(b []byte) (h Head, err error) {
 	h.Oldest, h.startMin, h.startMax = r.Varint(), r.Varint(), r.Varint()
 	for n := r.Uvarint(); n > 0 && r.Err == nil; n-- {
 		h.keys = append(h.keys, r.Text())
+	}
+	for n := r.Uvarint(); n > 0 && r.Err == nil; n-- {
+		h.slots = append(h.slots, wire.ScoreSlot{Name: r.Text(), Author: r.Text()})
 	}
 	h.Weight = int(r.Uvarint())
 	h.accepted = [2]int64{r.Varint(), r.Varint()}
@@ -124,6 +200,9 @@ func (h *Head) Parts() []Part {
 	}
 	for _, key := range h.keys {
 		parts = append(parts, ofMetadataKey(key))
+	}
+	for _, slot := range h.slots {
+		parts = append(parts, ofScore(slot))
 	}
 	return parts
 }

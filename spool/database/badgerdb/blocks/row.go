@@ -1,7 +1,7 @@
 package blocks
 
 import (
-	"strings"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -28,8 +28,11 @@ func (b *Block) Row(i int, want rowcode.Columns) (*wire.Row, error) {
 
 // fill fills in one column of a row.
 func (b *Block) fill(i int, of rowcode.Column, row *wire.Row) error {
-	if of == rowcode.ColumnMetadata {
+	switch of {
+	case rowcode.ColumnMetadata:
 		return b.fillMetadata(i, row)
+	case rowcode.ColumnScores:
+		return b.fillScores(i, row)
 	}
 	if of == rowcode.ColumnTime { // the same column has both
 		of = rowcode.ColumnID
@@ -97,8 +100,6 @@ func (b *Block) fillMetadata(i int, row *wire.Row) error {
 		return err
 	}
 
-	// left only moves along the entry, which belongs to other rows as well.
-	left := others.Metadata
 	all := b.scratch.metadata[:0]
 	for _, key := range b.Head.keys {
 		c, err := b.metadata(key)
@@ -107,22 +108,64 @@ func (b *Block) fillMetadata(i int, row *wire.Row) error {
 		}
 
 		// An own column has an entry for the rows that lack the key, too.
-		value, ok := c.text(i)
-		if !ok {
-			continue
+		if value, ok := c.text(i); ok {
+			all = append(all, wire.MetadataRow{Key: key, Value: value})
 		}
-
-		// Keys without a column may come in anywhere between the others.
-		for len(left) > 0 && strings.Compare(left[0].Key, key) < 0 {
-			all, left = append(all, left[0]), left[1:]
-		}
-		all = append(all, wire.MetadataRow{Key: key, Value: value})
 	}
-	all = append(all, left...)
-
-	if all == nil { // a row without metadata has an empty list, in JSON as well
-		all = []wire.MetadataRow{}
-	}
+	all = withOthers(all, others.Metadata, rowcode.CompareMetadata)
 	b.scratch.metadata, row.Metadata = all, all
+	return nil
+}
+
+// withOthers adds what the shared column has to what own columns have, sorted. A row with nothing has
+// an empty list, in JSON as well.
+func withOthers[T any](all, others []T, compare func(a, b T) int) []T {
+	if all == nil {
+		all = []T{}
+	}
+	if all = append(all, others...); len(others) > 0 {
+		slices.SortStableFunc(all, compare)
+	}
+
+	return all
+}
+
+// fillScores merges a row's scores, as fillMetadata does its keys.
+func (b *Block) fillScores(i int, row *wire.Row) error {
+	rest, err := b.column(rowcode.ColumnScores)
+	if err != nil {
+		return err
+	}
+	others, err := rest.entry(rowcode.ColumnScores, rest.code(i))
+	if err != nil {
+		return err
+	}
+
+	if err := b.ownScores(i, 0, len(b.Head.slots), row); err != nil {
+		return err
+	}
+	row.Scores = withOthers(row.Scores, others.Scores, wire.CompareScores)
+	b.scratch.scores = row.Scores
+	return nil
+}
+
+// ownScores fills in the scores in some of Head.slots.
+func (b *Block) ownScores(i, from, to int, row *wire.Row) error {
+	row.Scores = b.scratch.scores[:0]
+	for at := from; at < to; at++ {
+		c, err := b.scores(at)
+		if err != nil {
+			return err
+		}
+		value, ok, err := c.score(i)
+		if err != nil {
+			return err
+		}
+		if ok {
+			row.Scores = append(row.Scores, wire.Score{ScoreSlot: b.Head.slots[at], ScoreValue: value})
+		}
+	}
+	b.scratch.scores = row.Scores
+
 	return nil
 }

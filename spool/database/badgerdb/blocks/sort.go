@@ -22,6 +22,9 @@ func (b *Block) Within(bounds query.SortBounds) (Bits, error) {
 	// Neither is a column with the value of each row.
 	case rowcode.ColumnTime, rowcode.ColumnAccepted:
 		return newBits(n, true), nil
+	case rowcode.ColumnScores:
+		name, _ := bounds.Order.Score()
+		return b.testScores(name, bounds.Has)
 	}
 
 	c, err := b.column(of)
