@@ -14,7 +14,7 @@ import (
 
 // Format is the version of the layout of keys, which package badgerdb describes. No other
 // is read.
-const Format = 2
+const Format = 3
 
 const (
 	formatName   = "FORMAT"

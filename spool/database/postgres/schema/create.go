@@ -13,7 +13,7 @@ import (
 )
 
 // version is the version of the tables of SQL. A server works on no others.
-const version = 2
+const version = 3
 
 // SQL creates the tables in an empty database.
 //
