@@ -72,7 +72,6 @@ func renderTemplate(
 		Variables: f.Variables,
 		Overrides: f.Overrides,
 		Context:   ctx,
-		Buffer:    f.Buffer,
 	})
 	switch {
 	case err == nil:
