@@ -14,28 +14,15 @@ import (
 
 // configCommand checks and shows configurations.
 func configCommand() *cli.Command {
-	data := config.TextFlag("data", "", "the data `folder` of a running process")
-
-	return &cli.Command{
-		Name:  "config",
-		Usage: "check and show configuration files",
-		Subcommands: []*cli.Command{
-			{
-				Name:      "check",
-				Usage:     "report every error in a configuration file",
-				ArgsUsage: "FILE",
-				Action:    checkConfig,
-			},
-			{
-				Name: "print",
-				Usage: "show all settings and where each comes from: those of a running process, " +
-					"or those that one started here with FILE would have",
-				ArgsUsage: "[FILE]",
-				Flags:     []cli.Flag{data, config.ColumnsFlag("config print"), config.OutputFlag()},
-				Action:    printConfig,
-			},
-		},
-	}
+	return config.Commands("config", "check and show configuration files",
+		config.Command("check FILE", "report every error in a configuration file", checkConfig),
+		config.Command("print [FILE]", "show all settings and where each comes from: those of a running process, "+
+			"or those that one started here with FILE would have",
+			printConfig, []cli.Flag{
+				config.TextFlag("data", "", "the data `folder` of a running process"),
+				config.ColumnsFlag(),
+				config.OutputFlag(),
+			}))
 }
 
 // checkConfig checks the sections of a file as the start of each role would, as if nothing came before the file.

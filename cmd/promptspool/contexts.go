@@ -19,18 +19,13 @@ import (
 
 // loginCommand keeps a server's address and a key for it.
 func loginCommand() *cli.Command {
-	name := config.OfCommand("login",
-		config.TextFlag("name", "", "the `name` of the context, if absent the host and port of the URL"))
 	server := slices.DeleteFunc(config.ServerFlags(), func(f cli.Flag) bool {
 		return slices.Contains([]string{"url", "context"}, f.Names()[0])
 	})
-	return &cli.Command{
-		Name:      "login",
-		Usage:     "keep the URL of a server and a key for it, which commands then use",
-		ArgsUsage: "URL",
-		Flags:     append(name, server...),
-		Action:    login,
-	}
+	return config.Command("login URL", "keep the URL of a server and a key for it, which commands then use",
+		login, []cli.Flag{
+			config.TextFlag("name", "", "the `name` of the context, if absent the host and port of the URL"),
+		}, server)
 }
 
 func login(c *cli.Context) error {
@@ -89,7 +84,7 @@ func askKey(c *cli.Context) (string, error) {
 func contextsCommand() *cli.Command {
 	// change is a command about one context.
 	change := func(name, usage string, do func(all *config.Contexts, name string)) *cli.Command {
-		return &cli.Command{Name: name, Usage: usage, ArgsUsage: "NAME", Action: func(c *cli.Context) error {
+		return config.Command(name+" NAME", usage, func(c *cli.Context) error {
 			name, err := config.Argument(c, "the name of one context; `promptspool contexts list` shows them")
 			if err != nil {
 				return err
@@ -103,23 +98,17 @@ func contextsCommand() *cli.Command {
 			}
 			do(&all, name)
 			return all.Save()
-		}}
+		})
 	}
 
-	return &cli.Command{
-		Name:  "contexts",
-		Usage: "list, choose and forget the servers that login keeps",
-		Subcommands: []*cli.Command{
-			{Name: "list", Usage: "list contexts", Action: config.NoArguments(listContexts),
-				Flags: []cli.Flag{config.OutputFlag(), config.ColumnsFlag("contexts list")}},
-			change("use", "let commands use a context", func(all *config.Contexts, name string) { all.Current = name }),
-			change("remove", "forget a context, with its key", func(all *config.Contexts, name string) {
-				if delete(all.Named, name); all.Current == name {
-					all.Current = ""
-				}
-			}),
-		},
-	}
+	return config.Commands("contexts", "list, choose and forget the servers that login keeps",
+		config.Command("list", "list contexts", listContexts, []cli.Flag{config.OutputFlag(), config.ColumnsFlag()}),
+		change("use", "let commands use a context", func(all *config.Contexts, name string) { all.Current = name }),
+		change("remove", "forget a context, with its key", func(all *config.Contexts, name string) {
+			if delete(all.Named, name); all.Current == name {
+				all.Current = ""
+			}
+		}))
 }
 
 func listContexts(c *cli.Context) error {

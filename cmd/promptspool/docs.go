@@ -16,12 +16,7 @@ import (
 const docsColumnsMax = 100
 
 func docsCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "docs",
-		Usage:     "print a page of the documentation, or the list of pages",
-		ArgsUsage: "[PAGE]",
-		Action:    printDocs,
-	}
+	return config.Command("docs [PAGE]", "print a page of the documentation, or the list of pages", printDocs)
 }
 
 func printDocs(c *cli.Context) error {

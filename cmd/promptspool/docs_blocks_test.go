@@ -200,13 +200,10 @@ func commandLineFault(args []string) error {
 				continue
 			}
 			c.Before = nil
-			c.Action = func(*cli.Context) error {
+			c.Action = config.Command(strings.TrimSpace(c.Name+" "+c.ArgsUsage), "", func(*cli.Context) error {
 				ran = true
 				return nil
-			}
-			if c.ArgsUsage == "" {
-				c.Action = config.NoArguments(c.Action)
-			}
+			}).Action
 		}
 	}
 	stub(app.Commands)

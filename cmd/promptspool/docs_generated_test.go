@@ -254,9 +254,6 @@ func flagRow(f cli.Flag) string {
 	return fmt.Sprintf("| %s | %s | %s |\n", flag.name, flag.fallback, flag.usage)
 }
 
-// roles are the commands that run until they are stopped.
-var roles = []string{"server", "sidecar", "up"}
-
 // flagsText is a table of the roles' flags, each once, with the roles that have it.
 func flagsText() string {
 	commands := allCommands()

@@ -22,7 +22,7 @@ func within(t *testing.T, flags []cli.Flag, args []string, f func(*cli.Context))
 		return nil
 	}}
 
-	prepare(probe)
+	prepare(probe, "up")
 	app.Commands = append(app.Commands, probe)
 	err := app.RunContext(context.Background(), append([]string{"promptspool", "probe"}, args...))
 	if err != nil || !ran {

@@ -17,7 +17,7 @@ import (
 // keysCommand manages the keys of a running server, on the server's machine.
 func keysCommand() *cli.Command {
 	common := append(config.ShowingFlags(), config.ServerDataFlag())
-	create := config.OfCommand("keys create",
+	create := []cli.Flag{
 		config.TextFlag("project", "default", "the `project` that the key belongs to (created if missing)"),
 		config.TextFlag("scope", "app", "`scope`: app (log, score and fetch templates), "+
 			"full (everything), or some of log, score, fetch, read, publish and manage, with commas between them"),
@@ -28,42 +28,15 @@ func keysCommand() *cli.Command {
 		config.TextFlag("prefix", "",
 			"how the names of the only templates that the key may use `begin`, such as support/; "+
 				"not with the rights read and manage"),
-	)
-	rotate := config.OfCommand("keys rotate",
-		config.TextFlag("overlap", "24h", "`how long` the old key still works"))
-
-	return &cli.Command{
-		Name:  "keys",
-		Usage: "make, list, rotate and revoke keys, beside a running server",
-		Subcommands: []*cli.Command{
-			{
-				Name:   "create",
-				Usage:  "make a key and show it, this once",
-				Flags:  append(create, common...),
-				Action: createKey,
-			},
-			{
-				Name:   "list",
-				Usage:  "list keys",
-				Flags:  append([]cli.Flag{config.ColumnsFlag("keys list")}, common...),
-				Action: listKeys,
-			},
-			{
-				Name:      "rotate",
-				Usage:     "make the successor of a key and show it, this once; the old key ends after --overlap",
-				ArgsUsage: "KEY_ID",
-				Flags:     append(rotate, common...),
-				Action:    rotateKey,
-			},
-			{
-				Name:      "revoke",
-				Usage:     "revoke a key",
-				ArgsUsage: "KEY_ID",
-				Flags:     common,
-				Action:    revokeKey,
-			},
-		},
 	}
+	rotate := []cli.Flag{config.TextFlag("overlap", "24h", "`how long` the old key still works")}
+
+	return config.Commands("keys", "make, list, rotate and revoke keys, beside a running server",
+		config.Command("create", "make a key and show it, this once", createKey, create, common),
+		config.Command("list", "list keys", listKeys, []cli.Flag{config.ColumnsFlag()}, common),
+		config.Command("rotate KEY_ID", "make the successor of a key and show it, this once; "+
+			"the old key ends after --overlap", rotateKey, rotate, common),
+		config.Command("revoke KEY_ID", "revoke a key", revokeKey, common))
 }
 
 func createKey(c *cli.Context) error {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	_ "time/tzdata" // zones of filter lines, where the machine has none
@@ -88,25 +89,28 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 	app.Action = noSuchCommand
 	app.OnUsageError = onUsageError
 	for _, c := range app.Commands {
-		prepare(c)
+		prepare(c, c.Name)
 	}
 	return app
 }
 
 func init() { cli.HelpPrinter = printHelp }
 
+// roles are the commands that run until they are stopped. The names of their variables lack the command.
+var roles = []string{"server", "sidecar", "up"}
+
 // prepare lets a command, and those below it, report wrong usage in the same way.
-func prepare(c *cli.Command) {
+func prepare(c *cli.Command, path string) {
 	c.OnUsageError = onUsageError
 	c.HideHelpCommand, c.BashComplete = true, completion.Complete
-	switch {
-	case len(c.Subcommands) > 0:
+	if len(c.Subcommands) > 0 {
 		c.Action = noSuchCommand
-	case c.ArgsUsage == "":
-		c.Action = config.NoArguments(c.Action)
+	}
+	if !slices.Contains(roles, path) {
+		config.OfCommand(path, c.Flags)
 	}
 	for _, sub := range c.Subcommands {
-		prepare(sub)
+		prepare(sub, path+" "+sub.Name)
 	}
 }
 

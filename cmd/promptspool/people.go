@@ -21,55 +21,28 @@ func peopleCommand() *cli.Command {
 		"without it the server's --public-url, or the address that it listens on, unless that is a unix socket")
 	both := append(config.ShowingFlags(), config.ServerDataFlag())
 	links := append([]cli.Flag{address}, both...)
-
-	list := config.OfCommand("people list", config.ColumnsFlag("people list"),
-		config.TextFlag("project", "", "list only the people of this `project`"))
-	invite := config.OfCommand("people invite",
+	list := []cli.Flag{
+		config.ColumnsFlag(),
+		config.TextFlag("project", "", "list only the people of this `project`"),
+	}
+	invite := []cli.Flag{
 		config.TextFlag("project", "default", "the `project` to join; created if it does not exist"),
 		config.ChoiceFlag("role", string(wire.RoleViewer), "the `role` (a viewer can read, a reviewer can also "+
 			"score, an editor also edit templates and move labels, an owner also manage people and keys)",
 			string(wire.RoleViewer), string(wire.RoleReviewer), string(wire.RoleEditor), string(wire.RoleOwner)),
-	)
-
-	return &cli.Command{
-		Name:  "people",
-		Usage: "list and invite people, reset passwords and disable sign-in, beside a running server",
-		Subcommands: []*cli.Command{
-			{
-				Name:   "list",
-				Usage:  "list who can sign in",
-				Flags:  append(list, both...),
-				Action: listPeople,
-			},
-			{
-				Name:   "invite",
-				Usage:  "print a link with which one person signs up",
-				Flags:  append(invite, links...),
-				Action: invitePerson,
-			},
-			{
-				Name:      "reset-password",
-				Usage:     "print a link with which a person chooses a new password",
-				ArgsUsage: "EMAIL",
-				Flags:     links,
-				Action:    resetPassword,
-			},
-			{
-				Name:      "disable",
-				Usage:     "sign a person out and refuse their sign-in",
-				ArgsUsage: "EMAIL",
-				Flags:     both,
-				Action:    func(c *cli.Context) error { return setDisabled(c, true) },
-			},
-			{
-				Name:      "enable",
-				Usage:     "let a disabled person sign in again",
-				ArgsUsage: "EMAIL",
-				Flags:     both,
-				Action:    func(c *cli.Context) error { return setDisabled(c, false) },
-			},
-		},
 	}
+	disabling := func(disabled bool) cli.ActionFunc {
+		return func(c *cli.Context) error { return setDisabled(c, disabled) }
+	}
+
+	return config.Commands("people",
+		"list and invite people, reset passwords and disable sign-in, beside a running server",
+		config.Command("list", "list who can sign in", listPeople, list, both),
+		config.Command("invite", "print a link with which one person signs up", invitePerson, invite, links),
+		config.Command("reset-password EMAIL", "print a link with which a person chooses a new password",
+			resetPassword, links),
+		config.Command("disable EMAIL", "sign a person out and refuse their sign-in", disabling(true), both),
+		config.Command("enable EMAIL", "let a disabled person sign in again", disabling(false), both))
 }
 
 func listPeople(c *cli.Context) error {

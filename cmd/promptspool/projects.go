@@ -15,62 +15,35 @@ import (
 // projectsCommand manages the projects of a running server, on the server's machine.
 func projectsCommand() *cli.Command {
 	common := append(config.ShowingFlags(), config.ServerDataFlag())
-	archive := config.OfCommand("projects archive",
-		config.SwitchFlag("undo", "take it back: people open the project again, and its keys work"))
-	apply := config.OfCommand("projects apply",
-		config.SwitchFlag("dry-run", "say what would be done, and do nothing"))
+	return config.Commands("projects",
+		"list, make, rename and archive projects, and make what a file wants, beside a running server",
+		config.Command("list", "list projects", listProjects, []cli.Flag{config.ColumnsFlag()}, common),
+		config.Command("create NAME", "make a project", createProject, common),
+		config.Command("rename NAME NEW_NAME", "rename a project; its records, people and keys stay",
+			renameProject, common),
+		config.Command("archive NAME",
+			"close a project: nobody opens it, and its keys are refused; nothing is deleted",
+			archiveProject, []cli.Flag{
+				config.SwitchFlag("undo", "take it back: people open the project again, and its keys work"),
+			}, common),
+		config.Command("apply FILE",
+			"make the projects, roles and keys that a file wants and that are missing",
+			applyProjects, []cli.Flag{config.SwitchFlag("dry-run", "say what would be done, and do nothing")}, common))
+}
 
-	return &cli.Command{
-		Name:  "projects",
-		Usage: "list, make, rename and archive projects, and make what a file wants, beside a running server",
-		Subcommands: []*cli.Command{
-			{
-				Name:   "list",
-				Usage:  "list projects",
-				Flags:  append([]cli.Flag{config.ColumnsFlag("projects list")}, common...),
-				Action: config.NoArguments(listProjects),
-			},
-			{
-				Name:      "create",
-				Usage:     "make a project",
-				ArgsUsage: "NAME",
-				Flags:     common,
-				Action: func(c *cli.Context) error {
-					name, err := config.Argument(c, "the name of the new project")
-					return changeProject(c, err, "/projects", ops.ProjectRequest{Name: name}, "is there.")
-				},
-			},
-			{
-				Name:      "rename",
-				Usage:     "rename a project; its records, people and keys stay",
-				ArgsUsage: "NAME NEW_NAME",
-				Flags:     common,
-				Action:    renameProject,
-			},
-			{
-				Name:      "archive",
-				Usage:     "close a project: nobody opens it, and its keys are refused; nothing is deleted",
-				ArgsUsage: "NAME",
-				Flags:     append(archive, common...),
-				Action: func(c *cli.Context) error {
-					name, err := config.Argument(c, "the name of one project; `promptspool projects list` shows them")
-					r := ops.ProjectRequest{Name: name, Undo: c.Bool("undo")}
-					says := "is archived."
-					if r.Undo {
-						says = "is open again."
-					}
-					return changeProject(c, err, "/projects/archive", r, says)
-				},
-			},
-			{
-				Name:      "apply",
-				Usage:     "make the projects, roles and keys that a file wants and that are missing",
-				ArgsUsage: "FILE",
-				Flags:     append(apply, common...),
-				Action:    applyProjects,
-			},
-		},
+func createProject(c *cli.Context) error {
+	name, err := config.Argument(c, "the name of the new project")
+	return changeProject(c, err, "/projects", ops.ProjectRequest{Name: name}, "is there.")
+}
+
+func archiveProject(c *cli.Context) error {
+	name, err := config.Argument(c, "the name of one project; `promptspool projects list` shows them")
+	r := ops.ProjectRequest{Name: name, Undo: c.Bool("undo")}
+	says := "is archived."
+	if r.Undo {
+		says = "is open again."
 	}
+	return changeProject(c, err, "/projects/archive", r, says)
 }
 
 func listProjects(c *cli.Context) error {

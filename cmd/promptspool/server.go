@@ -54,25 +54,15 @@ func serverCommand() *cli.Command {
 		pricesFlag(),
 		providerURLFlag(),
 	}
-	flags = append(flags, config.ArchiveFlags()...)
-	flags = append(flags, bootstrapFlags()...)
-	flags = append(flags, config.ListenFlags(config.ServerListen, config.ServerOpsListen)...)
-	flags = append(flags, publicFlags()...)
-	flags = append(flags, signInFlags()...)
-	flags = append(flags, limitFlags()...)
-	flags = append(flags, roleFlags()...)
-	flags = append(flags, retentionFlags()...)
-	flags = append(flags, config.TextFlag("free-min", "",
-		"the `size` that stays free on the archive's disk; below it writes get 503; "+
-			"if absent 256MiB, or a sixteenth of a disk below 4GiB"))
+	free := config.TextFlag("free-min", "", "the `size` that stays free on the archive's disk; "+
+		"below it writes get 503; if absent 256MiB, or a sixteenth of a disk below 4GiB")
 
-	return &cli.Command{
-		Name:   "server",
-		Usage:  "keep records, templates and keys",
-		Flags:  append(flags, config.LogFlags("info")...),
-		Before: config.Apply,
-		Action: runServer,
-	}
+	c := config.Command("server", "keep records, templates and keys", runServer,
+		flags, config.ArchiveFlags(), bootstrapFlags(),
+		config.ListenFlags(config.ServerListen, config.ServerOpsListen), publicFlags(), signInFlags(),
+		limitFlags(), roleFlags(), retentionFlags(), []cli.Flag{free}, config.LogFlags("info"))
+	c.Before = config.Apply
+	return c
 }
 
 func runServer(c *cli.Context) error {

@@ -49,25 +49,18 @@ func sidecarCommand() *cli.Command {
 		config.FileFlag(),
 		config.TextFlag("data", "", "the `folder` for spool, keys and cached templates (created if missing)"),
 	}
-	flags = append(flags, config.UpstreamFlags()...)
-	flags = append(flags, config.ListenFlags(config.SidecarListen, config.SidecarOpsListen)...)
-	flags = append(flags, spoolFlags()...)
-	flags = append(flags, config.SecretFlags("api-key",
-		"the `key` that the sidecar sends in place of what apps send, so that they hold no secret")...)
-	flags = append(flags, config.SecretFlags("local-key",
-		"with --api-key, the `key` that apps must present; if absent they need none")...)
-	flags = append(flags, config.SecretFlags("redact-secret",
-		"the `secret` that keys the hashes of redacted values; the same one makes the same hashes")...)
-	flags = append(flags, limitFlags()...)
-	flags = append(flags, roleFlags()...)
+	apiKey := config.SecretFlags("api-key",
+		"the `key` that the sidecar sends in place of what apps send, so that they hold no secret")
+	localKey := config.SecretFlags("local-key",
+		"with --api-key, the `key` that apps must present; if absent they need none")
+	redactSecret := config.SecretFlags("redact-secret",
+		"the `secret` that keys the hashes of redacted values; the same one makes the same hashes")
 
-	return &cli.Command{
-		Name:   "sidecar",
-		Usage:  "take writes on localhost and forward them to a server",
-		Flags:  append(flags, config.LogFlags("info")...),
-		Before: config.Apply,
-		Action: runSidecar,
-	}
+	c := config.Command("sidecar", "take writes on localhost and forward them to a server", runSidecar,
+		flags, config.UpstreamFlags(), config.ListenFlags(config.SidecarListen, config.SidecarOpsListen), spoolFlags(),
+		apiKey, localKey, redactSecret, limitFlags(), roleFlags(), config.LogFlags("info"))
+	c.Before = config.Apply
+	return c
 }
 
 func runSidecar(c *cli.Context) error {

@@ -21,11 +21,8 @@ import (
 func statusCommand() *cli.Command {
 	data := config.TextFlag("data", "", "the data `folder` of a running sidecar or server, or that of up for both, "+
 		"if absent "+config.UpData+", if up made it here; else the server at --url is asked for the project's sidecars")
-	flags := append([]cli.Flag{data, config.ColumnsFlag("status")}, config.RemoteFlags()...)
-	return &cli.Command{
-		Name: "status", Usage: "show the status of a sidecar or server, or list a project's sidecars",
-		Flags: flags, Action: status,
-	}
+	return config.Command("status", "show the status of a sidecar or server, or list a project's sidecars",
+		status, []cli.Flag{data, config.ColumnsFlag()}, config.RemoteFlags())
 }
 
 func status(c *cli.Context) error {

@@ -31,8 +31,7 @@ func upCommand() *cli.Command {
 		signUpFlag(),
 		pricesFlag(),
 	}
-	flags = append(flags, bootstrapFlags()...)
-	flags = append(flags, config.Group("Listeners",
+	listeners := config.Group("Listeners",
 		config.TextFlag("listen", config.SidecarListen, "where the sidecar's API listens: `host:port` or unix:/path"),
 		config.TextFlag("ops-listen", config.SidecarOpsListen,
 			"where the sidecar's metrics and probes are served: `host:port`"),
@@ -41,17 +40,9 @@ func upCommand() *cli.Command {
 		config.TextFlag("server-ops-listen", config.ServerOpsListen,
 			"where the server's metrics and probes are served: `host:port`"),
 		config.ListenPublicFlag(),
-	)...)
-	flags = append(flags, publicFlags()...)
-	flags = append(flags, roleFlags()...)
-	flags = append(flags, spoolFlags()...)
-
-	return &cli.Command{
-		Name:   "up",
-		Usage:  "run a server and a sidecar in one process, to try them",
-		Flags:  append(flags, config.LogFlags("warn")...),
-		Action: up,
-	}
+	)
+	return config.Command("up", "run a server and a sidecar in one process, to try them", up,
+		flags, bootstrapFlags(), listeners, publicFlags(), roleFlags(), spoolFlags(), config.LogFlags("warn"))
 }
 
 // demoData is the data folder of `up --demo`. That of `up` stays free of invented calls.

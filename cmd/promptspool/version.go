@@ -20,12 +20,8 @@ var (
 )
 
 func versionCommand() *cli.Command {
-	return &cli.Command{
-		Name:   "version",
-		Usage:  "show the version, its commit and the commit's date",
-		Flags:  []cli.Flag{config.OutputFlag()},
-		Action: printVersion,
-	}
+	return config.Command("version", "show the version, its commit and the commit's date",
+		printVersion, []cli.Flag{config.OutputFlag()})
 }
 
 // versionInfo is what `version -o json` prints.

@@ -25,29 +25,20 @@ import (
 
 // ArchiveCommand is `promptspool archive`: it verifies archives, copies them and spreads them over nodes.
 func ArchiveCommand() *cli.Command {
-	return &cli.Command{
-		Name:  "archive",
-		Usage: "verify a server's archive, copy it into another, or spread it over several nodes",
-		Subcommands: []*cli.Command{
-			archiveCopyCommand(),
-			archiveCheckCommand(),
-			archiveSpreadCommand(),
-		},
-	}
+	return config.Commands("archive",
+		"verify a server's archive, copy it into another, or spread it over several nodes",
+		archiveCopyCommand(), archiveCheckCommand(), archiveSpreadCommand())
 }
 
 func archiveCheckCommand() *cli.Command {
-	own := config.OfCommand("archive check",
-		config.TextFlag("archive", "",
-			"a `database` that no server uses at the moment, postgres://USER@HOST/NAME, in the place of --data"),
-	)
-
-	return &cli.Command{
-		Name:   "check",
-		Usage:  "read and verify every record, and prove that lists, counts and templates agree with them",
-		Flags:  append([]cli.Flag{config.ServerDataFlag(), config.OutputFlag()}, own...),
-		Action: checkArchiveCommand,
-	}
+	return config.Command("check",
+		"read and verify every record, and prove that lists, counts and templates agree with them",
+		checkArchiveCommand, []cli.Flag{
+			config.ServerDataFlag(),
+			config.OutputFlag(),
+			config.TextFlag("archive", "",
+				"a `database` that no server uses at the moment, postgres://USER@HOST/NAME, in the place of --data"),
+		})
 }
 
 // Live is the archive of this process, as the control socket shows it.

@@ -27,20 +27,16 @@ import (
 )
 
 func archiveCopyCommand() *cli.Command {
-	flags := config.OfCommand("archive copy",
-		config.TextFlag("from", "",
-			"the `archive` to read: badger:DIR, DIR the data folder of a server, or postgres://USER@HOST/NAME"),
-		config.TextFlag("to", "",
-			"the `archive` to fill, in the same form; it must be empty, or hold what an earlier copy brought"),
-	)
-
-	return &cli.Command{
-		Name: "copy",
-		Usage: "copy everything a stopped server holds, records, templates, keys and people, into another archive, " +
+	return config.Command("copy",
+		"copy everything a stopped server holds, records, templates, keys and people, into another archive, "+
 			"and prove both the same; can be interrupted and resumed",
-		Flags:  append(flags, config.OutputFlag()),
-		Action: copyArchive,
-	}
+		copyArchive, []cli.Flag{
+			config.TextFlag("from", "",
+				"the `archive` to read: badger:DIR, DIR the data folder of a server, or postgres://USER@HOST/NAME"),
+			config.TextFlag("to", "",
+				"the `archive` to fill, in the same form; it must be empty, or hold what an earlier copy brought"),
+			config.OutputFlag(),
+		})
 }
 
 // movable is an archive that can be copied.

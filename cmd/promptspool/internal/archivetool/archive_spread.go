@@ -11,19 +11,14 @@ import (
 )
 
 func archiveSpreadCommand() *cli.Command {
-	own := config.OfCommand("archive spread",
-		config.TextFlag("archive", "",
-			"the `database`, on the coordinator of a Citus, that no server uses at the moment, "+
-				"postgres://USER@HOST/NAME"),
-	)
-
-	return &cli.Command{
-		Name: "spread",
-		Usage: "spread a database over the workers of a Citus, by project, empty or with records in it; " +
+	return config.Command("spread",
+		"spread a database over the workers of a Citus, by project, empty or with records in it; "+
 			"can be interrupted and resumed",
-		Flags:  append(own, config.OutputFlag()),
-		Action: spreadArchive,
-	}
+		spreadArchive, []cli.Flag{
+			config.TextFlag("archive", "", "the `database`, on the coordinator of a Citus, that no server uses "+
+				"at the moment, postgres://USER@HOST/NAME"),
+			config.OutputFlag(),
+		})
 }
 
 // spreadReport is what `archive spread` prints.

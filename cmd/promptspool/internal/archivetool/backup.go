@@ -15,14 +15,9 @@ import (
 
 // BackupCommand is `promptspool backup`: it writes a backup of a server.
 func BackupCommand() *cli.Command {
-	return &cli.Command{
-		Name: "backup",
-		Usage: "back up a server, running or stopped, to a file: records, templates, keys and people; " +
-			"`-` writes to stdout",
-		ArgsUsage: "FILE",
-		Flags:     []cli.Flag{config.ServerDataFlag(), config.OutputFlag()},
-		Action:    backup,
-	}
+	return config.Command("backup FILE",
+		"back up a server, running or stopped, to a file: records, templates, keys and people; `-` writes to stdout",
+		backup, []cli.Flag{config.ServerDataFlag(), config.OutputFlag()})
 }
 
 func backup(c *cli.Context) error {

@@ -20,16 +20,12 @@ import (
 
 // RestoreCommand is `promptspool restore`: it makes a server's data folder from a backup.
 func RestoreCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "restore",
-		Usage:     "restore a backup into a new data folder and verify it; `-` reads stdin",
-		ArgsUsage: "FILE",
-		Flags: []cli.Flag{
+	return config.Command("restore FILE",
+		"restore a backup into a new data folder and verify it; `-` reads stdin",
+		restore, []cli.Flag{
 			config.TextFlag("data", "", "the `folder` to make the archive in; there must be none in it"),
 			config.OutputFlag(),
-		},
-		Action: restore,
-	}
+		})
 }
 
 func restore(c *cli.Context) error {

@@ -25,24 +25,22 @@ var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 // Command is `promptspool completion`: print the script for a shell.
 func Command() *cli.Command {
-	return &cli.Command{
-		Name:      "completion",
-		Usage:     "print the script with which a shell completes commands, flags and values",
-		ArgsUsage: "SHELL",
-		Action: func(c *cli.Context) error {
-			shell, err := config.Argument(c, "one of "+strings.Join(shells, ", "))
-			if err != nil {
-				return err
-			}
-			script, err := scripts.ReadFile("promptspool." + shell)
-			if err != nil {
-				return config.Usagef(c, "there is no script for %q; give one of %s%s",
-					shell, strings.Join(shells, ", "), config.DidYouMean(shell, shells))
-			}
-			_, err = c.App.Writer.Write(script)
-			return err
-		},
+	return config.Command("completion SHELL",
+		"print the script with which a shell completes commands, flags and values", printScript)
+}
+
+func printScript(c *cli.Context) error {
+	shell, err := config.Argument(c, "one of "+strings.Join(shells, ", "))
+	if err != nil {
+		return err
 	}
+	script, err := scripts.ReadFile("promptspool." + shell)
+	if err != nil {
+		return config.Usagef(c, "there is no script for %q; give one of %s%s",
+			shell, strings.Join(shells, ", "), config.DidYouMean(shell, shells))
+	}
+	_, err = c.App.Writer.Write(script)
+	return err
 }
 
 // offer is a word that may be meant, and what it is.

@@ -32,8 +32,23 @@ func FileOrStdin(path string) (file io.ReadCloser, size int64, err error) {
 	return file, info.Size(), err
 }
 
-// NoArguments makes a command reject arguments, which it would otherwise ignore.
-func NoArguments(action cli.ActionFunc) cli.ActionFunc {
+// Command makes a command from its synopsis, such as "get REQUEST_ID": its name, and what arguments it takes.
+func Command(synopsis, usage string, action cli.ActionFunc, flags ...[]cli.Flag) *cli.Command {
+	name, arguments, takes := strings.Cut(synopsis, " ")
+	c := &cli.Command{Name: name, ArgsUsage: arguments, Usage: usage, Action: action, Flags: slices.Concat(flags...)}
+	if !takes {
+		c.Action = noArguments(action)
+	}
+	return c
+}
+
+// Commands makes a command that is a group of others.
+func Commands(name, usage string, commands ...*cli.Command) *cli.Command {
+	return &cli.Command{Name: name, Usage: usage, Subcommands: commands}
+}
+
+// noArguments makes a command reject arguments, which it would otherwise ignore.
+func noArguments(action cli.ActionFunc) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if c.Args().Present() {
 			return Usagef(c, "unexpected argument %q: this command takes flags only", c.Args().First())

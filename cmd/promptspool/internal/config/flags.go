@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -63,15 +64,19 @@ func Words(f cli.Flag) []string {
 	return choice.words
 }
 
-// OfCommand puts the command's name into the variables of flags.
+// shared are the flags that mean the same in every command, so that one variable is enough for all.
+var shared = regexp.MustCompile(`^(data|key|context|output|utc|(url|upstream)(-.+)?)$`)
+
+// OfCommand puts the command's name into the variables of those flags that are its own.
 //
 // Otherwise the PROMPTSPOOL_NAME of a pod would narrow every list that is printed inside it.
-func OfCommand(command string, flags ...cli.Flag) []cli.Flag {
+func OfCommand(command string, flags []cli.Flag) {
 	for _, f := range flags {
-		variables, _ := parts(f)
-		*variables = Variables(command + " " + f.Names()[0])
+		if name := f.Names()[0]; !shared.MatchString(name) {
+			variables, _ := parts(f)
+			*variables = Variables(command + " " + name)
+		}
 	}
-	return flags
 }
 
 // Group puts flags under a heading in the help.
@@ -134,10 +139,9 @@ func ShowingFlags() []cli.Flag {
 }
 
 // ColumnsFlag chooses the columns of the list that a command prints.
-func ColumnsFlag(command string) cli.Flag {
-	f := TextFlag("columns", "", "only these columns, in this order: `names` with commas between them, "+
-		"as the table heads them or, with another --output, as the fields are called")
-	return OfCommand(command, Group("Output", f)...)[0]
+func ColumnsFlag() cli.Flag {
+	return Group("Output", TextFlag("columns", "", "only these columns, in this order: `names` with commas between "+
+		"them, as the table heads them or, with another --output, as the fields are called"))[0]
 }
 
 // NameFlag is the name of the process, which is in every event that it accepts.

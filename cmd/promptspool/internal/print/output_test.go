@@ -108,7 +108,7 @@ func listOf(t *testing.T, flags ...string) (out, told string, err error) {
 	}}
 	command := &cli.Command{
 		Name:  "list",
-		Flags: []cli.Flag{config.OutputFlag(), config.ColumnsFlag("list")},
+		Flags: []cli.Flag{config.OutputFlag(), config.ColumnsFlag()},
 		Action: func(c *cli.Context) error {
 			return Output(c, list, func(t *Table) {
 				t.Head("ID", "LAST USED")
@@ -144,7 +144,7 @@ func TestAListHasEveryForm(t *testing.T) {
 		"--columns idd":     `"idd" is not one of id, last_used; did you mean id?`,
 		"-o csv --columns ": ``,
 		"-o csv --columns x,cots": `"x" is not one of cost, id, tags, name` +
-			"\n--columns (or PROMPTSPOOL_LIST_COLUMNS): " +
+			"\n--columns (or PROMPTSPOOL_COLUMNS): " +
 			`"cots" is not one of cost, id, tags, name; did you mean cost?`,
 	} {
 		out, _, err := listOf(t, strings.Split(flags, " ")...)

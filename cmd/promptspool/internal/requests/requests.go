@@ -1,24 +1,14 @@
 package requests
 
-import "github.com/urfave/cli/v2"
+import (
+	"github.com/urfave/cli/v2"
+
+	"promptspool/cmd/promptspool/internal/config"
+)
 
 // Command is `promptspool requests`: find, read, count, import and export records.
 func Command() *cli.Command {
-	return &cli.Command{
-		Name:  "requests",
-		Usage: "find, read and count what was logged",
-		Subcommands: []*cli.Command{
-			importCommand(),
-			exportCommand(),
-			getCommand(),
-			searchCommand(),
-			tailCommand(),
-			statsCommand(),
-			deleteCommand(),
-			repriceCommand(),
-			rereadCommand(),
-			scanCommand(),
-			orphansCommand(),
-		},
-	}
+	return config.Commands("requests", "find, read and count what was logged",
+		importCommand(), exportCommand(), getCommand(), searchCommand(), tailCommand(), statsCommand(),
+		deleteCommand(), repriceCommand(), rereadCommand(), scanCommand(), orphansCommand())
 }

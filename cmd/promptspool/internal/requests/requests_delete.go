@@ -12,19 +12,12 @@ import (
 )
 
 func deleteCommand() *cli.Command {
-	flags := config.OfCommand("requests delete",
-		config.TextFlag("metadata", "", "all records with this `key=value`, as when a person asks to be forgotten"),
-		config.SwitchFlag("yes", "do it; without it nothing is deleted"),
-	)
-
-	return &cli.Command{
-		Name: "delete",
-		Usage: "delete a record, or all with a metadata value, permanently; " +
-			"re-imported events stay deleted",
-		ArgsUsage: "[REQUEST_ID]",
-		Flags:     append(flags, config.RemoteFlags()...),
-		Action:    deleteRequests,
-	}
+	return config.Command("delete [REQUEST_ID]",
+		"delete a record, or all with a metadata value, permanently; re-imported events stay deleted",
+		deleteRequests, []cli.Flag{
+			config.TextFlag("metadata", "", "all records with this `key=value`, as when a person asks to be forgotten"),
+			config.SwitchFlag("yes", "do it; without it nothing is deleted"),
+		}, config.RemoteFlags())
 }
 
 func deleteRequests(c *cli.Context) error {

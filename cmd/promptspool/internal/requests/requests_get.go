@@ -22,15 +22,9 @@ import (
 )
 
 func getCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "get",
-		Usage:     "show one record, as a conversation",
-		ArgsUsage: "REQUEST_ID",
-		Flags: append(config.OfCommand("requests get",
-			config.SwitchFlag("web", "open the record's page of the dashboard, whose address is printed"),
-		), config.RemoteFlags()...),
-		Action: getRequest,
-	}
+	return config.Command("get REQUEST_ID", "show one record, as a conversation", getRequest, []cli.Flag{
+		config.SwitchFlag("web", "open the record's page of the dashboard, whose address is printed"),
+	}, config.RemoteFlags())
 }
 
 func getRequest(c *cli.Context) error {

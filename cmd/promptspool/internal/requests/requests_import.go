@@ -18,14 +18,9 @@ import (
 )
 
 func importCommand() *cli.Command {
-	return &cli.Command{
-		Name: "import",
-		Usage: "send events to a server, one a line, " +
-			"as `requests export`, `spool export` and `dead export` write them",
-		ArgsUsage: "FILE, or - for stdin",
-		Flags:     config.RemoteFlags(),
-		Action:    importEvents,
-	}
+	return config.Command("import FILE, or - for stdin",
+		"send events to a server, one a line, as `requests export`, `spool export` and `dead export` write them",
+		importEvents, config.RemoteFlags())
 }
 
 // imported is what became of the lines.

@@ -12,17 +12,12 @@ import (
 )
 
 func orphansCommand() *cli.Command {
-	flags := config.OfCommand("requests orphans",
-		config.TextFlag("limit", "100", "the `number` of lines, at most 1000"),
-		config.TextFlag("cursor", "", "continue at the `cursor` that an earlier list printed"),
-	)
-
-	return &cli.Command{
-		Name:   "orphans",
-		Usage:  "list scores, metadata and links whose request has not arrived",
-		Flags:  append(append(flags, config.ColumnsFlag("requests orphans")), config.RemoteFlags()...),
-		Action: listOrphans,
-	}
+	return config.Command("orphans", "list scores, metadata and links whose request has not arrived",
+		listOrphans, []cli.Flag{
+			config.TextFlag("limit", "100", "the `number` of lines, at most 1000"),
+			config.TextFlag("cursor", "", "continue at the `cursor` that an earlier list printed"),
+			config.ColumnsFlag(),
+		}, config.RemoteFlags())
 }
 
 func listOrphans(c *cli.Context) error {

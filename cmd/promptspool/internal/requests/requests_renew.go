@@ -33,9 +33,6 @@ func renewCommand(
 	name, noun, usage string,
 	call func(_ *client.Client, _ context.Context, id wire.Identity, cursor string) (wire.Repriced, error),
 ) *cli.Command {
-	flags := config.OfCommand("requests "+name,
-		config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted run printed"),
-	)
 	run := func(c *cli.Context) error {
 		cl, id, err := config.Read(c).Remote()
 		if err != nil {
@@ -64,12 +61,9 @@ func renewCommand(
 		})
 	}
 
-	return &cli.Command{
-		Name:   name,
-		Usage:  usage + "; can be interrupted and resumed",
-		Flags:  append(flags, config.RemoteFlags()...),
-		Action: run,
-	}
+	return config.Command(name, usage+"; can be interrupted and resumed", run, []cli.Flag{
+		config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted run printed"),
+	}, config.RemoteFlags())
 }
 
 // inParts repeats a request that does a part of a long task, until all is done.

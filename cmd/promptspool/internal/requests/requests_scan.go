@@ -15,16 +15,12 @@ import (
 const scanListMax = 10_000
 
 func scanCommand() *cli.Command {
-	return &cli.Command{
-		Name:  "scan",
-		Usage: "find credentials in stored requests, and mask them with --mask; can be interrupted and resumed",
-		Flags: append(config.OfCommand("requests scan",
+	return config.Command("scan",
+		"find credentials in stored requests, and mask them with --mask; can be interrupted and resumed",
+		scanRequests, []cli.Flag{
 			config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted run printed"),
-		), append(config.RemoteFlags(),
 			config.SwitchFlag("mask", "mask what is found, for good; without it nothing is changed"),
-		)...),
-		Action: scanRequests,
-	}
+		}, config.RemoteFlags())
 }
 
 func scanRequests(c *cli.Context) error {

@@ -3,6 +3,7 @@ package requests
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,20 +19,17 @@ import (
 )
 
 func searchCommand() *cli.Command {
-	return &cli.Command{
-		Name: "search", Usage: "list records, newest first",
-		Flags:  listFlags("requests search", "records", wire.SortWords),
-		Action: searchRequests,
-	}
+	return config.Command("search", "list records, newest first",
+		searchRequests, listFlags("records", wire.SortWords))
 }
 
 // listFlags are the flags of a command that lists things, with the fields that it sorts by.
-func listFlags(command, what string, fields []string) []cli.Flag {
-	return append(config.OfCommand(command, append(filter.Flags(),
+func listFlags(what string, fields []string) []cli.Flag {
+	return slices.Concat(filter.Flags(), []cli.Flag{
 		config.ChoiceFlag("sort", "", "sort by this `field` instead of the newest, highest first", fields...),
 		config.TextFlag("limit", "20", "the `number` of "+what+", at most 1000"),
-		config.TextFlag("cursor", "", "continue where an earlier list ended, at the `cursor` it printed"))...,
-	), append(config.RemoteFlags(), config.ColumnsFlag(command))...)
+		config.TextFlag("cursor", "", "continue where an earlier list ended, at the `cursor` it printed"),
+	}, config.RemoteFlags(), []cli.Flag{config.ColumnsFlag()})
 }
 
 func searchRequests(c *cli.Context) error {

@@ -24,18 +24,13 @@ import (
 var statsDimensions = []string{"version", "model", "provider", "tag", "user", "session", "environment"}
 
 func statsCommand() *cli.Command {
-	flags := config.OfCommand("requests stats", append(filter.Flags(),
-		config.TextFlag("by", "version", "by `what`: "+strings.Join(statsDimensions, ", ")+" or metadata.KEY"),
-		config.ChoiceFlag("bucket", "", "`width` of each time bucket, if absent chosen from the time range",
-			"second", "minute", "hour", "day"),
-	)...)
-
-	return &cli.Command{
-		Name:   "stats",
-		Usage:  "count: requests, errors, scores, latency, tokens, cost; by template version, model, metadata or user",
-		Flags:  append(flags, config.RemoteFlags()...),
-		Action: requestStats,
-	}
+	return config.Command("stats",
+		"count: requests, errors, scores, latency, tokens, cost; by template version, model, metadata or user",
+		requestStats, filter.Flags(), []cli.Flag{
+			config.TextFlag("by", "version", "by `what`: "+strings.Join(statsDimensions, ", ")+" or metadata.KEY"),
+			config.ChoiceFlag("bucket", "", "`width` of each time bucket, if absent chosen from the time range",
+				"second", "minute", "hour", "day"),
+		}, config.RemoteFlags())
 }
 
 func requestStats(c *cli.Context) error {

@@ -28,17 +28,11 @@ const (
 )
 
 func tailCommand() *cli.Command {
-	flags := config.OfCommand("requests tail", append(filter.Flags(),
-		config.TextFlag("limit", "10", "the `number` of records to begin with, at most 1000"),
-	)...)
-
-	return &cli.Command{
-		Name: "tail",
-		Usage: "follow new requests, oldest first, until Ctrl-C; " +
-			"arrivals more than a minute late are not shown",
-		Flags:  append(flags, config.RemoteFlags()...),
-		Action: tailRequests,
-	}
+	return config.Command("tail",
+		"follow new requests, oldest first, until Ctrl-C; arrivals more than a minute late are not shown",
+		tailRequests, filter.Flags(), []cli.Flag{
+			config.TextFlag("limit", "10", "the `number` of records to begin with, at most 1000"),
+		}, config.RemoteFlags())
 }
 
 func tailRequests(c *cli.Context) error {

@@ -30,14 +30,9 @@ func UsersCommand() *cli.Command {
 
 // rollupCommand lists sessions, traces or users, or does more with one of them.
 func rollupCommand(of, usage string, more ...*cli.Command) *cli.Command {
-	list := &cli.Command{
-		Name:   "list",
-		Usage:  "list " + of + ", the last seen first",
-		Flags:  listFlags(of+" list", of, wire.RollupSortFields),
-		Action: func(c *cli.Context) error { return listRollups(c, of) },
-	}
-
-	return &cli.Command{Name: of, Usage: usage, Subcommands: append([]*cli.Command{list}, more...)}
+	list := config.Command("list", "list "+of+", the last seen first",
+		func(c *cli.Context) error { return listRollups(c, of) }, listFlags(of, wire.RollupSortFields))
+	return config.Commands(of, usage, append([]*cli.Command{list}, more...)...)
 }
 
 func listRollups(c *cli.Context, of string) error {

@@ -17,13 +17,8 @@ import (
 )
 
 func getSessionCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "get",
-		Usage:     "show a session as one conversation, with what each call added",
-		ArgsUsage: "SESSION_ID",
-		Flags:     config.RemoteFlags(),
-		Action:    getSession,
-	}
+	return config.Command("get SESSION_ID", "show a session as one conversation, with what each call added",
+		getSession, config.RemoteFlags())
 }
 
 func getSession(c *cli.Context) error {

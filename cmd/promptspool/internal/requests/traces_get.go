@@ -17,13 +17,9 @@ import (
 )
 
 func getTraceCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "get",
-		Usage:     "draw a trace as a tree, with the time, tokens, cost and errors of each span",
-		ArgsUsage: "TRACE_ID",
-		Flags:     config.RemoteFlags(),
-		Action:    getTrace,
-	}
+	return config.Command("get TRACE_ID",
+		"draw a trace as a tree, with the time, tokens, cost and errors of each span",
+		getTrace, config.RemoteFlags())
 }
 
 // Bounds of what is drawn; JSON has the whole.

@@ -15,20 +15,13 @@ import (
 
 // Command is `promptspool scores`: define scores, list and remove definitions.
 func Command() *cli.Command {
-	return &cli.Command{
-		Name:        "scores",
-		Usage:       "define scores: their kind, range, categories and direction",
-		Subcommands: []*cli.Command{listCommand(), defineCommand(), removeCommand()},
-	}
+	return config.Commands("scores", "define scores: their kind, range, categories and direction",
+		listCommand(), defineCommand(), removeCommand())
 }
 
 func listCommand() *cli.Command {
-	return &cli.Command{
-		Name:   "list",
-		Usage:  "list the definitions of scores",
-		Flags:  append([]cli.Flag{config.ColumnsFlag("scores list")}, config.RemoteFlags()...),
-		Action: list,
-	}
+	return config.Command("list", "list the definitions of scores",
+		list, []cli.Flag{config.ColumnsFlag()}, config.RemoteFlags())
 }
 
 func list(c *cli.Context) error {
@@ -51,23 +44,17 @@ func list(c *cli.Context) error {
 }
 
 func defineCommand() *cli.Command {
-	flags := config.OfCommand("scores define",
-		config.ChoiceFlag("kind", "", "the `kind` of its values", wire.DefinedKinds...),
-		config.TextFlag("min", "", "the least `number`"),
-		config.TextFlag("max", "", "the greatest `number`"),
-		config.ListFlag("category", "a `text` that it may be; repeatable; without it, any"),
-		config.ChoiceFlag("better", "", "the `direction` that is better; without it, neither", wire.Directions...),
-		config.TextFlag("description", "", "a `text` for people who review: what is judged"),
-	)
-
-	return &cli.Command{
-		Name: "define",
-		Usage: "define the scores of a name, or replace their definition: a server then refuses what does not fit; " +
+	return config.Command("define NAME",
+		"define the scores of a name, or replace their definition: a server then refuses what does not fit; "+
 			"`promptspool docs scores` has more",
-		ArgsUsage: "NAME",
-		Flags:     append(flags, config.ServerFlags()...),
-		Action:    define,
-	}
+		define, []cli.Flag{
+			config.ChoiceFlag("kind", "", "the `kind` of its values", wire.DefinedKinds...),
+			config.TextFlag("min", "", "the least `number`"),
+			config.TextFlag("max", "", "the greatest `number`"),
+			config.ListFlag("category", "a `text` that it may be; repeatable; without it, any"),
+			config.ChoiceFlag("better", "", "the `direction` that is better; without it, neither", wire.Directions...),
+			config.TextFlag("description", "", "a `text` for people who review: what is judged"),
+		}, config.ServerFlags())
 }
 
 func define(c *cli.Context) error {
@@ -105,13 +92,8 @@ func define(c *cli.Context) error {
 }
 
 func removeCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "remove",
-		Usage:     "remove the definition of a score; the scores stay",
-		ArgsUsage: "NAME",
-		Flags:     config.ServerFlags(),
-		Action:    remove,
-	}
+	return config.Command("remove NAME", "remove the definition of a score; the scores stay",
+		remove, config.ServerFlags())
 }
 
 func remove(c *cli.Context) error {

@@ -15,22 +15,13 @@ import (
 )
 
 func deadListCommand() *cli.Command {
-	return &cli.Command{
-		Name:   "list",
-		Usage:  "list held events and dead letters",
-		Flags:  laneOutputFlags("list", config.ColumnsFlag("dead list")),
-		Action: listDead,
-	}
+	return config.Command("list", "list held events and dead letters",
+		listDead, laneFlags(), config.ShowingFlags(), []cli.Flag{config.ColumnsFlag()})
 }
 
 func deadShowCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "show",
-		Usage:     "show one event as it is on disk",
-		ArgsUsage: "SEQUENCE",
-		Flags:     laneOutputFlags("show"),
-		Action:    showDead,
-	}
+	return config.Command("show SEQUENCE", "show one event as it is on disk",
+		showDead, laneFlags(), config.ShowingFlags())
 }
 
 // deadRow is one event in the list.

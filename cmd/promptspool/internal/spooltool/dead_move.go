@@ -16,31 +16,20 @@ import (
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/proxy"
-	"promptspool/spool/queue"
 )
 
 func deadReplayCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "replay",
-		Usage:     "send events again",
-		ArgsUsage: "[SEQUENCE...]",
-		Flags: laneOutputFlags("replay", allFlag(),
-			config.TextFlag("key-file", "", "a `file` with the key that replaces theirs"),
-		),
-		Action: replayDead,
-	}
+	return config.Command("replay [SEQUENCE...]", "send events again", replayDead, laneFlags(), []cli.Flag{
+		allFlag(),
+		config.TextFlag("key-file", "", "a `file` with the key that replaces theirs"),
+	}, config.ShowingFlags())
 }
 
 func deadPurgeCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "purge",
-		Usage:     "remove events for good",
-		ArgsUsage: "[SEQUENCE...]",
-		Flags: laneOutputFlags("purge", allFlag(),
-			config.SwitchFlag("yes", "do it; without, only say how many"),
-		),
-		Action: purgeDead,
-	}
+	return config.Command("purge [SEQUENCE...]", "remove events for good", purgeDead, laneFlags(), []cli.Flag{
+		allFlag(),
+		config.SwitchFlag("yes", "do it; without, only say how many"),
+	}, config.ShowingFlags())
 }
 
 // readSequences reads the arguments of a command.
@@ -69,11 +58,8 @@ func readPick(c *cli.Context) (ops.Pick, error) {
 			"give the sequences of events, which `promptspool dead list` shows, or --all")
 	}
 
-	lane := config.Read(c).Text("lane")
-	if _, err := queue.ParseLane(lane); err != nil && lane != "" {
-		return ops.Pick{}, config.Usagef(c, "--lane: %v", err)
-	}
-	return ops.Pick{Lane: lane, Sequences: seqs, All: c.Bool("all")}, nil
+	r := config.Read(c)
+	return ops.Pick{Lane: r.OneOf("lane"), Sequences: seqs, All: c.Bool("all")}, r.Err()
 }
 
 func replayDead(c *cli.Context) error {

@@ -17,12 +17,9 @@ import (
 )
 
 func spoolCheckCommand() *cli.Command {
-	return &cli.Command{
-		Name:   "check",
-		Usage:  "read and verify every event, and prove that none is missing; changes nothing",
-		Flags:  []cli.Flag{sidecarDataFlag(), config.OutputFlag()},
-		Action: checkSpool,
-	}
+	return config.Command("check",
+		"read and verify every event, and prove that none is missing; changes nothing",
+		checkSpool, []cli.Flag{sidecarDataFlag(), config.OutputFlag()})
 }
 
 func checkSpool(c *cli.Context) error {

@@ -19,22 +19,15 @@ import (
 )
 
 func spoolDrainCommand() *cli.Command {
-	flags := append(
-		config.OfCommand("spool drain",
-			config.TextFlag("timeout", "10m", "after which `time` to give up; what is left stays"),
-		),
-		sidecarDataFlag(),
-		config.TextFlag("upstream", "", "the server's `URL`, such as http://127.0.0.1:8788"),
-		config.OutputFlag(),
-	)
-
-	return &cli.Command{
-		Name: "drain",
-		Usage: "deliver what a stopped sidecar's spool holds, until it is empty; " +
+	return config.Command("drain",
+		"deliver what a stopped sidecar's spool holds, until it is empty; "+
 			"held events too, if the server takes their key",
-		Flags:  append(flags, config.TrustFlags("upstream")...),
-		Action: drainStopped,
-	}
+		drainStopped, []cli.Flag{
+			config.TextFlag("timeout", "10m", "after which `time` to give up; what is left stays"),
+			sidecarDataFlag(),
+			config.TextFlag("upstream", "", "the server's `URL`, such as http://127.0.0.1:8788"),
+			config.OutputFlag(),
+		}, config.TrustFlags("upstream"))
 }
 
 func drainStopped(c *cli.Context) error {

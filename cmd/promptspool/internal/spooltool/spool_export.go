@@ -11,23 +11,22 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/ops"
+	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
 )
 
 func spoolExportCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "export",
-		Usage:     "write events as newline-delimited JSON, which `requests import` takes",
-		ArgsUsage: "[FILE]",
-		Flags:     []cli.Flag{sidecarDataFlag()},
-		Action: func(c *cli.Context) error {
-			err := export(c, func(do func(ops.SpoolEvent) error) error { return eachEvent(c, "", do) })
-			if err == nil {
-				err = lostInFolder(c)
-			}
-			return err
-		},
+	return config.Command("export [FILE]",
+		"write events as newline-delimited JSON, which `requests import` takes",
+		exportSpool, []cli.Flag{sidecarDataFlag()})
+}
+
+func exportSpool(c *cli.Context) error {
+	err := export(c, func(do func(ops.SpoolEvent) error) error { return eachEvent(c, "", do) })
+	if err == nil {
+		err = lostInFolder(c)
 	}
+	return err
 }
 
 // lostInFolder returns an error if the disk lost events of a stopped sidecar. A running one counts and

@@ -9,16 +9,12 @@ import (
 )
 
 func spoolRepairCommand() *cli.Command {
-	flags := config.OfCommand("spool repair",
-		config.SwitchFlag("apply", "do it; what is damaged is kept in the folder quarantine"),
-	)
-
-	return &cli.Command{
-		Name:   "repair",
-		Usage:  "show what would mend a stopped sidecar's spool, and do it with --apply",
-		Flags:  append(flags, sidecarDataFlag(), config.OutputFlag()),
-		Action: repairSpool,
-	}
+	return config.Command("repair", "show what would mend a stopped sidecar's spool, and do it with --apply",
+		repairSpool, []cli.Flag{
+			config.SwitchFlag("apply", "do it; what is damaged is kept in the folder quarantine"),
+			sidecarDataFlag(),
+			config.OutputFlag(),
+		})
 }
 
 func repairSpool(c *cli.Context) error {

@@ -9,12 +9,9 @@ import (
 )
 
 func spoolStatusCommand() *cli.Command {
-	return &cli.Command{
-		Name:   "status",
-		Usage:  "show the events queued for the server; for a stopped sidecar, every event is read",
-		Flags:  append(config.ShowingFlags(), sidecarDataFlag()),
-		Action: spoolStatus,
-	}
+	return config.Command("status",
+		"show the events queued for the server; for a stopped sidecar, every event is read",
+		spoolStatus, config.ShowingFlags(), []cli.Flag{sidecarDataFlag()})
 }
 
 func spoolStatus(c *cli.Context) error {

@@ -19,23 +19,9 @@ import (
 // Command is `promptspool templates`: list templates, publish them from files, move their
 // labels.
 func Command() *cli.Command {
-	c := &cli.Command{
-		Name:  "templates",
-		Usage: "look at prompt templates, publish them from files, move their labels",
-		Subcommands: []*cli.Command{
-			listCommand(),
-			showCommand(),
-			pushCommand(),
-			pullCommand(),
-			diffCommand(),
-			compareCommand(),
-			renderCommand(),
-			labelCommand(),
-			archiveCommand(),
-			restoreCommand(),
-		},
-	}
-
+	c := config.Commands("templates", "look at prompt templates, publish them from files, move their labels",
+		listCommand(), showCommand(), pushCommand(), pullCommand(), diffCommand(), compareCommand(), renderCommand(),
+		labelCommand(), archiveCommand(), restoreCommand())
 	for _, sub := range c.Subcommands {
 		sub.Action = orClosest(sub.Action)
 	}
@@ -62,34 +48,25 @@ func orClosest(action cli.ActionFunc) cli.ActionFunc {
 }
 
 func listCommand() *cli.Command {
-	flags := config.OfCommand("templates list",
+	return config.Command("list", "list templates", listTemplates, []cli.Flag{
 		config.TextFlag("name", "", "only with this `text` in the name"),
 		config.TextFlag("label", "", "only with this `label`"),
 		config.TextFlag("page", "1", "the `number` of the page"),
 		config.TextFlag("limit", "100", "the `number` of templates a page, at most 1000"),
-	)
-	flags = append(flags, config.ColumnsFlag("templates list"))
-
-	return &cli.Command{
-		Name:   "list",
-		Usage:  "list templates",
-		Flags:  append(flags, config.RemoteFlags()...),
-		Action: listTemplates,
-	}
+		config.ColumnsFlag(),
+	}, config.RemoteFlags())
 }
 
 func showCommand() *cli.Command {
-	flags := config.OfCommand("templates show",
+	return config.Command("show NAME", "show a version of a template",
+		showTemplate, versionFlags(), config.RemoteFlags())
+}
+
+// versionFlags choose a version of a template.
+func versionFlags() []cli.Flag {
+	return []cli.Flag{
 		config.TextFlag("version", "", "the `number` of the version, instead of the latest"),
 		config.TextFlag("label", "", "the version with this `label`"),
-	)
-
-	return &cli.Command{
-		Name:      "show",
-		Usage:     "show a version of a template",
-		ArgsUsage: "NAME",
-		Flags:     append(flags, config.RemoteFlags()...),
-		Action:    showTemplate,
 	}
 }
 

@@ -16,14 +16,10 @@ import (
 )
 
 func compareCommand() *cli.Command {
-	return &cli.Command{
-		Name: "compare",
-		Usage: "compare two versions by their calls: `compare NAME A B`, each a version's number or a label; " +
+	return config.Command("compare NAME A B",
+		"compare two versions by their calls: `compare NAME A B`, each a version's number or a label; "+
 			"`promptspool docs scores` explains the verdicts",
-		ArgsUsage: "NAME A B",
-		Flags:     append(config.OfCommand("templates compare", filter.Flags()...), config.RemoteFlags()...),
-		Action:    compareVersions,
-	}
+		compareVersions, filter.Flags(), config.RemoteFlags())
 }
 
 func compareVersions(c *cli.Context) error {

@@ -13,18 +13,10 @@ import (
 )
 
 func diffCommand() *cli.Command {
-	flags := config.OfCommand("templates diff",
+	return config.Command("diff DIR", "show what `templates push` would change", diffTemplates, []cli.Flag{
 		config.ListFlag("label", "a `label` to give to what is pushed; repeatable"),
 		config.SwitchFlag("exit-code", "fail, with exit code 1, if anything would be published"),
-	)
-
-	return &cli.Command{
-		Name:      "diff",
-		Usage:     "show what `templates push` would change",
-		ArgsUsage: "DIR",
-		Flags:     append(flags, config.RemoteFlags()...),
-		Action:    diffTemplates,
-	}
+	}, config.RemoteFlags())
 }
 
 // difference is one template that a push would change.

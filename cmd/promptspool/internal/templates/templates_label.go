@@ -15,23 +15,13 @@ import (
 )
 
 func labelCommand() *cli.Command {
-	flags := []cli.Flag{
-		&cli.BoolFlag{
-			Name:    "delete",
-			Usage:   "take the label away",
-			EnvVars: config.Variables("templates label delete"),
-		},
-		config.SwitchFlag("force", "also point to a version that cannot be rendered, with warnings"),
-	}
-
-	return &cli.Command{
-		Name: "label",
-		Usage: "point a label to a version: `label NAME LABEL VERSION`; " +
+	return config.Command("label NAME LABEL [VERSION]",
+		"point a label to a version: `label NAME LABEL VERSION`; "+
 			"with --delete take it away: `label NAME LABEL --delete`",
-		ArgsUsage: "NAME LABEL [VERSION]",
-		Flags:     append(flags, config.ServerFlags()...),
-		Action:    labelTemplate,
-	}
+		labelTemplate, []cli.Flag{
+			config.SwitchFlag("delete", "take the label away"),
+			config.SwitchFlag("force", "also point to a version that cannot be rendered, with warnings"),
+		}, config.ServerFlags())
 }
 
 // labelMove is what the command does to one label of a template.
@@ -146,46 +136,33 @@ func (m labelMove) apply(
 }
 
 func archiveCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "archive",
-		Usage:     "take a template out of use; its versions stay, and `templates restore` brings it back",
-		ArgsUsage: "NAME",
-		Flags:     config.ServerFlags(),
-		Action: func(c *cli.Context) error {
-			return withTemplate(c, (*client.Client).Archive,
-				"%s is archived. `promptspool templates restore %[1]s` brings it back.")
-		},
-	}
+	return config.Command("archive NAME",
+		"take a template out of use; its versions stay, and `templates restore` brings it back",
+		withTemplate((*client.Client).Archive, "%s is archived. `promptspool templates restore %[1]s` brings it back."),
+		config.ServerFlags())
 }
 
 func restoreCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "restore",
-		Usage:     "bring an archived template back",
-		ArgsUsage: "NAME",
-		Flags:     config.ServerFlags(),
-		Action: func(c *cli.Context) error {
-			return withTemplate(c, (*client.Client).Restore, "%s is in use again.")
-		},
-	}
+	return config.Command("restore NAME", "bring an archived template back",
+		withTemplate((*client.Client).Restore, "%s is in use again."), config.ServerFlags())
 }
 
-// withTemplate does something to the template that the argument names, and prints the
-// outcome.
+// withTemplate returns an action that does something to the template that the argument names.
 func withTemplate(
-	c *cli.Context, do func(_ *client.Client, _ context.Context, id wire.Identity, ident, by string) error,
-	outcome string,
-) error {
-	v := config.Read(c)
-	name := v.Argument("the name or id of one template")
-	cl, id, err := v.Remote()
-	if err != nil {
-		return err
-	}
+	do func(_ *client.Client, _ context.Context, id wire.Identity, ident, by string) error, outcome string,
+) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		v := config.Read(c)
+		name := v.Argument("the name or id of one template")
+		cl, id, err := v.Remote()
+		if err != nil {
+			return err
+		}
 
-	if err := do(cl, c.Context, id, name, ""); err != nil {
-		return err
+		if err := do(cl, c.Context, id, name, ""); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.App.Writer, print.Printable(fmt.Sprintf(outcome, name)))
+		return nil
 	}
-	fmt.Fprintln(c.App.Writer, print.Printable(fmt.Sprintf(outcome, name)))
-	return nil
 }

@@ -15,14 +15,9 @@ import (
 )
 
 func pullCommand() *cli.Command {
-	return &cli.Command{
-		Name: "pull",
-		Usage: "write the newest version of every template into a folder; " +
-			"files that say the same stay as they are",
-		ArgsUsage: "DIR",
-		Flags:     config.RemoteFlags(),
-		Action:    pullTemplates,
-	}
+	return config.Command("pull DIR",
+		"write the newest version of every template into a folder; files that say the same stay as they are",
+		pullTemplates, config.RemoteFlags())
 }
 
 // pulled is one template of the server, and what pull did with its file.

@@ -15,20 +15,12 @@ import (
 )
 
 func renderCommand() *cli.Command {
-	flags := config.OfCommand("templates render",
-		config.ListFlag("var", "a variable: `name=text`, or name:=JSON for anything but a text; repeatable"),
-		config.TextFlag("version", "", "the `number` of the version, instead of the latest"),
-		config.TextFlag("label", "", "the version with this `label`"),
-		config.TextFlag("provider", "", "for this `provider`, instead of the template's own"),
-	)
-
-	return &cli.Command{
-		Name:      "render",
-		Usage:     "print the llm_kwargs of a template for given variables, as an app gets them",
-		ArgsUsage: "NAME",
-		Flags:     append(flags, config.ServerFlags()...),
-		Action:    renderTemplate,
-	}
+	return config.Command("render NAME",
+		"print the llm_kwargs of a template for given variables, as an app gets them",
+		renderTemplate, versionFlags(), []cli.Flag{
+			config.ListFlag("var", "a variable: `name=text`, or name:=JSON for anything but a text; repeatable"),
+			config.TextFlag("provider", "", "for this `provider`, instead of the template's own"),
+		}, config.ServerFlags())
 }
 
 func renderTemplate(c *cli.Context) error {
