@@ -56,8 +56,9 @@ func TestAKeyNeverSeenIsTakenOnTrustAndJudgedByTheServer(t *testing.T) {
 	}
 	sidecar.Emptied()
 	for path, want := range map[string]string{
-		"sessions/s-1":    `"own_scores":[{"name":"default","score":1}]`,
-		"traces/" + trace: `"scores":[{"name":"default","score":3}]}],"own_scores":[{"name":"default","score":2}]`,
+		"sessions/s-1":    `"own_scores":[{"name":"default","score":1,"value":1}]`,
+		"traces/" + trace: `"scores":[{"name":"default","score":3,"value":3}]}],` +
+			`"own_scores":[{"name":"default","score":2,"value":2}]`,
 	} {
 		if r := server.Get("/api/public/v2/" + path); !strings.Contains(string(r.Body), want) {
 			t.Errorf("%s: %d %s, want %s", path, r.Status, r.Body, want)
