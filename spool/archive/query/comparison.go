@@ -18,7 +18,9 @@ type Comparison struct {
 	errors        [2]significance.Share
 	costs, tokens [2]significance.Mean
 	latencies     [2][]float64
-	scores        map[string]*[2]significance.Mean // by name
+	scores        map[scoreKey]*comparedScore
+	judged        []judged // of the row added last; its memory is used again
+	defined       wire.ScoreDefinitions
 
 	differences []*significance.Comparison
 	metrics     []wire.ComparedMetric
@@ -27,10 +29,18 @@ type Comparison struct {
 // ComparisonColumns are the columns that Comparison looks at.
 var ComparisonColumns = tallyColumns | rowcode.ColumnsOf(rowcode.ColumnTime, rowcode.ColumnVersion)
 
+// comparedScore are the numbers of a score, of each version. Those of booleans are also shares.
+type comparedScore struct {
+	means  [2]significance.Mean
+	shares [2]significance.Share
+}
+
+func (s *comparedScore) count() int { return s.shares[0].Count + s.shares[1].Count }
+
 // NewComparison returns the comparison of no rows yet, of which it will take the first most of each
 // version.
-func NewComparison(a, b int, most int64) *Comparison {
-	c := &Comparison{most: most, scores: make(map[string]*[2]significance.Mean)}
+func NewComparison(a, b int, most int64, defined wire.ScoreDefinitions) *Comparison {
+	c := &Comparison{most: most, scores: make(map[scoreKey]*comparedScore), defined: defined}
 	c.calls[0].Version, c.calls[1].Version = a, b
 
 	return c
@@ -63,19 +73,59 @@ func (c *Comparison) Add(row *wire.Row) (more bool) {
 	if row.Latency != nil {
 		c.latencies[i] = append(c.latencies[i], *row.Latency)
 	}
-	for _, s := range row.Scores {
-		if !s.IsNumber() {
-			continue
-		}
-		if c.scores[s.Name] == nil && len(c.scores) < scoreNamesMax {
-			c.scores[strings.Clone(s.Name)] = new([2]significance.Mean)
-		}
-		if means := c.scores[s.Name]; means != nil {
-			means[i].Add(s.Number)
-		}
+	fitting := slices.DeleteFunc(slices.Clone(row.Scores), func(s wire.Score) bool {
+		return !c.defined.Of(s.Name).Fits(s.ScoreValue)
+	})
+	c.judged = judge(c.judged[:0], fitting)
+	for _, j := range c.judged {
+		c.addScore(i, j)
 	}
 
 	return true
+}
+
+// addScore counts how a call of version i was judged. Categories are not compared.
+func (c *Comparison) addScore(i int, j judged) {
+	if j.kind == wire.ScoreCategory {
+		return
+	}
+	key := scoreKey{j.name, max(j.kind, wire.ScoreNumber)} // an integer is a number
+	if c.scores[key] == nil && len(c.scores) < scoreNamesMax {
+		key.name = strings.Clone(key.name)
+		c.scores[key] = &comparedScore{}
+	}
+	if s := c.scores[key]; s != nil {
+		x := float64(j.exact.whole) + float64(j.exact.billionths)/1e9
+		s.means[i].Add(x)
+		s.shares[i].Count++
+		s.shares[i].Hits += x
+	}
+}
+
+// compareScores compares the scores with the most values. If a name has numbers and booleans, those
+// that are more count.
+func (c *Comparison) compareScores() {
+	keys := slices.SortedFunc(maps.Keys(c.scores), func(x, y scoreKey) int {
+		return cmp.Or(cmp.Compare(c.scores[y].count(), c.scores[x].count()),
+			strings.Compare(x.name, y.name), cmp.Compare(x.kind, y.kind))
+	})
+	seen := make(map[string]bool)
+	for _, key := range keys {
+		if seen[key.name] || len(seen) == wire.AnalyticsListMax {
+			continue
+		}
+		seen[key.name] = true
+
+		better := "higher"
+		if d := c.defined.Of(key.name); d != nil {
+			better = d.Better
+		}
+		if s := c.scores[key]; key.kind == wire.ScoreBoolean {
+			c.compare("score", key.name, "newcombe", better, significance.Shares(s.shares[0], s.shares[1]))
+		} else {
+			c.compare("score", key.name, "welch", better, significance.Means(&s.means[0], &s.means[1]))
+		}
+	}
 }
 
 // Answer returns the comparison in the form of the API. It is called once; late means that there may be
@@ -87,15 +137,7 @@ func (c *Comparison) Answer(late bool) wire.VersionComparison {
 		}
 	}
 
-	// The scores with the most values come first.
-	count := func(name string) int { return c.scores[name][0].Count() + c.scores[name][1].Count() }
-	names := slices.SortedFunc(maps.Keys(c.scores), func(x, y string) int {
-		return cmp.Or(cmp.Compare(count(y), count(x)), strings.Compare(x, y))
-	})
-	for _, name := range names[:min(len(names), wire.AnalyticsListMax)] {
-		means := c.scores[name]
-		c.compare("score", name, "welch", "higher", significance.Means(&means[0], &means[1]))
-	}
+	c.compareScores()
 	c.compare("errors", "", "newcombe", "lower", significance.Shares(c.errors[0], c.errors[1]))
 	c.compare("cost", "", "welch", "lower", significance.Means(&c.costs[0], &c.costs[1]))
 	c.compare("latency_p50", "", "bootstrap", "lower", significance.Quantiles(0.5, c.latencies[0], c.latencies[1]))

@@ -10,7 +10,7 @@ import (
 
 func TestAComparisonEndsWhenBothVersionsHaveEnough(t *testing.T) {
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
-	c := query.NewComparison(7, 8, 2)
+	c := query.NewComparison(7, 8, 2, nil)
 	for i, step := range []struct {
 		version int64
 		more    bool
@@ -33,10 +33,12 @@ func TestAComparisonEndsWhenBothVersionsHaveEnough(t *testing.T) {
 }
 
 func TestWhatIsBetterDependsOnTheMetric(t *testing.T) {
-	c := query.NewComparison(1, 2, 1000)
+	toxic := wire.ScoreDefinition{Name: "toxic", Kind: "boolean", Better: "lower"}
+	c := query.NewComparison(1, 2, 1000, wire.ScoreDefinitions{toxic})
 	for i := range int64(800) {
 		version, slower := i%2+1, float64(i%2)
 		price, latency := 0.01+0.001*slower, 1+slower
+		isTrue := wire.ScoreValue{Kind: wire.ScoreBoolean, Number: slower}
 		tokens := 100 + 10*(i%2)
 		c.Add(&wire.Row{
 			PromptVersion: &version,
@@ -44,7 +46,10 @@ func TestWhatIsBetterDependsOnTheMetric(t *testing.T) {
 			Price:         &price,
 			Latency:       &latency,
 			InputTokens:   &tokens,
-			Scores:        []wire.Score{wire.IntegerScore("helpful", int(50+i%2))},
+			Scores: []wire.Score{
+				wire.IntegerScore("helpful", int(50+i%2)),
+				{ScoreSlot: wire.ScoreSlot{Name: "toxic"}, ScoreValue: isTrue},
+			},
 		})
 	}
 
@@ -53,11 +58,11 @@ func TestWhatIsBetterDependsOnTheMetric(t *testing.T) {
 	for _, m := range w.Metrics {
 		got += m.Metric + " " + m.Verdict + "\n"
 	}
-	const want = "score better\nerrors worse\ncost worse\nlatency_p50 worse\nlatency_p95 worse\ntokens different\n"
+	const want = "score better\nscore worse\nerrors worse\ncost worse\nlatency_p50 worse\nlatency_p95 worse\ntokens different\n"
 	if got != want || w.A.Incomplete || !w.B.Since.IsZero() {
 		t.Errorf("%+v %+v:\n%s", w.A, w.B, got)
 	}
-	w = query.NewComparison(1, 2, 9).Answer(true)
+	w = query.NewComparison(1, 2, 9, nil).Answer(true)
 	if !w.A.Incomplete || w.Metrics[0].Verdict != wire.VerdictTooFew {
 		t.Errorf("%+v", w)
 	}

@@ -91,7 +91,11 @@ func (svc *Service) CompareVersions(
 	defer svc.observeQuery(time.Now())
 	timed, cancel := context.WithTimeout(ctx, compareBudget)
 	defer cancel()
-	both := query.NewComparison(s.VersionA, s.VersionB, wire.ComparedMax)
+	var defined wire.StatisticsQuery
+	if err := svc.Define(ctx, id, &defined); err != nil {
+		return wire.VersionComparison{}, err
+	}
+	both := query.NewComparison(s.VersionA, s.VersionB, wire.ComparedMax, defined.Definitions)
 	_, err = svc.config.Store.Scan(timed, id.Account, q, query.ComparisonColumns, func(row *wire.Row) (bool, error) {
 		return both.Add(row), nil
 	})

@@ -119,12 +119,15 @@ func Means(a, b *Mean) Comparison {
 	return c
 }
 
-// Share is a sample of which a share is compared: Hits of Count.
-type Share struct{ Hits, Count int }
+// Share is a sample of which a share is compared: Hits of Count. A hit may count in part.
+type Share struct {
+	Hits  float64
+	Count int
+}
 
 // wilson returns the score interval of a share, for so many standard deviations.
 func (s Share) wilson(z float64) (low, high float64) {
-	n, p := float64(s.Count), float64(s.Hits)/float64(s.Count)
+	n, p := float64(s.Count), s.Hits/float64(s.Count)
 	middle := p + z*z/(2*n)
 	reach := z * math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
 
@@ -139,9 +142,9 @@ func Shares(a, b Share) Comparison {
 		return c
 	}
 
-	c.A, c.B = float64(a.Hits)/float64(a.Count), float64(b.Hits)/float64(b.Count)
+	c.A, c.B = a.Hits/float64(a.Count), b.Hits/float64(b.Count)
 	variance := func(s Share) float64 { // also known where nothing was hit yet
-		p := float64(s.Hits+2) / float64(s.Count+4)
+		p := (s.Hits + 2) / float64(s.Count+4)
 		return p * (1 - p)
 	}
 	c.varA, c.varB = variance(a), variance(b)

@@ -16,7 +16,7 @@ func TestComparisonsAreThoseOfTheLiterature(t *testing.T) {
 	second := meanOf(1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4)
 	shares := func(hitsA, countA, hitsB, countB int) significance.Comparison {
 		return significance.Shares(
-			significance.Share{Hits: hitsA, Count: countA}, significance.Share{Hits: hitsB, Count: countB})
+			significance.Share{Hits: float64(hitsA), Count: countA}, significance.Share{Hits: float64(hitsB), Count: countB})
 	}
 	for _, test := range []struct {
 		got       significance.Comparison
@@ -180,7 +180,7 @@ func TestVerdicts(t *testing.T) {
 		return m
 	}
 	zeros := make([]float64, 60)
-	share := func(hits, count int) significance.Share { return significance.Share{Hits: hits, Count: count} }
+	share := func(hits, count int) significance.Share { return significance.Share{Hits: float64(hits), Count: count} }
 
 	for _, test := range []struct {
 		name    string
