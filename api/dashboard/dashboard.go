@@ -94,6 +94,7 @@ func New(c Config) *frame.Frame {
 		Version:         c.Version,
 		Logger:          c.Logger,
 		Now:             c.Now,
+		Definitions:     c.Scoring,
 		PublicURL:       c.PublicURL,
 		CookiesInsecure: c.CookiesInsecure,
 	}

@@ -95,6 +95,14 @@ func (v ScoreValue) String() string {
 	return strconv.FormatFloat(v.Number, 'f', -1, 64)
 }
 
+// Short is String with at most four digits of a fraction.
+func (v ScoreValue) Short() string {
+	if v.IsNumber() {
+		v.Number = math.Round(v.Number*1e4) / 1e4
+	}
+	return v.String()
+}
+
 // parseScoreValue reads a value as callers send it; ok is false for anything else.
 func parseScoreValue(raw json.RawMessage) (v ScoreValue, ok bool) {
 	switch text := string(raw); {

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"net/url"
 	"slices"
+	"strings"
+
+	"promptspool/api/wire"
 )
 
 // Order is how a list is sorted. An address has it as sort and order; the zero Order is requests,
 // newest first.
 type Order struct {
-	By        string // one of wire.SortFields or wire.RollupSortFields; "" for newest first
+	By        string // as wire.IsSortField allows, or one of wire.RollupSortFields; "" for newest first
 	Ascending bool
 
 	usual string // the field of newest first; "" is ByTime
@@ -22,7 +25,8 @@ const ByTime = "list_time"
 // by the first field.
 func readOrder(q url.Values, fields []string) Order {
 	o := Order{By: q.Get("sort"), Ascending: q.Get("order") == "asc", usual: fields[0]}
-	if !slices.Contains(fields, o.By) || o.By == o.usual && !o.Ascending {
+	isScore := fields[0] == ByTime && wire.IsSortField(o.By)
+	if !isScore && !slices.Contains(fields, o.By) || o.By == o.usual && !o.Ascending {
 		return Order{usual: o.usual}
 	}
 
@@ -69,7 +73,9 @@ func (o Order) Next(field string) Order {
 
 // Text returns the order in words.
 func (o Order) Text() string {
+	name, _ := strings.CutPrefix(o.By, wire.ScoreSort)
 	words := map[string][2]string{
+		wire.ScoreSort + name:    {"highest " + name + " first", "lowest " + name + " first"},
 		ByTime:                   {"newest first", "oldest first"},
 		"accepted_at":            {"last received first", "first received first"},
 		"request_start_time":     {"latest start first", "earliest start first"},

@@ -22,6 +22,7 @@ func TestHeadingsSortTheList(t *testing.T) {
 		{"sort=latency_ms&order=asc", "latency_ms", "sort=latency_ms", "ascending", "fastest first"},
 		{"sort=latency_ms", "cost", "sort=cost", "", "slowest first"},
 		{"sort=latency_ms", ByTime, "", "", "slowest first"},
+		{"sort=score.tone", "score.tone", "order=asc&sort=score.tone", "descending", "highest tone first"},
 		{"sort=prompt&order=asc", "cost", "sort=cost", "", "newest first"},
 		{"sort=list_time&order=down", "cost", "sort=cost", "", "newest first"},
 	} {

@@ -135,7 +135,25 @@ func shownComponents() view {
 	}
 	v.Tree = shownTree()
 	v.Scoring = Scoring{
-		Scores: []wire.Score{wire.IntegerScore("helpful", 80)},
+		Scores: []wire.Score{
+			wire.IntegerScore("helpful", 80),
+			{
+				ScoreSlot:  wire.ScoreSlot{Name: "tone", Author: "gpt-4o"},
+				ScoreValue: wire.ScoreValue{Kind: wire.ScoreCategory, Text: "rude"},
+				Details: &wire.ScoreDetails{Source: "model", AuthorVersion: "2024-08-06",
+					Reason: strings.Repeat("It does not greet. ", 10)},
+			},
+			{
+				ScoreSlot:  wire.ScoreSlot{Name: "correct"},
+				ScoreValue: wire.ScoreValue{Kind: wire.ScoreBoolean, Number: 1},
+			},
+			{ScoreSlot: wire.ScoreSlot{Name: "faithfulness"}, ScoreValue: wire.NumberScore(1.2)},
+		},
+		Defined: wire.ScoreDefinitions{
+			{Name: "correct", Kind: "boolean"},
+			{Name: "faithfulness", Kind: "number", Min: new(0.0), Max: new(1.0)},
+			{Name: "tone", Kind: "category", Categories: []string{"kind", "rude"}},
+		},
 		Action: "/score",
 		Of:     []Field{{"this span", "1"}, {"the trace", ""}},
 		Parts:  "scores",

@@ -40,6 +40,8 @@ type Config struct {
 	Logger  *slog.Logger
 	Now     func() time.Time // time.Now if nil
 
+	Definitions Definitions // nil: there are none
+
 	// PublicURL is where people open the dashboard, without a slash at its end; nil is wherever
 	// they call it. CookiesInsecure lets sessions travel over plain HTTP. See public_url.go.
 	PublicURL       *url.URL

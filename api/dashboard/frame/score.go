@@ -1,14 +1,22 @@
 package frame
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"promptspool/api/access"
 	"promptspool/api/wire"
 )
+
+// Definitions knows what a project expects of its scores.
+type Definitions interface {
+	ScoreDefinitions(ctx context.Context, id wire.Identity) (wire.ScoreDefinitions, error)
+}
 
 // Scoring is what the component of that name shows: scores, and the form that sets one.
 type Scoring struct {
@@ -19,6 +27,8 @@ type Scoring struct {
 	Parts  string  // ids of the page's parts that a new score changes
 
 	CSRF, Session string
+
+	Defined wire.ScoreDefinitions
 }
 
 // Field is a value in a form.
@@ -27,6 +37,7 @@ type Field struct{ Name, Value string }
 // Scoring returns scores with the form for a route, which is sent to action.
 func (c *Exchange) Scoring(route, action string, scores []wire.Score, fields ...Field) Scoring {
 	s := Scoring{Scores: scores, Fields: fields, Parts: "scores", CSRF: c.CSRF(), Session: c.FormSession()}
+	s.Defined, _ = c.scoreDefinitions() // the page is of use without them
 	if c.User.Role.Includes(access.Role(route)) {
 		s.Action = action
 	}
@@ -34,28 +45,148 @@ func (c *Exchange) Scoring(route, action string, scores []wire.Score, fields ...
 	return s
 }
 
+func (c *Exchange) scoreDefinitions() (wire.ScoreDefinitions, error) {
+	if c.frame.Definitions == nil {
+		return nil, nil
+	}
+	return c.frame.Definitions.ScoreDefinitions(c.Context(), c.Identity())
+}
+
+// shownScore is a score with what its definition says.
+type shownScore struct {
+	wire.Score
+	Min, Max *float64 // of its meter, if it has one
+	Expected string   // if it does not fit
+	TakeBack string   // what a button sends for that, as setScore has it
+}
+
+// Shown returns the scores as the component shows them.
+func (s Scoring) Shown() (all []shownScore) {
+	for _, score := range s.Scores {
+		shown := shownScore{Score: score, TakeBack: setting(score.Name, score.Author, nil)}
+		d := s.Defined.Of(score.Name)
+		switch {
+		case !d.Fits(score.ScoreValue):
+			shown.Expected = d.Expected()
+		case d != nil && score.IsNumber() && d.Min != nil && d.Max != nil:
+			shown.Min, shown.Max = d.Min, d.Max
+		case score.Kind == wire.ScoreInteger:
+			shown.Min, shown.Max = new(0.0), new(100.0)
+		}
+		all = append(all, shown)
+	}
+
+	return all
+}
+
+// AnyNumber reports whether a score may be typed that is not an integer from 0 to 100.
+func (s Scoring) AnyNumber() bool {
+	return slices.ContainsFunc(s.Defined, func(d wire.ScoreDefinition) bool { return d.Kind == "number" })
+}
+
+// buttonsMax bounds the scores that are set by a button for each of their values.
+const buttonsMax = 12
+
+// buttons are the values that a defined score may have.
+type buttons struct {
+	wire.ScoreDefinition
+	Values []button
+}
+
+type button struct {
+	Text, Set string
+	Given     bool
+}
+
+// Buttons returns the scores that one click sets.
+func (s Scoring) Buttons() (all []buttons) {
+	for _, d := range s.Defined {
+		values := []any{true, false}
+		if d.Kind != "boolean" {
+			values = nil
+		}
+		for _, text := range d.Categories {
+			values = append(values, text)
+		}
+		if len(values) == 0 || len(all) == buttonsMax {
+			continue
+		}
+
+		b := buttons{ScoreDefinition: d}
+		for _, v := range values {
+			given := slices.ContainsFunc(s.Scores, func(s wire.Score) bool {
+				return s.ScoreSlot == wire.ScoreSlot{Name: d.Name} && s.JSON() == v
+			})
+			b.Values = append(b.Values, button{fmt.Sprint(v), setting(d.Name, "", v), given})
+		}
+		all = append(all, b)
+	}
+
+	return all
+}
+
+// scoreSet is what a button of the component sends.
+type scoreSet struct {
+	Name   string `json:"name"`
+	Author string `json:"author,omitempty"`
+	Value  any    `json:"value"`
+}
+
+func setting(name, author string, value any) string {
+	text, _ := json.Marshal(scoreSet{name, author, value}) // texts and booleans always encode
+	return string(text)
+}
+
 // Recorder writes events. Package api documents the results.
 type Recorder interface {
 	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
 }
 
-// SetScore sets the score in a form the way a program would: by an event. target has the members that
-// name what it is of.
+// SetScore sets or takes back the score in a form of the component. target has the members that name
+// what it is of.
 func (c *Exchange) SetScore(recorder Recorder, target map[string]any) error {
-	score, err := strconv.Atoi(c.PostForm.Get("score"))
-	if err != nil {
-		return wire.Invalid(wire.FieldError{Field: "score", Reason: "must be an integer from 0 to 100"})
+	set := scoreSet{Name: strings.TrimSpace(c.PostForm.Get("name"))}
+	if pressed := c.PostForm.Get("set"); pressed != "" {
+		if err := json.Unmarshal([]byte(pressed), &set); err != nil {
+			return wire.Invalid(wire.FieldError{Field: "set", Reason: "must be a JSON object"})
+		}
+	} else {
+		defined, err := c.scoreDefinitions()
+		if err != nil {
+			return err
+		}
+		text := strings.TrimSpace(c.PostForm.Get("score"))
+		d := defined.Of(cmp.Or(set.Name, wire.DefaultScoreName))
+		if n, err := strconv.Atoi(text); err == nil && n >= 0 && n <= 100 && d == nil {
+			target["score"], target["name"] = n, set.Name
+			return c.RecordScores(recorder, target)
+		}
+		set.Value = typed(text, d)
 	}
-
-	// The event has the body that a program would send, so the same checks apply to it: the archive
-	// keeps whatever it is given.
-	target["score"], target["name"] = score, strings.TrimSpace(c.PostForm.Get("name"))
+	target["name"], target["author"], target["value"] = set.Name, set.Author, set.Value
 
 	return c.RecordScores(recorder, target)
 }
 
+// typed returns what a person means: a number, true or false as JSON has them, or else a text.
+func typed(text string, d *wire.ScoreDefinition) any {
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil || d != nil && d.Kind == "category" {
+		return text
+	}
+	switch v.(type) {
+	case float64, bool:
+		return v
+	}
+	return text
+}
+
 // RecordScores sets scores the way a program would: by events with these bodies of track-score.
 func (c *Exchange) RecordScores(recorder Recorder, bodies ...map[string]any) error {
+	defined, err := c.scoreDefinitions()
+	if err != nil {
+		return err
+	}
 	var events []wire.Event
 	for _, members := range bodies {
 		body, err := json.Marshal(members)
@@ -67,6 +198,9 @@ func (c *Exchange) RecordScores(recorder Recorder, bodies ...map[string]any) err
 			return err
 		}
 		w, err := wire.DecodeScore(object)
+		if err == nil {
+			err = defined.Check(w.Score)
+		}
 		if err != nil {
 			return err
 		}

@@ -64,10 +64,10 @@ func Pages(records Records, recorder frame.Recorder, templates Templates) frame.
 			{Pattern: "GET /requests/{id}/raw", Page: p.rawRecord},
 			{Pattern: "GET /requests/{id}/text", Page: p.recordText},
 			{Pattern: "POST /requests/{id}/score", Page: p.setScore,
-				Review: frame.Review("Set this score?", "Set", "name", "score")},
+				Review: frame.Review("Set this score?", "Set", "name", "score", "set")},
 			{Pattern: "GET /traces/{id}", Page: p.tracePage},
 			{Pattern: "POST /traces/{id}/score", Page: p.scoreTrace,
-				Review: frame.Review("Set this score?", "Set", "name", "score")},
+				Review: frame.Review("Set this score?", "Set", "name", "score", "set")},
 
 			{Pattern: "GET /requests/delete", Page: p.erasePage},
 			{Pattern: "POST /requests/delete", Page: p.erase},

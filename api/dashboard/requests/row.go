@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"promptspool/api/dashboard/conversation"
@@ -17,19 +18,24 @@ type requestRow struct {
 	wire.Row
 	outcome
 	Href   string
-	Score  *wire.Score // the one that the list shows; nil if the request has none of it
-	NewDay string      // the row's day, if the row before it is of another one
+	Score  []wire.ScoreValue // of the one that the list shows, by author
+	NewDay string            // the row's day, if the row before it is of another one
 }
 
 // requestRows returns the rows of a page of the list, and the name of the score that they show.
 // n is the number of the first.
 func requestRows(f filter.Filter, page wire.SearchPage, n rowNumber) (rows []requestRow, main string) {
-	main = mainScore(page.Items)
+	main, sorted := strings.CutPrefix(f.Order.By, wire.ScoreSort)
+	if !sorted {
+		main = mainScore(page.Items)
+	}
 	for i, item := range page.Items {
 		at := listPlace{item.RequestID, page.Start, i, n.plus(i)}
 		row := requestRow{Row: item, outcome: outcome(item.Status), Href: recordAddress(f, at, "")}
-		if at := slices.IndexFunc(item.Scores, func(s wire.Score) bool { return s.Name == main }); at >= 0 {
-			row.Score = &item.Scores[at]
+		for _, s := range item.Scores {
+			if s.Name == main {
+				row.Score = append(row.Score, s.ScoreValue)
+			}
 		}
 		rows = append(rows, row)
 	}
@@ -85,7 +91,7 @@ var without = map[string]func(r *requestRow) bool{
 	"provider": func(r *requestRow) bool { return r.Provider == "" },
 	"tokens":   func(r *requestRow) bool { return r.InputTokens == nil && r.OutputTokens == nil },
 	"cost":     func(r *requestRow) bool { return r.Price == nil },
-	"score":    func(r *requestRow) bool { return r.Score == nil },
+	"score":    func(r *requestRow) bool { return len(r.Score) == 0 },
 	"scores":   func(r *requestRow) bool { return len(r.Scores) == 0 },
 	"tags":     func(r *requestRow) bool { return len(r.Tags) == 0 },
 	"metadata": func(r *requestRow) bool { return len(r.Metadata) == 0 },

@@ -8,6 +8,7 @@ import (
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/dashboard/table"
+	"promptspool/api/wire"
 )
 
 // listView is how a person wants to see lists of requests. The browser keeps it in a
@@ -87,7 +88,7 @@ func headings(f filter.Filter, shown []filter.Column, main string) (all []table.
 	for _, c := range append([]filter.Column{started}, shown...) {
 		h := table.Heading{Text: c.Text, Number: c.Number}
 		if c.Name == "score" {
-			h.Text = main
+			h.Text, c.Sort = main, wire.ScoreSort+main
 		}
 		if c.Sort != "" {
 			h.Href, h.Sorted = f.Sorted("/requests", c.Sort)

@@ -39,7 +39,7 @@ func Pages(records Records, recorder frame.Recorder) frame.Section {
 			{Pattern: "GET /sessions", Page: p.list},
 			{Pattern: "GET /sessions/{id}", Page: p.sessionPage},
 			{Pattern: scoreRoute, Page: p.setScore,
-				Review: frame.Review("Set this score?", "Set", "name", "score")},
+				Review: frame.Review("Set this score?", "Set", "name", "score", "set")},
 			{Pattern: "GET /users", Page: p.list},
 		},
 		Notices: map[string]string{

@@ -58,7 +58,8 @@ func TestWhatIsBetterDependsOnTheMetric(t *testing.T) {
 	for _, m := range w.Metrics {
 		got += m.Metric + " " + m.Verdict + "\n"
 	}
-	const want = "score better\nscore worse\nerrors worse\ncost worse\nlatency_p50 worse\nlatency_p95 worse\ntokens different\n"
+	const want = "score better\nscore worse\nerrors worse\ncost worse\nlatency_p50 worse\n" +
+		"latency_p95 worse\ntokens different\n"
 	if got != want || w.A.Incomplete || !w.B.Since.IsZero() {
 		t.Errorf("%+v %+v:\n%s", w.A, w.B, got)
 	}

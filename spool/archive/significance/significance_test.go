@@ -16,7 +16,8 @@ func TestComparisonsAreThoseOfTheLiterature(t *testing.T) {
 	second := meanOf(1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4)
 	shares := func(hitsA, countA, hitsB, countB int) significance.Comparison {
 		return significance.Shares(
-			significance.Share{Hits: float64(hitsA), Count: countA}, significance.Share{Hits: float64(hitsB), Count: countB})
+			significance.Share{Hits: float64(hitsA), Count: countA},
+			significance.Share{Hits: float64(hitsB), Count: countB})
 	}
 	for _, test := range []struct {
 		got       significance.Comparison

@@ -56,7 +56,7 @@ func TestAKeyNeverSeenIsTakenOnTrustAndJudgedByTheServer(t *testing.T) {
 	}
 	sidecar.Emptied()
 	for path, want := range map[string]string{
-		"sessions/s-1":    `"own_scores":[{"name":"default","score":1,"value":1}]`,
+		"sessions/s-1": `"own_scores":[{"name":"default","score":1,"value":1}]`,
 		"traces/" + trace: `"scores":[{"name":"default","score":3,"value":3}]}],` +
 			`"own_scores":[{"name":"default","score":2,"value":2}]`,
 	} {

@@ -217,7 +217,14 @@ func describe(t *print.Table, r wire.Record) {
 		t.Row("template", template)
 	}
 	for _, s := range r.Scores {
-		t.Row("score", s.Name+" = "+s.ScoreValue.String())
+		text := s.Name + " = " + s.ScoreValue.String()
+		if s.Author != "" {
+			text += ", by " + s.Author
+		}
+		if reason := s.Reason(); reason != "" {
+			text += ": " + reason
+		}
+		t.Row("score", text)
 	}
 	if len(r.Tags) > 0 {
 		t.Row("tags", strings.Join(r.Tags, ", "))
