@@ -124,8 +124,7 @@ func (c *exchange) listArgs() (wire.TemplateListQuery, error) {
 	return q, err
 }
 
-// A filter line is carried out as filter_group and q, here: the parts below the API know
-// these two only.
+// A filter line and q are carried out as filter_group, here: the parts below the API know only that.
 
 // decodeSearch reads a search.
 func (a *API) decodeSearch(object wire.Object) (wire.Search, error) {
@@ -149,11 +148,13 @@ func (a *API) decodeRollupSearch(object wire.Object) (wire.RollupSearch, error) 
 	}
 
 	found, err := line.CompileRollup(clock)
-	s.Having = filterline.Selection{Filter: found.Having}.Narrow(s.Having, "").Filter
-	calls := found.Calls.Narrow(s.FilterGroup, s.Q)
-	s.FilterLine, s.FilterGroup, s.Q = wire.FilterLine{}, calls.Filter, calls.Words
+	if err != nil {
+		return s, err
+	}
+	s.Having = filterline.Both(found.Having, s.Having)
+	s.FilterLine, s.FilterGroup = wire.FilterLine{}, filterline.Both(found.Calls, s.FilterGroup)
 
-	return s, err
+	return s, a.carryOut(&s.FilterLine, &s.FilterGroup, &s.Q)
 }
 
 // decodeStatistics reads a question about statistics.
@@ -169,23 +170,27 @@ func (a *API) decodeStatistics(object wire.Object) (wire.StatisticsQuery, error)
 	return q, err
 }
 
-// carryOut narrows a filter and words by a line, which it takes away.
+// carryOut narrows a filter by a line and by words, which it takes away.
 func (a *API) carryOut(line *wire.FilterLine, group **wire.Filter, words *string) error {
-	selection, err := a.readLine(*line)
+	selected, err := a.readLine(*line)
 	if err != nil {
 		return err
 	}
-	selection = selection.Narrow(*group, *words)
-	*line, *group, *words = wire.FilterLine{}, selection.Filter, selection.Words
+	text, err := filterline.ParseText(*words)
+	if err != nil {
+		return err
+	}
+	sought, err := text.Compile(filterline.Clock{})
+	*line, *group, *words = wire.FilterLine{}, filterline.Both(selected, filterline.Both(sought, *group)), ""
 
-	return nil
+	return err
 }
 
 // readLine returns what a filter line selects now.
-func (a *API) readLine(text wire.FilterLine) (filterline.Selection, error) {
+func (a *API) readLine(text wire.FilterLine) (*wire.Filter, error) {
 	line, clock, err := a.parseLine(text)
 	if err != nil {
-		return filterline.Selection{}, err
+		return nil, err
 	}
 
 	return line.Compile(clock)

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"strings"
 	"sync"
 	"time"
 
@@ -59,7 +58,7 @@ func (a *API) noteExport(c *exchange, e wire.Export) {
 		format = wire.FormatEvents
 	}
 
-	detail := wire.AuditFilter(strings.TrimSpace(e.FilterGroup.String() + " " + e.Q))
+	detail := wire.AuditFilter(e.FilterGroup.String())
 	if e.Cursor != "" {
 		detail = "continued, " + detail
 	}

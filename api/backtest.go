@@ -20,11 +20,11 @@ func (a *API) backtest(c *exchange) error {
 	if err != nil {
 		return err
 	}
-	line, err := a.readLine(q.FilterLine)
+	selected, err := a.readLine(q.FilterLine)
 	if err != nil {
 		return err
 	}
-	q.Filter = line.Narrow(q.Filter, "").Group()
+	q.Filter = filterline.Both(selected, q.Filter)
 	if a.c.Templates == nil {
 		return wire.Errorf(wire.CodeNotImplemented, "Templates are not served here. Call a sidecar or a server.")
 	}
@@ -84,7 +84,7 @@ func (a *API) backtestRows(c *exchange, q *wire.BacktestQuery) ([]wire.Row, erro
 	}
 
 	page, err := a.recorded.Search(c.context, c.id, wire.Search{
-		FilterGroup: selected.Narrow(q.Filter, "").Filter,
+		FilterGroup: filterline.Both(selected, q.Filter),
 		PerPage:     q.Last,
 	})
 

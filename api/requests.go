@@ -5,6 +5,7 @@ import (
 	"path"
 	"strconv"
 
+	"promptspool/api/filterline"
 	"promptspool/api/tracetree"
 	"promptspool/api/wire"
 )
@@ -89,11 +90,11 @@ func (a *API) suggestValues(c *exchange) error {
 	if q.FilterGroup, err = c.filterArg(); err != nil {
 		return err
 	}
-	selection, err := a.readLine(wire.FilterLine{Line: string(args.Peek("filter")), Zone: string(args.Peek("tz"))})
+	selected, err := a.readLine(wire.FilterLine{Line: string(args.Peek("filter")), Zone: string(args.Peek("tz"))})
 	if err != nil {
 		return err
 	}
-	q.FilterGroup = selection.Narrow(q.FilterGroup, "").Group()
+	q.FilterGroup = filterline.Both(selected, q.FilterGroup)
 
 	// With any other field the number is ignored: in the peer's schema it is the number
 	// of a template, and narrows the field prompt only.

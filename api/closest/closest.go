@@ -131,7 +131,7 @@ func count(ctx context.Context, records Records, id wire.Identity, t filterline.
 		return wire.SearchPage{}, err
 	}
 
-	return records.Search(ctx, id, wire.Search{FilterGroup: s.Filter, PerPage: 1})
+	return records.Search(ctx, id, wire.Search{FilterGroup: s, PerPage: 1})
 }
 
 // Among returns the values closest to one, the closest first. These are the same in another case, then

@@ -27,7 +27,9 @@ func Where(name, part, value string) Term {
 }
 
 // Compile returns what the term alone selects.
-func (t Term) Compile(clock Clock) (Selection, error) { return Line{Terms: []Term{t}}.Compile(clock) }
+func (t Term) Compile(clock Clock) (*wire.Filter, error) {
+	return Line{Terms: []Term{t}}.Compile(clock)
+}
 
 // With returns the term with another comparison.
 func (t Term) With(o Operator) Term {

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"promptspool/api/wire"
 )
@@ -13,105 +11,60 @@ import (
 // conditionsMax is what a JSON filter may have.
 const conditionsMax = 100
 
-// Selection is a line as a search takes it.
-type Selection struct {
-	Filter *wire.Filter // nil: every record
-	Words  string       // that must all be in the prompt or the response
-}
-
-// Group returns the filter with the words among its conditions, for callers that take no
-// words.
-func (s Selection) Group() *wire.Filter {
-	if s.Words == "" {
-		return s.Filter
-	}
-	all := wire.Filter{Logic: "AND"}
-	switch f := s.Filter; {
-	case f == nil || isEmpty(f):
-	case f.Filters != nil && strings.EqualFold(f.Logic, "AND"):
-		all.Filters = slices.Clone(f.Filters)
-	default:
-		all.Filters = append(all.Filters, *f)
-	}
-
-	for word := range strings.FieldsSeq(s.Words) {
-		all.Filters = append(all.Filters, anywhere(word))
-	}
-
-	return &all
-}
-
-// Narrow returns the selection of what both the line and a JSON filter with words find.
-func (s Selection) Narrow(f *wire.Filter, words string) Selection {
-	s.Words = strings.TrimSpace(s.Words + " " + words)
+// Both returns the filter of what two filters find; nil is every record.
+func Both(f, g *wire.Filter) *wire.Filter {
 	switch {
-	case s.Filter == nil:
-		s.Filter = f
-	case f != nil && !isEmpty(f):
-		both := group("AND", append(slices.Clone(s.Filter.Filters), *f)...)
-		s.Filter = &both
+	case f == nil || g != nil && isEmpty(f):
+		return g
+	case g == nil || isEmpty(g):
+		return f
+	}
+	both := group("AND", *f, *g)
+	if f.Filters != nil && strings.EqualFold(f.Logic, "AND") {
+		both.Filters = append(slices.Clone(f.Filters), *g)
 	}
 
-	return s
+	return &both
 }
 
 func isEmpty(f *wire.Filter) bool { return f.Field == "" && f.Operator == "" && len(f.Filters) == 0 }
 
-// anywhere returns the condition that a text is in the prompt or the response.
-func anywhere(text string) wire.Filter {
-	return group("OR", condition("input_text", "", "contains", text), condition("output_text", "", "contains", text))
-}
-
 // Read parses a line and compiles it.
-func Read(text string, clock Clock) (Selection, error) {
+func Read(text string, clock Clock) (*wire.Filter, error) {
 	line, err := Parse(text)
 	if err != nil {
-		return Selection{}, err
+		return nil, err
 	}
 
 	return line.Compile(clock)
 }
 
-// Compile returns what a line selects at this time. Its errors are 422 and name the place.
-func (l Line) Compile(clock Clock) (Selection, error) {
+// Compile returns the filter of what a line selects at this time; nil is every record. Its errors are
+// 422 and name the place.
+func (l Line) Compile(clock Clock) (*wire.Filter, error) {
 	var all []wire.Filter
-	var words []string
-	conditions, runes := 0, 0
-
+	conditions := 0
 	for i := range l.Terms {
-		t := &l.Terms[i]
-		f, err := l.compileTerm(t, clock)
+		f, err := l.compileTerm(&l.Terms[i], clock, false)
 		if err != nil {
-			return Selection{}, err
-		}
-		if t.Field == nil && !t.Not {
-			words = append(words, strings.Fields(t.Values[0].Text)...)
-			runes += utf8.RuneCountInString(t.Values[0].Text) + 1
+			return nil, err
 		}
 
 		// Conditions that must hold anyway need no separate group.
-		switch {
-		case f == nil:
-		case f.Logic == "AND":
+		if f.Logic == "AND" {
 			all = append(all, f.Filters...)
-		default:
-			all = append(all, *f)
+		} else {
+			all = append(all, f)
 		}
-
-		if f != nil {
-			conditions += count(*f)
-		}
-		if conditions > conditionsMax || len(words) > conditionsMax || runes > wire.QueryRunesMax {
-			return Selection{}, faultAt(l.text, t.at, "the line asks for too much, from here on")
+		if conditions += count(f); conditions > conditionsMax {
+			return nil, faultAt(l.text, l.Terms[i].at, "the line asks for too much, from here on")
 		}
 	}
-
-	s := Selection{Words: strings.Join(words, " ")}
-	if all != nil {
-		s.Filter = &wire.Filter{Logic: "AND", Filters: all}
+	if all == nil {
+		return nil, nil
 	}
 
-	return s, nil
+	return &wire.Filter{Logic: "AND", Filters: all}, nil
 }
 
 // count counts the conditions of a filter.
@@ -126,43 +79,65 @@ func count(f wire.Filter) (n int) {
 	return n
 }
 
-// compileTerm returns the filter of a term; nil for a word, which the search takes apart.
-func (l Line) compileTerm(t *Term, clock Clock) (*wire.Filter, error) {
-	var f wire.Filter
+// compileTerm returns the filter of a term, or of its opposite.
+func (l Line) compileTerm(t *Term, clock Clock, not bool) (f wire.Filter, err error) {
+	not = not != t.Not
+	if t.Any != nil {
+		return l.compileAny(t.Any, clock, not)
+	}
 	if t.Field != nil && !t.Field.IsOfCalls() {
-		return nil, faultAt(l.text, t.at, "only sessions, traces and users have %[1]s; "+
+		return f, faultAt(l.text, t.at, "only sessions, traces and users have %[1]s, outside of parentheses and OR; "+
 			"write metadata.%[1]s for the metadata of calls", t.key())
 	}
-	if t.Field == nil {
-		text := t.Values[0].Text
-		if !t.Not && !strings.ContainsFunc(text, unicode.IsSpace) {
-			return nil, nil
-		}
 
-		// The words of a phrase are looked for as well: that is cheaper, and leaves few for this.
-		f = anywhere(text)
-	} else {
-		var parts []wire.Filter
-		for i := range t.Values {
-			part, err := l.compileValue(t, &t.Values[i], clock)
-			if err != nil {
-				return nil, err
-			}
-			parts = append(parts, part)
+	parts := make([]wire.Filter, len(t.Values))
+	for i := range t.Values {
+		if parts[i], err = l.compileValue(t, &t.Values[i], clock); err != nil {
+			return f, err
 		}
-		f = either(parts)
 	}
-
-	if t.Not {
-		negated, ok := negate(f, t.Field != nil && t.Field.many)
+	f = either(parts)
+	if not {
+		negated, ok := negate(f, t.field().many)
 		if !ok {
-			return nil, faultAt(l.text, t.at,
+			return f, faultAt(l.text, t.at,
 				"a request may have several of %s, so that a comparison of them cannot be negated", t.key())
 		}
 		f = negated
 	}
 
-	return &f, nil
+	return f, nil
+}
+
+// compileAny returns the filter that one of some alternatives holds, or that none does.
+func (l Line) compileAny(alternatives []Line, clock Clock, not bool) (wire.Filter, error) {
+	within, between := "AND", "OR"
+	if not {
+		within, between = between, within
+	}
+
+	var any []wire.Filter
+	for _, a := range alternatives {
+		var all []wire.Filter
+		for i := range a.Terms {
+			f, err := l.compileTerm(&a.Terms[i], clock, not)
+			if err != nil {
+				return f, err
+			}
+			all = append(all, f)
+		}
+		any = append(any, joined(within, all))
+	}
+
+	return joined(between, any), nil
+}
+
+// joined returns the filter of some; a single one needs no group.
+func joined(logic string, parts []wire.Filter) wire.Filter {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return group(logic, parts...)
 }
 
 // either returns the filter that holds if one of some does. Values that are compared as a whole
@@ -204,7 +179,7 @@ var operators = map[Operator]string{
 // negations maps operators to those that hold exactly if they do not.
 var negations = map[string]string{
 	"is": "is_not", "in": "not_in", "contains": "not_contains", "is_not_null": "is_null",
-	"starts_with": "not_starts_with", "ends_with": "not_ends_with", "is_true": "is_false",
+	"starts_with": "not_starts_with", "ends_with": "not_ends_with", "is_true": "is_false", "matches": "not_matches",
 }
 
 // opposites maps comparisons to those that hold instead, provided that a value exists.

@@ -12,7 +12,7 @@ import (
 
 // compileValue returns the condition that a term's field has one value.
 func (l Line) compileValue(t *Term, v *Value, clock Clock) (wire.Filter, error) {
-	f := t.Field
+	f := t.field()
 	if v.Operator == Exists {
 		// A score is a number or a text.
 		switch {
@@ -25,6 +25,8 @@ func (l Line) compileValue(t *Term, v *Value, clock Clock) (wire.Filter, error) 
 	}
 
 	switch f.Kind {
+	case Content:
+		return compileText(f, v), nil
 	case Template:
 		return l.compileTemplate(f, v)
 	case Time:
@@ -50,6 +52,19 @@ func (l Line) compileValue(t *Term, v *Value, clock Clock) (wire.Filter, error) 
 	}
 
 	return condition(f.JSON, t.Part, operators[v.Operator], v.Text), nil
+}
+
+// compileText returns the condition that a text has words, or any part with a * in front.
+func compileText(f *Field, v *Value) wire.Filter {
+	text := strings.TrimRight(v.Text, "*")
+	switch v.Operator {
+	case Is:
+		return condition(f.JSON, "", "matches", text)
+	case Begins:
+		return condition(f.JSON, "", "matches", text+"*")
+	}
+
+	return condition(f.JSON, "", operators[v.Operator], v.Text)
 }
 
 // compileTemplate reads name, name@version or name@label. A name may have an @ itself.

@@ -4,14 +4,15 @@
 //	status:error template:support/triage@3 latency:>2s customer:acme "purple elephant" -env:staging
 //
 // The API, the dashboard and the command line all read it here. A line is carried out as the JSON
-// filter of a search: Parse reads a line, Line.Compile makes the filter of it, FromFilter turns a
-// filter into a line where one can say the same, and Fields is the table of what a line can ask
-// for.
+// filter of a search: Parse reads a line, Line.Compile makes the filter of it, and Fields is the
+// table of what a line can ask for.
 //
 // The grammar; terms are separated by blanks, and all of them must hold:
 //
-//	term  = ["-"] (text | key ":" value)
-//	text  = word | quoted
+//	line  = terms {"OR" terms}
+//	terms = term {term}
+//	term  = ["-"] (text | key ":" value | "(" line ")")
+//	text  = ["*"] (word | quoted) ["*"]
 //	key   = name | name "." (name | quoted)
 //	value = item | "(" item {("or" | ",") item} ")"
 //	item  = "*" | [">" | ">=" | "<" | "<="] part | [part] ".." [part] | ["*"] part ["*"]

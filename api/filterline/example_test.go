@@ -12,12 +12,12 @@ var noon = filterline.Clock{Now: time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC),
 
 // A line becomes the filter of a search.
 func ExampleRead() {
-	selection, err := filterline.Read(`status:error latency:>2s`, noon)
+	selected, err := filterline.Read(`status:error latency:>2s`, noon)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	for _, f := range selection.Filter.Filters {
+	for _, f := range selected.Filters {
 		fmt.Println(f.Field, f.Operator, string(f.Value))
 	}
 	// Output:

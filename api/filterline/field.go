@@ -1,6 +1,7 @@
 package filterline
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -13,7 +14,7 @@ type Kind int
 // The kinds. Texts are compared as a whole, or by their beginning, end or any part with a *.
 const (
 	Text     Kind = iota
-	Content       // a long text, which is searched for a part
+	Content       // a long text, which is searched for words, or for any part of it with a *
 	Template      // a template's name, perhaps with @version or @label
 	Number
 	Score // a number or a text
@@ -119,9 +120,9 @@ var Fields = []Field{
 		Help: "who or what gave a score, of one name or of any", Example: "author:gpt-4o*"},
 	{Name: "score_name", JSON: "score_name", many: true, Help: "name of a score", Example: "-score_name:helpfulness"},
 	{Name: "input", Kind: Content, JSON: "input_text", Aliases: []string{"input_text"},
-		Help: "part of the prompt, in any case", Example: `input:"order number"`},
+		Help: "words of the prompt, in any case", Example: `input:"order number"`},
 	{Name: "output", Kind: Content, JSON: "output_text", Aliases: []string{"output_text"},
-		Help: "part of the response, in any case", Example: "output:refund"},
+		Help: "words of the response, in any case", Example: "output:refund*"},
 	{Name: "output", JSON: "output", Part: "KEY", NeedsPart: true,
 		Help: "value in a response that is a JSON object", Example: "output.intent:refund"},
 	{Name: "output_key", JSON: "output_keys", Aliases: []string{"output_keys"}, many: true,
@@ -172,6 +173,12 @@ var Fields = []Field{
 
 // flagFields maps the values of Flag to the fields of a JSON filter.
 var flagFields = map[string]string{"json": "is_json", "tool_call": "is_tool_call", "plain_text": "is_plain_text"}
+
+// anywhere is the field of a text without a key.
+var anywhere = &Field{Kind: Content, JSON: "text"}
+
+// field returns the field that the values are of.
+func (t *Term) field() *Field { return cmp.Or(t.Field, anywhere) }
 
 // metadata is the field of a key that is not a field.
 var metadata = find("metadata", true)

@@ -1,6 +1,7 @@
 package filterline
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -12,12 +13,13 @@ type Line struct {
 	text string // that it was parsed from, for the places of faults
 }
 
-// Term is a condition of a line: a field with values, or a text without a field.
+// Term is a condition of a line: a field with values, a text without a field, or alternatives.
 type Term struct {
 	Not    bool    // it must not hold
 	Field  *Field  // nil: the text must be in the prompt or the response
 	Part   string  // of the field, after its dot
 	Values []Value // one of them must fit; exactly one without a field
+	Any    []Line  // one of these must hold; then there is no field and no value
 
 	at int // in bytes
 }
@@ -62,8 +64,16 @@ func (l Line) String() string {
 		texts[i] = l.Terms[i].String()
 	}
 
+	// Alone, alternatives need no parentheses.
+	if len(l.Terms) == 1 && l.Terms[0].Any != nil && !l.Terms[0].Not {
+		return strings.TrimSuffix(strings.TrimPrefix(texts[0], "("), ")")
+	}
+
 	return strings.Join(texts, " ")
 }
+
+// With returns the line with more terms, all of which must hold as well.
+func (l Line) With(terms ...Term) Line { return Line{Terms: slices.Concat(l.Terms, terms)} }
 
 // String prints the term.
 func (t *Term) String() string {
@@ -71,9 +81,19 @@ func (t *Term) String() string {
 	if t.Not {
 		not = "-"
 	}
+	if t.Any != nil {
+		alternatives := make([]string, len(t.Any))
+		for i, l := range t.Any {
+			if alternatives[i] = l.String(); len(l.Terms) == 1 {
+				alternatives[i] = l.Terms[0].String()
+			}
+		}
+		return not + "(" + strings.Join(alternatives, " OR ") + ")"
+	}
 	// A text alone may look like a condition: it is quoted by other rules than a value.
 	if t.Field == nil {
-		return not + printWord(t.Values[0].Text)
+		v := t.Values[0]
+		return not + v.starred(printWord(v.Text))
 	}
 
 	values := make([]string, len(t.Values))
@@ -92,7 +112,7 @@ func (t *Term) key() string {
 	if t.Part == "" {
 		return t.Field.Name
 	}
-	bare := !strings.ContainsFunc(t.Part, func(c rune) bool { return unicode.IsSpace(c) || c == ':' || c == '"' })
+	bare := !strings.ContainsAny(t.Part, `:")`) && !strings.ContainsFunc(t.Part, unicode.IsSpace)
 
 	// A key of metadata stands alone, unless it looks like something else.
 	if f, part := resolve(t.Part); bare && t.Field == metadata && f == metadata && part == t.Part &&
@@ -120,17 +140,7 @@ func (v *Value) print(f *Field, listed bool) string {
 		text = quote(text)
 	}
 
-	switch v.Operator {
-	case Contains:
-		if f.Kind == Content { // it is found within its text without stars
-			return text
-		}
-		return "*" + text + "*"
-	case Begins:
-		return text + "*"
-	case Ends:
-		return "*" + text
-	case Between:
+	if v.Operator == Between {
 		return v.Text + ".." + v.To
 	}
 	for _, c := range comparisons {
@@ -139,20 +149,34 @@ func (v *Value) print(f *Field, listed bool) string {
 		}
 	}
 
+	return v.starred(text)
+}
+
+// starred returns a value, as it is printed, with its stars.
+func (v *Value) starred(text string) string {
+	switch v.Operator {
+	case Contains:
+		return "*" + text + "*"
+	case Begins:
+		return text + "*"
+	case Ends:
+		return "*" + text
+	}
+
 	return text
 }
 
 // needsQuotes reports whether a value would be read as something else without quotes.
 func needsQuotes(text string, listed bool) bool {
 	return text == "" || strings.ContainsFunc(text, unicode.IsSpace) || strings.Contains(text, "*") ||
-		strings.ContainsAny(text[:1], `"<>(`) ||
-		listed && (strings.ContainsAny(text, ",)") || strings.EqualFold(text, "or"))
+		strings.ContainsAny(text[:1], `"<>(`) || strings.Contains(text, ")") ||
+		listed && (strings.Contains(text, ",") || strings.EqualFold(text, "or"))
 }
 
 // printWord prints a text that has no field.
 func printWord(text string) string {
-	if text == "" || strings.ContainsFunc(text, unicode.IsSpace) || strings.ContainsAny(text, `":`) ||
-		strings.ContainsAny(text[:1], "-(*") || strings.HasSuffix(text, "*") || reserved[text] {
+	if text == "" || strings.ContainsFunc(text, unicode.IsSpace) || strings.ContainsAny(text, `":)*`) ||
+		strings.ContainsAny(text[:1], "-(") || reserved[text] {
 		return quote(text)
 	}
 
@@ -165,3 +189,23 @@ var reserved = map[string]bool{"AND": true, "OR": true, "NOT": true}
 var quoteEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 func quote(text string) string { return `"` + quoteEscapes.Replace(text) + `"` }
+
+// Sought returns what the line looks for in prompts and responses.
+func (l Line) Sought() (all []Value) {
+	for i := range l.Terms {
+		t := &l.Terms[i]
+		if t.Not || t.field().Kind != Content {
+			continue
+		}
+		for _, v := range t.Values {
+			if v.Operator != Exists {
+				all = append(all, v)
+			}
+		}
+		for _, alternative := range t.Any {
+			all = append(all, alternative.Sought()...)
+		}
+	}
+
+	return all
+}

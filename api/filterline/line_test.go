@@ -49,7 +49,12 @@ func TestALineIsPrintedAsItIsRead(t *testing.T) {
 		`metadata.person:x score.style:>5 tag:*b`: "person:x score.style:>5 tag:*b",
 		`"say \"hi\" \\o/"`:                       "",
 		`cost:0.5..1 cost:.5.. time:..2026-11`:    "",
-		`refund* *up*`:                            "refund up",
+		`refund* *up* "a b"* *"a b"`:              "",
+		`a OR b c OR -(d  e OR f)`:                "a OR b c OR -(d e OR f)",
+		`(a OR b) -(c) ((d e)) (f)`:               "(a OR b) -(c) d e f",
+		`((a OR b))`:                              "a OR b",
+		`(a OR b) OR (model:(x or y) z)`:          "(a OR b) OR model:(x or y) z",
+		`("f(x)" OR tag:"a)b")`:                   `"f(x)" OR tag:"a)b"`,
 	} {
 		parsed, err := filterline.Parse(line)
 		if err != nil {
@@ -72,9 +77,9 @@ func TestALineThatAsksForTooMuchIsRefused(t *testing.T) {
 		reason string
 	}{
 		{strings.Repeat("tag:a ", filterline.TermsMax) + "x", 600, "more than 100 conditions"},
-		{strings.Repeat("-a ", 51), 150, "asks for too much"},
+		{strings.Repeat("template:a@b ", 34), 429, "asks for too much"},
+		{"b (" + strings.Repeat("a ", 101) + ")", 199, "more than 100 conditions"},
 		{strings.Repeat("a", filterline.RunesMax+1), filterline.RunesMax + 1, "at most 4000"},
-		{strings.Repeat("a", wire.QueryRunesMax), 0, "asks for too much"},
 		{"é status:", 9, "character 10: a value is missing"},
 	} {
 		_, err := filterline.Read(c.line, clock)
@@ -126,7 +131,7 @@ func TestTheTimesOfALine(t *testing.T) {
 			continue
 		}
 		var got []string
-		for _, f := range s.Filter.Filters {
+		for _, f := range s.Filters {
 			var at string
 			if err := json.Unmarshal(f.Value, &at); err != nil || f.Field != "list_time" {
 				t.Errorf("%s: %v", line, f)
@@ -140,32 +145,50 @@ func TestTheTimesOfALine(t *testing.T) {
 }
 
 // A filter of a caller is no line: it may be one condition, or an OR.
-func TestTheGroupOfWordsKeepsAnotherFilterWhole(t *testing.T) {
+func TestAFilterBesideALineKeepsItsMeaning(t *testing.T) {
 	line, err := filterline.Read("refund", clock)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const word = `{"logic":"OR","filters":[{"field":"input_text","operator":"contains","value":"refund"},` +
-		`{"field":"output_text","operator":"contains","value":"refund"}]}`
+	const word = `{"field":"text","operator":"matches","value":"refund"}`
 	const a, b = `{"field":"model","operator":"is_null"}`, `{"field":"cost","operator":"is_null"}`
-	both := line.Narrow(&wire.Filter{Field: "model", Operator: "is_null"}, "order")
-	if raw, _ := json.Marshal(both); string(raw) != `{"Filter":`+a+`,"Words":"refund order"}` {
-		t.Errorf("both are %s", raw)
-	}
 	for given, want := range map[string]string{
 		`{}`: "",
-		a:    a + ",",
-		`{"logic":"OR","filters":[` + a + "," + b + `]}`:  `{"logic":"OR","filters":[` + a + "," + b + `]},`,
-		`{"logic":"and","filters":[` + a + "," + b + `]}`: a + "," + b + ",",
+		a:    "," + a,
+		`{"logic":"OR","filters":[` + a + "," + b + `]}`: `,{"logic":"OR","filters":[` + a + "," + b + `]}`,
 	} {
 		var f wire.Filter
 		if err := json.Unmarshal([]byte(given), &f); err != nil {
 			t.Fatal(err)
 		}
-		raw, _ := json.Marshal(line.Narrow(&f, "").Group())
-		if whole := `{"logic":"AND","filters":[` + want + word + `]}`; string(raw) != whole {
-			t.Errorf("with %s the group is %s, want %s", given, raw, whole)
+		raw, _ := json.Marshal(filterline.Both(line, &f))
+		if whole := `{"logic":"AND","filters":[` + word + want + `]}`; string(raw) != whole {
+			t.Errorf("with %s the filter is %s, want %s", given, raw, whole)
 		}
+		if filterline.Both(nil, &f) != &f || filterline.Both(&f, nil) != &f {
+			t.Errorf("%s alone is another filter", given)
+		}
+	}
+}
+
+// Of q, nothing is a key, and its faults name it.
+func TestWordsWithoutKeys(t *testing.T) {
+	for text, want := range map[string]string{
+		`status:error`: `text matches "status:error"`,
+		`refund OR (-"30 days" late*)`: `(text matches "refund" or ` +
+			`(text not_matches "30 days" and text matches "late*"))`,
+	} {
+		line, err := filterline.ParseText(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err := line.Compile(clock); err != nil || f.String() != want {
+			t.Errorf("%s is %s, %v; want %s", text, f.String(), err, want)
+		}
+	}
+	_, err := filterline.ParseText(`refund (order`)
+	if e := faultOf(t, err); e.Field != "q" || *e.Offset != 7 {
+		t.Errorf("the fault is %+v", e)
 	}
 }
 
@@ -180,7 +203,7 @@ func TestTheExamplesOfTheFields(t *testing.T) {
 			carriedOut(t, f.Example)
 		}
 		r, err := line.CompileRollup(clock)
-		if err != nil || !f.IsOfCalls() && (r.Having == nil || r.Calls != (filterline.Selection{})) {
+		if err != nil || !f.IsOfCalls() && (r.Having == nil || r.Calls != nil) {
 			t.Errorf("of a session %s is %+v, %v", f.Example, r, err)
 		}
 	}
@@ -193,7 +216,7 @@ func TestALineOfSessionsTracesAndUsers(t *testing.T) {
 		"turns:>3 cost:0.5..2 duration:<5m": "turns gt 3 and cost between [0.5,2] and duration_ms lt 300000 | ",
 		"mean_score:..50 status:error":      `mean_score lte 50 | status is "error"`,
 		"cost:* model:(a or b)":             ` | cost is_not_null and model in ["a","b"]`,
-		"-model:a refund":                   ` | model is_not "a" q=refund`,
+		"-model:a refund":                   ` | model is_not "a" and text matches "refund"`,
 		"since:2026-11-21T12:00Z":           `last_seen gte "2026-11-21T12:00:00Z" | `,
 		"time:2026-11-21": `last_seen gte "2026-11-20T23:00:00Z" and ` +
 			`first_seen lt "2026-11-21T23:00:00Z" | `,
@@ -218,10 +241,7 @@ func TestALineOfSessionsTracesAndUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, err := line.CompileRollup(clock)
-		got := r.Having.String() + " | " + r.Calls.Filter.String()
-		if r.Calls.Words != "" {
-			got += " q=" + r.Calls.Words
-		}
+		got := r.Having.String() + " | " + r.Calls.String()
 		if err != nil {
 			got = faultOf(t, err).Reason
 		}
@@ -238,6 +258,7 @@ func FuzzLine(f *testing.F) {
 		f.Add("-" + field.Name + ":(" + `"a b" or >5, *x*` + ")")
 	}
 	f.Add(`status:error "purple elephant" -env:staging template:"a@b"@3 metadata."a \" b".c:x..y`)
+	f.Add(`refund (order OR "30 days"* OR -(a* tag:b@c)) OR (x)y -(-a)`)
 	f.Add("\u00a0a\u2003:b\x00 -- - \" \\\" (or) cost:(1..2 or ..5) *\"x\"*")
 
 	f.Fuzz(func(t *testing.T, text string) {

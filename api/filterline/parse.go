@@ -16,40 +16,91 @@ const (
 
 // Parse reads a line. Its errors are 422 and name the place.
 func Parse(text string) (Line, error) {
-	p := parser{text: text}
-	if n := utf8.RuneCountInString(text); n > RunesMax {
-		return Line{}, faultAt(text, len(text), "the line has %d characters, at most %d are allowed", n, RunesMax)
-	}
-	if !utf8.ValidString(text) {
-		return Line{}, faultAt(text, 0, "the line is not valid UTF-8")
-	}
+	p := parser{text: text, in: "filter"}
 
-	line := Line{text: text}
-	for p.skipBlanks(); p.at < len(text); p.skipBlanks() {
-		if len(line.Terms) == TermsMax {
-			return Line{}, p.fault(p.at, "more than %d conditions", TermsMax)
-		}
-		t, err := p.term()
-		if err != nil {
-			return Line{}, err
-		}
-		if t != nil {
-			line.Terms = append(line.Terms, *t)
-		}
-	}
+	return p.line()
+}
 
-	return line, nil
+// ParseText reads what to look for in prompts and responses: a line without keys. Its errors are 422
+// and name the place in q.
+func ParseText(text string) (Line, error) {
+	p := parser{text: text, in: "q"}
+
+	return p.line()
 }
 
 // parser is a line and the place reached, in bytes.
 type parser struct {
-	text string
-	at   int
+	text  string
+	in    string // what faults name
+	at    int
+	depth int // of parentheses
+	terms int // so far
 }
 
 func (p *parser) fault(at int, format string, args ...any) error {
-	return faultAt(p.text, at, format, args...)
+	return faultIn(p.in, p.text, at, format, args...)
 }
+
+// line reads all of it.
+func (p *parser) line() (l Line, err error) {
+	if n := utf8.RuneCountInString(p.text); n > RunesMax {
+		return l, p.fault(len(p.text), "the line has %d characters, at most %d are allowed", n, RunesMax)
+	}
+	if !utf8.ValidString(p.text) {
+		return l, p.fault(0, "the line is not valid UTF-8")
+	}
+
+	l.text = p.text
+	l.Terms, err = p.conditions()
+
+	return l, err
+}
+
+// conditions reads terms to the end of the line, or of its parentheses. Alternatives become one term.
+func (p *parser) conditions() ([]Term, error) {
+	var before []Line // alternatives
+	var terms []Term
+	from, or := p.at, 0
+	for p.skipBlanks(); p.at < len(p.text) && !p.closes(); p.skipBlanks() {
+		if p.terms++; p.terms > TermsMax {
+			return nil, p.fault(p.at, "more than %d conditions", TermsMax)
+		}
+		if at := p.at; p.take("OR") && p.ended() {
+			if terms == nil {
+				return nil, p.fault(at, "OR needs a condition on both sides; quote it to look for the word")
+			}
+			before, terms, or = append(before, Line{Terms: terms}), nil, at
+			p.terms--
+			continue
+		} else {
+			p.at = at
+		}
+		t, err := p.term()
+		switch {
+		case err != nil:
+			return nil, err
+		case t == nil:
+		// Parentheses around what must hold anyway say nothing.
+		case len(t.Any) == 1 && !t.Not:
+			terms = append(terms, t.Any[0].Terms...)
+		default:
+			terms = append(terms, *t)
+		}
+	}
+
+	switch {
+	case before == nil:
+		return terms, nil
+	case terms == nil:
+		return nil, p.fault(or, "OR needs a condition on both sides; quote it to look for the word")
+	}
+
+	return []Term{{Any: append(before, Line{Terms: terms}), at: from}}, nil
+}
+
+// closes reports whether the parenthesis follows that ends conditions.
+func (p *parser) closes() bool { return p.depth > 0 && p.begins(")") }
 
 func (p *parser) skipBlanks() {
 	rest := p.text[p.at:]
@@ -69,10 +120,10 @@ func (p *parser) take(prefix string) bool {
 	return true
 }
 
-// ended reports whether a blank or the end of the line follows.
+// ended reports whether a blank or the end of the line follows, or of its parentheses.
 func (p *parser) ended() bool {
 	c, _ := utf8.DecodeRuneInString(p.text[p.at:])
-	return p.at == len(p.text) || unicode.IsSpace(c)
+	return p.at == len(p.text) || unicode.IsSpace(c) || p.closes()
 }
 
 // term reads a term; nil for an AND between two, which says nothing.
@@ -86,11 +137,10 @@ func (p *parser) term() (*Term, error) {
 	}
 
 	switch {
-	case p.begins(`"`):
+	case p.begins(`"`), p.begins(`*"`):
 		return t, p.phrase(t)
 	case p.begins("("):
-		return nil, p.fault(p.at,
-			"only the values of a field can be grouped, as in status:(error or warning); quote what begins with a (")
+		return t, p.group(t)
 	}
 
 	// Until its colon, a key looks like a word.
@@ -109,22 +159,54 @@ func (p *parser) term() (*Term, error) {
 		return nil, nil
 	case reserved[word]:
 		return nil, p.fault(from, "%s is not a condition: all conditions must hold, -key:value negates one, "+
-			"key:(a or b) has several values, and %q looks for the word", word, word)
+			"OR stands between two, and %q looks for the word", word, word)
+	case strings.Trim(word, "*") == "":
+		return nil, p.fault(from, "* stands for any value of a field, as in customer:*; a word may end with one")
+	}
+	v, err := p.stars(t, Value{Text: word, at: from})
+	t.Values = []Value{v}
+
+	return t, err
+}
+
+// groupsMax is how deep parentheses may be nested: a filter that is made of them has a depth, too.
+const groupsMax = 5
+
+// group reads conditions in parentheses.
+func (p *parser) group(t *Term) error {
+	opening := p.at
+	p.at++
+	if p.depth++; p.depth > groupsMax {
+		return p.fault(opening, "parentheses are nested too deeply; at most %d levels are allowed", groupsMax)
+	}
+	terms, err := p.conditions()
+	if err != nil {
+		return err
 	}
 
-	// A word is found within other words anyway.
-	if word = strings.Trim(word, "*"); word == "" {
-		return nil, p.fault(from, "* stands for any value of a field, as in customer:*; quote it to look for it")
+	closed := p.take(")")
+	p.depth--
+	switch {
+	case !closed:
+		return p.fault(opening, "this parenthesis is not closed")
+	case terms == nil:
+		return p.fault(opening, "there is nothing between these parentheses; quote them to look for them")
+	case !p.ended():
+		return p.fault(p.at, "a blank is missing after the parenthesis")
 	}
-	t.Values = []Value{{Text: word, at: from}}
+	if t.Any = []Line{{Terms: terms}}; len(terms) == 1 && terms[0].Any != nil && !terms[0].Not {
+		t.Any = terms[0].Any
+	}
 
-	return t, nil
+	return nil
 }
 
 // phrase reads a quoted text that stands alone.
 func (p *parser) phrase(t *Term) error {
 	from := p.at
+	begin := p.take("*")
 	text, err := p.quoted()
+	end := err == nil && p.take("*")
 	switch {
 	case err != nil:
 		return err
@@ -135,9 +217,10 @@ func (p *parser) phrase(t *Term) error {
 	case !p.ended():
 		return p.fault(p.at, "a blank is missing after the closing quote")
 	}
-	t.Values = []Value{{Text: text, Quoted: true, at: from}}
+	v, err := p.starred(t, Value{Text: text, Quoted: true, at: from}, begin, end)
+	t.Values = []Value{v}
 
-	return nil
+	return err
 }
 
 // key reads up to the colon of a key. If there is none, it is a word. part is what was quoted
@@ -147,8 +230,9 @@ func (p *parser) key() (part string, isKey bool, err error) {
 	for p.at < len(p.text) {
 		c, size := utf8.DecodeRuneInString(p.text[p.at:])
 		switch {
-		case unicode.IsSpace(c):
+		case p.ended():
 			return "", false, nil
+		case p.in == "q": // it has no keys
 		case c == ':' && p.at > from:
 			return "", true, nil
 		case c == ':':
@@ -307,11 +391,11 @@ func (p *parser) stars(t *Term, v Value) (Value, error) {
 
 // starred sets the operator of a value that has a star at its beginning or end.
 func (p *parser) starred(t *Term, v Value, begin, end bool) (Value, error) {
-	kind := t.Field.Kind
+	f := t.field()
 	switch {
 	// Of a closed set of values, and of numbers and times, a part says nothing.
-	case v.Operator == Exists && (t.Field.closed || t.Field.bound != ""),
-		(begin || end) && (t.Field.closed || t.Field.isOrdered() && kind != Score):
+	case v.Operator == Exists && (f.closed || f.bound != ""),
+		(begin || end) && (f.closed || f.isOrdered() && f.Kind != Score):
 		return v, p.fault(v.at, "%s takes a whole value, without *", t.key())
 	case begin && end:
 		v.Operator = Contains
@@ -319,8 +403,10 @@ func (p *parser) starred(t *Term, v Value, begin, end bool) (Value, error) {
 		v.Operator = Ends
 	case end:
 		v.Operator = Begins
-	case kind == Content && v.Operator == Is:
-		v.Operator = Contains
+	}
+	if f.Kind == Content && (v.Operator == Is || v.Operator == Begins) && !strings.ContainsFunc(v.Text, isWord) {
+		return v, p.fault(v.at, "a text is searched for words, and this has no letter and no digit; "+
+			"*%s* finds it within a word, too", quote(v.Text))
 	}
 
 	return v, nil
@@ -330,7 +416,7 @@ func (p *parser) starred(t *Term, v Value, begin, end bool) (Value, error) {
 func (p *parser) bare(listed bool) string {
 	rest := p.text[p.at:]
 	end := strings.IndexFunc(rest, func(c rune) bool {
-		return unicode.IsSpace(c) || listed && (c == ',' || c == ')')
+		return unicode.IsSpace(c) || listed && c == ',' || (listed || p.depth > 0) && c == ')'
 	})
 	if end < 0 {
 		end = len(rest)
@@ -360,3 +446,6 @@ func (p *parser) quoted() (string, error) {
 
 	return "", p.fault(from, "this quote is not closed")
 }
+
+// isWord reports whether a character is part of a word.
+func isWord(c rune) bool { return unicode.In(c, unicode.L, unicode.N, unicode.M) }

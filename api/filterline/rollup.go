@@ -4,13 +4,13 @@ import "promptspool/api/wire"
 
 // Rollup is a line as a search for sessions, traces or users takes it.
 type Rollup struct {
-	Calls  Selection    // what at least one of its calls must match
+	Calls  *wire.Filter // what at least one of its calls must match; nil for anything
 	Having *wire.Filter // what it must be itself; nil for anything
 }
 
 // Search returns the search for sessions, traces or users.
 func (r Rollup) Search(of string) wire.RollupSearch {
-	return wire.RollupSearch{Of: of, FilterGroup: r.Calls.Filter, Q: r.Calls.Words, Having: r.Having}
+	return wire.RollupSearch{Of: of, FilterGroup: r.Calls, Having: r.Having}
 }
 
 // CompileRollup returns what a line selects of sessions, traces or users. Its errors are those of Compile.
@@ -42,7 +42,7 @@ func (l Line) CompileRollup(clock Clock) (r Rollup, err error) {
 	ofCalls := calls.Terms != nil
 	calls.Terms = append(calls.Terms, times.Terms...)
 	if r.Calls, err = calls.Compile(clock); !ofCalls {
-		r.Calls = Selection{}
+		r.Calls = nil
 		from, to := times.Range(clock)
 		if !from.IsZero() {
 			having.Filters = append(having.Filters, condition("last_seen", "", "gte", from))

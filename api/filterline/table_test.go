@@ -111,15 +111,12 @@ func carriedOut(t *testing.T, text string) string {
 	if err != nil {
 		return faultOf(t, err).Reason
 	}
-	if _, err := query.CompileMatch(s.Filter, s.Words); err != nil {
+	if _, err := query.CompileMatch(s); err != nil {
 		t.Errorf("%s is not accepted: %v", text, err)
 	}
-	raw, err := json.Marshal(s.Filter)
+	raw, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if s.Words != "" {
-		return "q=" + s.Words + " " + string(raw)
 	}
 
 	return string(raw)
@@ -186,8 +183,8 @@ func checkNegation(t *testing.T, text string) {
 		t.Errorf("%s: %v; negated: %v", text, err, errNot)
 		return
 	}
-	q, err := query.CompileMatch(s.Filter, s.Words)
-	qNot, errNot := query.CompileMatch(not.Filter, not.Words)
+	q, err := query.CompileMatch(s)
+	qNot, errNot := query.CompileMatch(not)
 	if err != nil || errNot != nil {
 		t.Errorf("%s: %v; negated: %v", text, err, errNot)
 		return

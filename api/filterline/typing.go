@@ -22,7 +22,7 @@ type Typing struct {
 func TypingAt(head string) Typing {
 	start, colon, item := lastTerm(head)
 	term := head[start:]
-	bare := strings.TrimPrefix(term, "-")
+	bare := strings.TrimLeft(term, "-(")
 	start += len(term) - len(bare)
 
 	// A field is offered from its first letter, a part from the dot after its field.

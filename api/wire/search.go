@@ -77,7 +77,7 @@ func (f *Filter) String() string {
 // sorted by order time, newest first.
 type Search struct {
 	FilterGroup *Filter `json:"filter_group,omitempty"` // what records must match
-	Q           string  `json:"q,omitempty"`            // words that must all be in the prompt or response
+	Q           string  `json:"q,omitempty"`            // words in the prompt or response: a line without keys
 	FilterLine          // the same in one line; the API has made them of it when a search is carried out
 
 	// SortBy is what to sort by: list_time (the default), accepted_at, request_start_time,
@@ -293,7 +293,7 @@ type RollupSearch struct {
 	Of string `json:"-"` // one of RollupKinds, in the path
 
 	FilterGroup *Filter `json:"filter_group,omitempty"` // what at least one of its calls must match
-	Q           string  `json:"q,omitempty"`            // words that must all be in the prompt or response of one
+	Q           string  `json:"q,omitempty"`            // words in the prompt or response: a line without keys of one
 	FilterLine
 
 	// Having is what it must be itself: conditions like those of filter_group, all of which must

@@ -17,7 +17,7 @@ var Buckets = []string{"second", "minute", "hour", "day"}
 // and q would find.
 type StatisticsQuery struct {
 	FilterGroup *Filter `json:"filter_group,omitempty"` // what records must match
-	Q           string  `json:"q,omitempty"`            // words that must all be in the prompt or response
+	Q           string  `json:"q,omitempty"`            // words in the prompt or response: a line without keys
 	FilterLine          // see Search
 
 	// Bucket is the interval of a series: second, minute, hour or day. The default
@@ -381,7 +381,7 @@ type ComparisonQuery struct {
 	VersionB int    `json:"version_b"`   // the version that may be better
 
 	FilterGroup *Filter `json:"filter_group,omitempty"` // what records must match
-	Q           string  `json:"q,omitempty"`            // words that must all be in the prompt or response
+	Q           string  `json:"q,omitempty"`            // words in the prompt or response: a line without keys
 	FilterLine          // see Search
 }
 

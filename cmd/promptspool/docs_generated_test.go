@@ -400,8 +400,8 @@ func alertsText(t *testing.T) string {
 // fieldsTable is a table of what a filter line can ask for: of calls, or of sessions, traces and users only.
 func fieldsTable(ofCalls bool) string {
 	kinds := map[filterline.Kind]string{
-		filterline.Text: "text", filterline.Content: "part of a text", filterline.Template: "name, `name@version` or " +
-			"`name@label`", filterline.Number: "number", filterline.Duration: "`500ms`, `2s`, `1m30s`",
+		filterline.Text: "text", filterline.Content: "words, or `*part*`", filterline.Number: "number",
+		filterline.Template: "name, `name@version` or `name@label`", filterline.Duration: "`500ms`, `2s`, `1m30s`",
 		filterline.Time: "time", filterline.Score: "number or text",
 	}
 

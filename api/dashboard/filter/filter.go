@@ -129,9 +129,7 @@ func RequestsWith(field, key, value string) string {
 
 // With returns the filter with more terms.
 func (f Filter) With(terms ...filterline.Term) Filter {
-	added := filterline.Line{Terms: terms}
-
-	return f.withLine(strings.TrimSpace(f.Text + " " + added.String()))
+	return f.withLine(f.line.With(terms...).String())
 }
 
 // During returns the filter with another time, which is a part of a line.
@@ -139,7 +137,9 @@ func (f Filter) During(part string) Filter {
 	kept := f.line
 	kept.Terms = slices.DeleteFunc(slices.Clone(kept.Terms), func(t filterline.Term) bool { return t.IsTime() })
 
-	return f.withLine(strings.TrimSpace(kept.String() + " " + part))
+	added, _ := filterline.Parse(part)
+
+	return f.withLine(kept.With(added.Terms...).String())
 }
 
 // Between returns the filter for the requests from a time until before another. Both are
@@ -180,14 +180,9 @@ const wordsMax = 20
 
 // Words returns the words and phrases that the filter looks for in prompts and responses, in lower case.
 func (f Filter) Words() (words []string) {
-	for _, t := range f.line.Terms {
-		if t.Not || t.Field != nil && t.Field.Kind != filterline.Content {
-			continue
-		}
-		for _, v := range t.Values {
-			if word := strings.ToLower(strings.TrimSpace(v.Text)); word != "" && len(words) < wordsMax {
-				words = append(words, word)
-			}
+	for _, v := range f.line.Sought() {
+		if word := strings.ToLower(strings.TrimSpace(v.Text)); word != "" && len(words) < wordsMax {
+			words = append(words, word)
 		}
 	}
 
@@ -199,9 +194,9 @@ func (f Filter) Search() (wire.Search, error) {
 	if f.fault != nil {
 		return wire.Search{}, f.fault
 	}
-	selection, err := f.line.Compile(f.clock)
+	selected, err := f.line.Compile(f.clock)
 
-	return wire.Search{FilterGroup: selection.Filter, Q: selection.Words}, err
+	return wire.Search{FilterGroup: selected}, err
 }
 
 // Rollups returns what the filter finds of sessions, traces or users, or what is wrong with it.
@@ -220,11 +215,11 @@ func (f Filter) Rollups(of string) (wire.RollupSearch, error) {
 	return s, err
 }
 
-// Group returns what the filter finds as conditions only, nil for all records, or what is wrong with it.
+// Group returns the conditions of what the filter finds, nil for all records, or what is wrong with it.
 func (f Filter) Group() (*wire.Filter, error) {
 	s, err := f.Search()
 
-	return filterline.Selection{Filter: s.FilterGroup, Words: s.Q}.Group(), err
+	return s.FilterGroup, err
 }
 
 // Searcher finds requests.

@@ -87,7 +87,6 @@ func (p *pages) overviewPage(c *frame.Exchange) error {
 	if err == nil {
 		a, err = p.records.Analyze(c.Context(), c.Identity(), page.Bounded(wire.StatisticsQuery{
 			FilterGroup: s.FilterGroup,
-			Q:           s.Q,
 			FilterLine:  wire.FilterLine{Zone: f.Zone().String()},
 			Bucket:      v.Bucket,
 			PointsMax:   pointsMax,

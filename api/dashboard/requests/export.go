@@ -157,7 +157,7 @@ func (p *pages) writeEvents(ctx context.Context, id wire.Identity, e exported, w
 func (p *pages) writeRecords(ctx context.Context, id wire.Identity, e exported, w io.Writer) error {
 	lines := json.NewEncoder(w)
 	lines.SetEscapeHTML(false)
-	query := wire.ExportQuery{FilterGroup: e.FilterGroup, Q: e.Q}
+	query := wire.ExportQuery{FilterGroup: e.FilterGroup}
 
 	return p.records.Export(ctx, id, query, func(e wire.Exported) error {
 		return lines.Encode(e.Record)

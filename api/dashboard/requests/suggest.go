@@ -174,7 +174,7 @@ func (p *pages) countOf(ctx context.Context, id wire.Identity, line filterline.L
 	if err != nil {
 		return -1, ""
 	}
-	page, err := p.records.Search(ctx, id, wire.Search{FilterGroup: s.Filter, PerPage: 1})
+	page, err := p.records.Search(ctx, id, wire.Search{FilterGroup: s, PerPage: 1})
 	if err != nil {
 		return -1, ""
 	}

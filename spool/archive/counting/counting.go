@@ -78,7 +78,7 @@ func (c *Service) Analyze(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (w wire.Analytics, err error) {
 	// Faults of a filter are reported in one place.
-	match, err := query.CompileMatch(q.FilterGroup, q.Q)
+	match, err := query.CompileMatch(q.FilterGroup)
 	if err != nil || q.Budget == 0 {
 		return c.Service.Analyze(ctx, id, q)
 	}

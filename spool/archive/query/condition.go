@@ -73,6 +73,7 @@ type Test struct {
 	From, To time.Time
 
 	terms []textindex.Term // of words that the text must have, as far as an index can tell
+	plain []string         // parts of it, in lower case, that the body must have; see plainParts
 	whole bool             // it looks into long metadata values
 	match func(s *Subject) bool
 }

@@ -33,18 +33,6 @@ func ReadContent(ctx context.Context, body []byte) *Content {
 	return content
 }
 
-// Holds reports whether each of these lower-case words occurs in the texts.
-func (c *Content) Holds(words []string) bool {
-	in, out := strings.ToLower(c.Input), strings.ToLower(c.Output)
-	for _, w := range words {
-		if !strings.Contains(in, w) && !strings.Contains(out, w) {
-			return false
-		}
-	}
-
-	return true
-}
-
 func (c *Content) texts(string) []string { return append(c.inputText(""), c.outputText("")...) }
 
 func (c *Content) inputText(string) []string { return some(c.Input, c.Input != "") }

@@ -1,10 +1,13 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Bounds of a filter.
@@ -57,6 +60,10 @@ func (c *filterCompiler) compile(f wire.Filter, path string, depth int) (Conditi
 		}
 		parts = append(parts, p)
 	}
+	// Tests of the row come first: they may save the reading of a body.
+	slices.SortStableFunc(parts, func(a, b Condition) int {
+		return cmp.Compare(columnsOf(a)>>rowcode.ColumnBody, columnsOf(b)>>rowcode.ColumnBody)
+	})
 
 	// An OR of nothing matches everything, like an AND of nothing.
 	if strings.EqualFold(f.Logic, "OR") && len(parts) > 0 {

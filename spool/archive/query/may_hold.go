@@ -2,21 +2,25 @@ package query
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// MayHold reports whether a body's texts can contain each word of a query, by its bytes
-// alone. False is certain, true is not: so most bodies need not be parsed. It returns the
-// buffer for reuse, which two goroutines must not share.
+// Sifts reports whether MayHold can exclude a body.
+func (q *Query) Sifts() bool { return narrows(q.Where, func(t *Test) bool { return len(t.plain) > 0 }) }
+
+// MayHold reports whether a body's texts can be what a query asks for, by its bytes alone. False is
+// certain, true is not: so most bodies need not be parsed. It returns the buffer for reuse, which two
+// goroutines must not share.
 func (q *Query) MayHold(body, buffer []byte) (bool, []byte) {
-	if len(q.Words) == 0 || assembled(body) {
+	if assembled(body) {
 		return true, buffer
 	}
 
-	// In the buffer, because a body that may hold the words is still parsed. ASCII is
-	// enough: words with other letters are not plain.
+	// In the buffer, because a body that may hold the words is still parsed.
 	buffer = append(buffer[:0], body...)
 	for i, c := range buffer {
 		if 'A' <= c && c <= 'Z' {
@@ -24,36 +28,45 @@ func (q *Query) MayHold(body, buffer []byte) (bool, []byte) {
 		}
 	}
 
-	// A word that JSON may write in several ways proves nothing by its absence.
-	for _, word := range q.Words {
-		if plain(word) && !bytes.Contains(buffer, []byte(word)) {
-			return false, buffer
-		}
-	}
-
-	return true, buffer
+	return mayHold(q.Where, buffer), buffer
 }
 
-// plain reports whether JSON can write a word in one way only, as it is.
-func plain(word string) bool {
-	for _, c := range []byte(word) {
-		letter := 'a' <= c && c <= 'z'
-		if !letter && !('0' <= c && c <= '9') && c != '-' && c != '_' && c != '.' {
-			return false
-		}
+// mayHold is MayHold for a condition, and a body in lower case.
+func mayHold(c Condition, body []byte) bool {
+	fails := func(c Condition) bool { return !mayHold(c, body) }
+	switch c := c.(type) {
+	case All:
+		return !slices.ContainsFunc(c, fails)
+	case Any:
+		return len(c) == 0 || slices.ContainsFunc(c, func(c Condition) bool { return mayHold(c, body) })
+	case *Test:
+		return !slices.ContainsFunc(c.plain, func(part string) bool { return !bytes.Contains(body, []byte(part)) })
 	}
 
 	return true
 }
 
-// assembled reports whether a body's texts may differ from its bytes in more than their
-// case: by escaped letters, by letters beyond ASCII whose lower case is within it (the
-// Kelvin sign, the dotted I), or because they are assembled from the pieces of a stream.
-func assembled(body []byte) bool {
-	if bytes.Contains(body, []byte("\u212a")) || bytes.Contains(body, []byte("\u0130")) {
-		return true
+// plainParts returns runs of letters and digits that a text has if a positive operator holds for it,
+// and that JSON can write in one way only. There are none if what is wanted has other letters.
+func (o operation) plainParts() []string {
+	want, _, ok := parseText(o.Value)
+	if !ok || !slices.Contains([]string{"matches", "contains", "starts_with", "ends_with"}, o.Operator) ||
+		strings.ContainsFunc(want, func(c rune) bool { return c >= utf8.RuneSelf }) {
+		return nil
 	}
-	if escapesLetters(body) {
+
+	return strings.FieldsFunc(strings.ToLower(want), func(c rune) bool { return !plain(c) })
+}
+
+// plain reports whether a character is a letter or a digit of ASCII.
+func plain(c rune) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' }
+
+// assembled reports whether a body's texts may differ from its bytes in more than their case: by escaped
+// letters, by letters beyond ASCII, which may count as such without their accents, or because they are
+// assembled from the pieces of a stream.
+func assembled(body []byte) bool {
+	beyond := func(c rune) bool { return c >= utf8.RuneSelf && isWord(c) }
+	if bytes.ContainsFunc(body, beyond) || escapesLetters(body) {
 		return true
 	}
 
@@ -74,28 +87,23 @@ func assembled(body []byte) bool {
 	}
 }
 
-// escapesLetters reports whether a body escapes a character that a plain word may have,
-// or one whose lower case is such. Most escapes are of quotes, angle brackets and other
-// letters.
+// escapesLetters reports whether a body escapes a letter, a digit or an accent. Most escapes are of
+// quotes, angle brackets and other signs.
 func escapesLetters(body []byte) bool {
 	for {
-		i := bytes.Index(body, []byte(`\u`))
-		if i < 0 {
+		_, rest, found := bytes.Cut(body, []byte(`\u`))
+		if !found {
 			return false
 		}
 
-		// Invalid escapes are left to the parser.
-		body = body[i+2:]
-		if len(body) < 4 {
+		// Invalid escapes are left to the parser, and so are the halves of letters.
+		if len(rest) < 4 {
 			return true
 		}
-		code, err := strconv.ParseUint(string(body[:4]), 16, 16)
-		if err != nil || code == 0x212a || code == 0x0130 {
+		code, err := strconv.ParseUint(string(rest[:4]), 16, 16)
+		if err != nil || utf16.IsSurrogate(rune(code)) || isWord(rune(code)) {
 			return true
 		}
-
-		if code < utf8.RuneSelf && plain(strings.ToLower(string(rune(code)))) {
-			return true
-		}
+		body = rest[4:]
 	}
 }

@@ -131,7 +131,7 @@ func (o operation) compile(fd field) (*Test, error) {
 		holds, err := o.text()
 		t.match = func(s *Subject) bool { return holds(fd.content(s.Read(), key)) }
 		if fd.searched {
-			t.terms = o.terms()
+			t.terms, t.plain = o.terms(), o.plainParts()
 		}
 		return t, err
 

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"strings"
 	"time"
 
 	"promptspool/api/wire"
@@ -18,7 +17,6 @@ type Query struct {
 	After *Position // the page begins after it; nil means at the first row
 	Order Order
 	Where Condition // nil: every record
-	Words []string  // lower case; each must occur in the prompt or the response
 
 	// Budget is how long bodies may be looked into; 0 means unlimited. See Page.Stopped.
 	Budget time.Duration
@@ -77,7 +75,7 @@ func Compile(s wire.Search) (Query, error) {
 	}
 
 	// Rows are found quickly, bodies and records must be read one by one.
-	err = q.filter(s.FilterGroup, s.Q)
+	err = q.filter(s.FilterGroup)
 	if q.NeedsBody() || q.NeedsWhole() {
 		q.Budget = searchBudget
 		if s.Quick {
@@ -89,18 +87,13 @@ func Compile(s wire.Search) (Query, error) {
 }
 
 // CompileMatch returns a query for everything that matches.
-func CompileMatch(f *wire.Filter, text string) (q Query, err error) {
+func CompileMatch(f *wire.Filter) (q Query, err error) {
 	q.Limit = 1
-	return q, q.filter(f, text)
+	return q, q.filter(f)
 }
 
 // filter compiles what matches.
-func (q *Query) filter(f *wire.Filter, text string) (err error) {
-	// Words are compared in lower case, which is made once here.
-	q.Words = strings.Fields(strings.ToLower(text))
-	if len(q.Words) > filterConditionsMax {
-		return invalid("q", "has more than %d words", filterConditionsMax)
-	}
+func (q *Query) filter(f *wire.Filter) (err error) {
 	if f != nil {
 		q.Where, err = compileFilter(*f)
 	}
@@ -109,13 +102,13 @@ func (q *Query) filter(f *wire.Filter, text string) (err error) {
 }
 
 // Filtered reports whether there is a filter: without one every row matches.
-func (q *Query) Filtered() bool { return q.Where != nil || len(q.Words) > 0 }
+func (q *Query) Filtered() bool { return q.Where != nil }
 
 // NeedsWhole reports whether long metadata values may have to be looked into.
 func (q *Query) NeedsWhole() bool { return q.Where != nil && needsWhole(q.Where) }
 
 // NeedsBody reports whether the bodies of requests must be looked into.
-func (q *Query) NeedsBody() bool { return len(q.Words) > 0 || q.Columns().Has(rowcode.ColumnBody) }
+func (q *Query) NeedsBody() bool { return q.Columns().Has(rowcode.ColumnBody) }
 
 // Streams reports whether a page is answered as soon as it is full. Counting what
 // follows, or what precedes a cursor, would take too long where bodies are looked into,
@@ -133,7 +126,7 @@ func (q *Query) Span() (from, to time.Time) { return spanOf(q.Where, rowcode.Col
 
 // Spanned reports whether the search finds all records of an interval of time, that of
 // Span.
-func (q *Query) Spanned() bool { return len(q.Words) == 0 && (q.Where == nil || spanned(q.Where)) }
+func (q *Query) Spanned() bool { return q.Where == nil || spanned(q.Where) }
 
 // AcceptedSpan bounds the order times of what can match; zero means unbounded.
 func (q *Query) AcceptedSpan() (from, to time.Time) { return spanOf(q.Where, rowcode.ColumnAccepted) }
@@ -143,13 +136,7 @@ func (q *Query) StartSpan() (from, to time.Time) { return spanOf(q.Where, rowcod
 
 // Match reports whether the search finds a record. It defines the meaning of a search:
 // stores that find rows by other means must find the same.
-func (q *Query) Match(s *Subject) bool {
-	// The filter comes first, because words need the body.
-	if q.Where != nil && !q.Where.Match(s) {
-		return false
-	}
-	return len(q.Words) == 0 || s.Read().Holds(q.Words)
-}
+func (q *Query) Match(s *Subject) bool { return q.Where == nil || q.Where.Match(s) }
 
 // Answer returns a page in the peer's form. There are no page numbers after a cursor,
 // nor after a page that weighs too much: the next number would skip rows.

@@ -131,7 +131,7 @@ func TestTextsAreFoundAndAnIndexLosesNone(t *testing.T) {
 		}
 
 		f := drawTextFilter(t, 3)
-		q, err := query.CompileMatch(&f, "")
+		q, err := query.CompileMatch(&f)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,6 @@ func (svc *Service) Export(
 	}
 	q, err := query.Compile(wire.Search{
 		FilterGroup: e.FilterGroup,
-		Q:           e.Q,
 		Cursor:      e.Cursor,
 		PerPage:     exportPage,
 	})
@@ -104,7 +103,7 @@ func (svc *Service) ExportEvents(
 	}
 
 	// No filter can match an orphan or a span: it has no row.
-	if s.FilterGroup != nil || s.Q != "" {
+	if s.FilterGroup != nil {
 		return mark("")
 	}
 	for s.Cursor != "" {

@@ -46,7 +46,7 @@ func (svc *Service) rollups(ctx context.Context, id wire.Identity, s wire.Rollup
 
 	// A cursor of an incomplete page is a place among the calls.
 	_, amongCalls := query.ParseCursor(s.Cursor)
-	calls := wire.Search{FilterGroup: s.FilterGroup, Q: s.Q}
+	calls := wire.Search{FilterGroup: s.FilterGroup}
 	if amongCalls {
 		calls.Cursor, s.Cursor = s.Cursor, ""
 	}
@@ -54,7 +54,7 @@ func (svc *Service) rollups(ctx context.Context, id wire.Identity, s wire.Rollup
 	if err != nil {
 		return answer, err
 	}
-	if calls.FilterGroup != nil || calls.Q != "" || amongCalls {
+	if calls.FilterGroup != nil || amongCalls {
 		if answer.NextCursor, err = svc.nameRollups(ctx, id, calls, &q); err != nil {
 			return answer, err
 		}

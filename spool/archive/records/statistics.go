@@ -83,7 +83,7 @@ func (svc *Service) CompareVersions(
 	if s.FilterGroup != nil {
 		where.Filters = append(where.Filters, *s.FilterGroup)
 	}
-	q, err := query.CompileMatch(&where, s.Q)
+	q, err := query.CompileMatch(&where)
 	if err != nil {
 		return wire.VersionComparison{}, err
 	}
@@ -118,7 +118,7 @@ func (svc *Service) Sum(
 	if err := checkAccount(id); err != nil {
 		return wire.Progress{}, err
 	}
-	q, err := query.CompileMatch(s.FilterGroup, s.Q)
+	q, err := query.CompileMatch(s.FilterGroup)
 	if err != nil {
 		return wire.Progress{}, err
 	}
@@ -158,7 +158,7 @@ func (svc *Service) Suggest(
 	if err != nil {
 		return wire.Suggestions{}, err
 	}
-	q, err := query.CompileMatch(where, "")
+	q, err := query.CompileMatch(where)
 	if err != nil {
 		return wire.Suggestions{}, err
 	}

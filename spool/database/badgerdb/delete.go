@@ -274,7 +274,7 @@ func (db *DB) acceptedBefore(
 		if err != nil {
 			return nil, err
 		}
-		q, err = query.CompileMatch(&wire.Filter{Field: "accepted_at", Operator: "lt", Value: value}, "")
+		q, err = query.CompileMatch(&wire.Filter{Field: "accepted_at", Operator: "lt", Value: value})
 		if err != nil {
 			return nil, err
 		}

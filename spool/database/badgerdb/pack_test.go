@@ -156,7 +156,7 @@ func TestASearchForWordsEndsWithItsTimeAndGoesOn(t *testing.T) {
 		mustApply(t, db, "a", e)
 	}
 
-	q, err := query.Compile(wire.Search{Q: "needle"})
+	q, err := query.Compile(wire.Search{FilterGroup: new(databasetest.Condition("text", "", "matches", "needle"))})
 	if err != nil {
 		t.Fatal(err)
 	}

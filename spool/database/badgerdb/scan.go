@@ -437,12 +437,12 @@ func (s *scan) visitRange(i, end int, v blocks.Verdict) error {
 	if s.passed != nil && i < end {
 		s.finder.Pass(s.passed.Count(i, end))
 	}
-	sifted := i // rows below it have been sifted
+	sifts, sifted := s.query.Sifts(), i // rows below it have been sifted
 
 	for i = v.May.Within(i, end); i >= 0 && !s.done; i = v.May.Within(i+1, end) {
-		// Words are looked for in the bodies of many rows at a time, by several
+		// Parts of texts are looked for in the bodies of many rows at a time, by several
 		// goroutines.
-		if len(s.query.Words) > 0 && i >= sifted {
+		if sifts && i >= sifted {
 			if s.late {
 				return s.stop(sifted - 1)
 			}
@@ -457,7 +457,7 @@ func (s *scan) visitRange(i, end int, v blocks.Verdict) error {
 
 		// Where the columns have decided, the row is not even put together.
 		m := match{block: b, index: i}
-		if len(s.query.Words) > 0 || !v.Must.Has(i) {
+		if !v.Must.Has(i) {
 			row, err := b.Row(i, s.needs|rowcode.PlaceColumns)
 			if err != nil {
 				return err

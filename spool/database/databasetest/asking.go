@@ -138,8 +138,8 @@ func Select(q query.Query, rows []wire.Row, subject func(row *wire.Row) *query.S
 var sortFields = append([]string{"score.default", "score.compiles"}, wire.SortFields...)
 
 // drawSearch draws a search with any order, words or a filter, and a small page.
-func drawSearch(t *rapid.T) wire.Search {
-	w := wire.Search{
+func drawSearch(t *rapid.T) (w wire.Search) {
+	w = wire.Search{
 		SortBy:  rapid.SampledFrom(append([]string{""}, sortFields...)).Draw(t, "sort"),
 		PerPage: rapid.IntRange(1, 4).Draw(t, "per page"),
 		Page:    rapid.IntRange(1, 2).Draw(t, "page"),
@@ -147,7 +147,8 @@ func drawSearch(t *rapid.T) wire.Search {
 	if w.SortBy != "" {
 		w.SortOrder = rapid.SampledFrom([]string{"", "asc", "desc"}).Draw(t, "order")
 	}
-	w.Q = rapid.SampledFrom([]string{"", "", "hello", "HELLO world", "nowhere"}).Draw(t, "words")
+	words := rapid.SampledFrom([]string{"", "", "hello", "HELLO world", "nowhere"}).Draw(t, "words")
+	defer func() { w.FilterGroup = withWords(words, w.FilterGroup) }()
 
 	switch rapid.IntRange(0, 3).Draw(t, "filter") {
 	case 1:

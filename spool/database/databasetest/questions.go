@@ -108,7 +108,7 @@ func (a *asker) analytics(int) int {
 
 func (a *asker) freeText(n int) int {
 	w := by(a.day(3 * n)...)
-	w.Q = RareWord
+	w.FilterGroup = withWords(RareWord, w.FilterGroup)
 	page, err := a.a.Search(context.Background(), a.id, w)
 
 	// It may run out of time, which is no fault of the store.

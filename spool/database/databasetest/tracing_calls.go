@@ -51,7 +51,7 @@ func tracedCalls(t *testing.T, open Open) {
 
 	// It is found by its metadata and by its words, and not by those of the first content.
 	for q, want := range map[string]int{"Hello": 1, "Bye": 0, "traced": 0} {
-		if n := search(t, s, account, wire.Search{Q: q}).Total; n != want {
+		if n := search(t, s, account, wire.Search{FilterGroup: withWords(q, nil)}).Total; n != want {
 			t.Errorf("%d requests have the word %s, want %d", n, q, want)
 		}
 	}

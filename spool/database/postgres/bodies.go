@@ -114,7 +114,7 @@ func (s *scan) visitBodies(ctx context.Context, places []place) error {
 	if err != nil {
 		return err
 	}
-	excluded, err := s.excludeByWords(places, bodies)
+	excluded, err := s.excludeByBytes(places, bodies)
 	if err != nil {
 		return err
 	}
@@ -149,11 +149,11 @@ func (s *scan) visitBodies(ctx context.Context, places []place) error {
 	return nil
 }
 
-// excludeByWords reports which rows have bodies that cannot contain the query's words. Most
+// excludeByBytes reports which rows have bodies that cannot contain what the query looks for. Most
 // of the work is unpacking, so several goroutines share it.
-func (s *scan) excludeByWords(places []place, bodies map[uuid][]byte) (excluded []bool, err error) {
+func (s *scan) excludeByBytes(places []place, bodies map[uuid][]byte) (excluded []bool, err error) {
 	excluded = make([]bool, len(places))
-	if len(s.query.Words) == 0 {
+	if !s.query.Sifts() {
 		return excluded, nil
 	}
 

@@ -34,7 +34,8 @@ func Flags() []cli.Flag {
 		config.TextFlag("latency", "", "only with such a latency: a `range`, such as '2s..' or '500ms..1s'"),
 		config.TextFlag("group", "", "only of this group, by its `id`"),
 		config.TextFlag("sidecar", "", "only what this `sidecar` accepted"),
-		config.TextFlag("text", "", "only with all of these `words` in the prompt or the response"),
+		config.TextFlag("text", "", "only with these `words` in the prompt or the response: "+
+			"'refund \"30 days\" -test'"),
 		config.TextFlag("after", "", "only what started at this `time` or later: yesterday, 2026-11-21, "+
 			"2026-11-21T18:00, 2h for two hours ago, and all else that --filter knows"),
 		config.TextFlag("before", "", "only what started before this `time`"),
@@ -51,7 +52,7 @@ var fields = []string{
 var ranges = []string{"score", "cost", "latency"}
 
 // Read reads Flags and returns the line that they make, and what it selects now.
-func Read(v *config.Reader) (filterline.Line, filterline.Selection) {
+func Read(v *config.Reader) (filterline.Line, *wire.Filter) {
 	return read(v, filterline.Line.Compile)
 }
 
@@ -105,9 +106,11 @@ func read[S any](
 		}
 		add(flag, value, term(flag, value))
 	}
-	for word := range strings.FieldsSeq(v.Text("text")) {
-		add("text", word, filterline.Term{Values: []filterline.Value{{Text: word, Quoted: true}}})
+	words, err := filterline.ParseText(v.Text("text"))
+	if err != nil {
+		v.Reject("text", wire.AsError(err).Fields[0].Reason)
 	}
+	line = line.With(words.Terms...)
 
 	selection, err := compile(line, clock)
 	if err != nil && v.Sound() {

@@ -37,7 +37,7 @@ func deleteRequests(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		where = selected.Filter
+		where = selected
 	}
 
 	cl, id, err := config.Read(c).Remote()

@@ -42,7 +42,7 @@ func exportRequests(c *cli.Context) error {
 		return err
 	}
 
-	search := wire.Search{FilterGroup: selected.Filter, Q: selected.Words, Cursor: v.Text("cursor")}
+	search := wire.Search{FilterGroup: selected, Cursor: v.Text("cursor")}
 	if order == "asc" {
 		// The server keeps its list newest first. Any other order is sorted, and costs it
 		// memory.

@@ -43,8 +43,7 @@ func searchRequests(c *cli.Context) error {
 	}
 
 	search := wire.Search{
-		FilterGroup: selected.Filter,
-		Q:           selected.Words,
+		FilterGroup: selected,
 		SortBy:      sortBy,
 		PerPage:     limit,
 		Cursor:      v.Text("cursor"),

@@ -48,7 +48,7 @@ func requestStats(c *cli.Context) error {
 		return err
 	}
 
-	q := wire.StatisticsQuery{FilterGroup: selected.Filter, Q: selected.Words, Bucket: bucket}
+	q := wire.StatisticsQuery{FilterGroup: selected, Bucket: bucket}
 	q.Zone = filter.Zone(v)
 	if !isKey {
 		key = map[string]string{"user": "user_id", "session": "session_id", "environment": "environment"}[by]
@@ -140,7 +140,7 @@ func eachValue(
 			return all, err
 		}
 		of := q
-		of.FilterGroup = selected.Narrow(q.FilterGroup, "").Filter
+		of.FilterGroup = filterline.Both(selected, q.FilterGroup)
 		sums, err := cl.Analyze(c.Context, id, of)
 		if err != nil {
 			return all, err

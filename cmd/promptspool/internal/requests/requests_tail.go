@@ -37,7 +37,7 @@ func tailCommand() *cli.Command {
 
 func tailRequests(c *cli.Context) error {
 	v := config.Read(c)
-	_, selected := filter.Read(v)
+	line, selected := filter.Read(v)
 	limit, asData := v.Count("limit", wire.PageItemsMax), v.AsData()
 	if v.Form() == config.FormCSV {
 		v.Reject("output", "needs all records for its columns, and a tail has no end; give ndjson")
@@ -52,7 +52,7 @@ func tailRequests(c *cli.Context) error {
 	ids := listedIDs(g.Painter, []wire.Row{{RequestID: wire.NewID()}})
 	g.AtLeast(len(ids[0]), len("SUCCESS"), len(g.Moment(time.Now())), 12, len("1000 ms"), len("$0.00042"), 12, 0, 0, 0)
 
-	t := &tail{where: selected.Filter, words: selected.Words, known: make(map[string]place)}
+	t := &tail{where: selected, inTexts: len(line.Sought()) > 0, known: make(map[string]place)}
 	t.find = func(s wire.Search) (wire.SearchPage, error) { return cl.Search(c.Context, id, s) }
 	t.show = func(rows []wire.Row) error {
 		if !asData {
@@ -98,10 +98,10 @@ func tailRequests(c *cli.Context) error {
 //
 // Its memory is bounded: a page of rows, and the records it knows.
 type tail struct {
-	where *wire.Filter
-	words string
-	find  func(wire.Search) (wire.SearchPage, error)
-	show  func(rows []wire.Row) error // oldest first
+	where   *wire.Filter
+	inTexts bool // it looks into prompts or responses
+	find    func(wire.Search) (wire.SearchPage, error)
+	show    func(rows []wire.Row) error // oldest first
 
 	known map[string]place // of records shown above the edge
 	edge  place            // a record at it or below was there before, or is too late
@@ -123,8 +123,8 @@ func placeOf(r *wire.Row) place { return place{r.AcceptedAt, r.RequestID} }
 
 // begin shows the newest records that are there already.
 func (t *tail) begin(limit int) error {
-	s := wire.Search{FilterGroup: t.where, Q: t.words, SortBy: byArrival, PerPage: limit}
-	if t.words != "" {
+	s := wire.Search{FilterGroup: t.where, SortBy: byArrival, PerPage: limit}
+	if t.inTexts {
 		s.SortBy = "" // by arrival, all texts would have to be looked into
 	}
 	page, err := t.find(s)
@@ -146,7 +146,6 @@ func (t *tail) begin(limit int) error {
 func (t *tail) follow(ctx context.Context) error {
 	s := wire.Search{
 		FilterGroup: t.above(),
-		Q:           t.words,
 		SortBy:      byArrival,
 		SortOrder:   "asc",
 		PerPage:     wire.PageItemsMax,
@@ -177,7 +176,7 @@ func (t *tail) above() *wire.Filter {
 	// shown.
 	from := filterline.Where("received", "", t.edge.at.Format(time.RFC3339Nano)).With(filterline.AtLeast)
 	selected, _ := from.Compile(filterline.Clock{}) // a time as the server gave it
-	return selected.Narrow(t.where, "").Filter
+	return filterline.Both(selected, t.where)
 }
 
 // tell shows the rows that were not shown.

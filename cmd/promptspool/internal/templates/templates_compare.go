@@ -33,7 +33,7 @@ func compareVersions(c *cli.Context) error {
 		return err
 	}
 
-	q := wire.ComparisonQuery{FilterGroup: selected.Filter, Q: selected.Words}
+	q := wire.ComparisonQuery{FilterGroup: selected}
 	for i, version := range []*int{&q.VersionA, &q.VersionB} {
 		selector := wire.Selector{Label: args[1+i]}
 		if n, err := strconv.Atoi(args[1+i]); err == nil {

@@ -37,17 +37,14 @@ func (s *Statement) Arg(v any) string {
 // ListTime returns the expression for the list time.
 func (s *Statement) ListTime() string { return cmp.Or(s.At, "at") }
 
-// Where translates the filter of a query. Words are searched in bodies, which no column
-// has, so a query with words is never exact.
+// Where translates the filter of a query.
 func (s *Statement) Where(q *query.Query) Predicate {
 	// Without a filter every row is meant, so nothing is left to test.
-	p := Predicate{Exact: true}
-	if q.Where != nil {
-		p = s.condition(q.Where)
+	if q.Where == nil {
+		return Predicate{Exact: true}
 	}
-	p.Exact = p.Exact && len(q.Words) == 0
 
-	return p
+	return s.condition(q.Where)
 }
 
 func (s *Statement) condition(c query.Condition) Predicate {
