@@ -61,41 +61,35 @@ func (ev *Evidence) leaveOut(path string, bad []rawlog.Span) {
 func Examine(dir string) (Evidence, error) {
 	ev := Evidence{dir: dir, events: make(map[uint64][]frameRef)}
 
-	valueLogs, err := filesBySuffix(dir, ".vlog")
-	if err != nil {
+	if err := ev.eachFile(".vlog", ev.examineValueLog); err != nil {
 		return ev, err
-	}
-	for _, path := range valueLogs {
-		err := rawlog.Map(path, func(data []byte, bad []rawlog.Span) error {
-			ev.leaveOut(path, bad)
-			ev.examineValueLog(path, data)
-			return nil
-		})
-		if err != nil {
-			return ev, err
-		}
 	}
 	ev.dropIncomplete()
 
 	// A sealed generation has no write-ahead log any more, and committed stays 0.
-	logs, err := filesBySuffix(dir, ".mem")
-	if err != nil {
-		return ev, err
-	}
-	for _, path := range logs {
-		err := rawlog.Map(path, func(data []byte, bad []rawlog.Span) error {
+	err := ev.eachFile(".mem", func(_ string, data []byte) {
+		if newest, last := lastCommitted(data); last > ev.committed {
+			ev.newest, ev.committed = newest, last
+		}
+		ev.Broken = ev.Broken || !rawlog.IsPlain(data)
+	})
+	return ev, err
+}
+
+// eachFile calls examine with the files whose names end in suffix, without what cannot be read.
+func (ev *Evidence) eachFile(suffix string, examine func(path string, data []byte)) error {
+	paths, err := filesBySuffix(ev.dir, suffix)
+	for _, path := range paths {
+		if err != nil {
+			break
+		}
+		err = rawlog.Map(path, func(data []byte, bad []rawlog.Span) error {
 			ev.leaveOut(path, bad)
-			if newest, last := lastCommitted(data); last > ev.committed {
-				ev.newest, ev.committed = newest, last
-			}
-			ev.Broken = ev.Broken || !rawlog.IsPlain(data)
+			examine(path, data)
 			return nil
 		})
-		if err != nil {
-			return ev, err
-		}
 	}
-	return ev, nil
+	return err
 }
 
 // examineValueLog finds every whole frame in a value log, including those after damage,
