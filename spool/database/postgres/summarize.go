@@ -74,19 +74,31 @@ func (db *DB) fill(ctx context.Context, table string, makeNext filler) error {
 	return err
 }
 
-// lockDecided takes the account's lock, so that rows can be read for a summary. It is not ok if
-// a write is undecided.
-func (db *DB) lockDecided(ctx context.Context, tx pgx.Tx, account string) (ok bool, err error) {
+// lockGap takes the account's lock, so that rows can be read for a segment of a table. It is not ok if
+// a write is undecided, or if there is a segment by now.
+func (db *DB) lockGap(
+	ctx context.Context, tx pgx.Tx, table, account string, bottom, newest int64,
+) (ok bool, err error) {
 	// Exclusively: a write between our reading the rows and our commit would find no
 	// summary to remove, and a wrong one would remain.
 	_, err = tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, accountLock(account))
-	if err != nil || !db.spread {
-		return err == nil, err
+	if err != nil {
+		return false, err
 	}
 
 	// Behind the lock no write is on its way, but one may have been cut off in its commit: it
 	// would become visible later, and be missing in the summary.
-	return decided(ctx, tx)
+	if db.spread {
+		if ok, err := decided(ctx, tx); err != nil || !ok {
+			return false, err
+		}
+	}
+
+	// Another server may have made one while we waited: no row may be counted twice.
+	err = tx.QueryRow(ctx, `
+		SELECT count(*) = 0 FROM `+table+` WHERE account_id = $1 AND newest >= $2 AND bottom <= $3`,
+		account, bottom, newest).Scan(&ok)
+	return ok, err
 }
 
 // fillAccount fills the gaps between an account's segments, newest first.
@@ -124,16 +136,7 @@ func (db *DB) summarizeNext(
 			return err
 		}
 
-		if ok, err := db.lockDecided(ctx, tx, account); err != nil || !ok {
-			return err
-		}
-
-		// Another server may have made one while we waited: no row may be counted twice.
-		others := 0
-		if err := tx.QueryRow(ctx, `
-			SELECT count(*) FROM summaries
-			WHERE account_id = $1 AND newest >= $2 AND bottom <= $3`,
-			account, bottom, newest).Scan(&others); err != nil || others > 0 {
+		if ok, err := db.lockGap(ctx, tx, "summaries", account, bottom, newest); err != nil || !ok {
 			return err
 		}
 

@@ -67,14 +67,7 @@ func (db *DB) indexNext(
 	// be the same.
 	err = db.pool.Change(ctx, true, func(tx pgx.Tx) error {
 		made = false
-		if ok, err := db.lockDecided(ctx, tx, account); err != nil || !ok {
-			return err
-		}
-		others := 0
-		if err := tx.QueryRow(ctx, `
-			SELECT count(*) FROM text_units
-			WHERE account_id = $1 AND newest >= $2 AND bottom <= $3`,
-			account, bottom, newest).Scan(&others); err != nil || others > 0 {
+		if ok, err := db.lockGap(ctx, tx, "text_units", account, bottom, newest); err != nil || !ok {
 			return err
 		}
 		now, err := db.textsBetween(ctx, tx, account, bottom, newest)
@@ -105,15 +98,11 @@ func writeUnit(
 		return err
 	}
 
-	numbers := make([]int16, len(pages))
-	for i := range pages {
-		numbers[i] = int16(i)
-	}
 	_, err := tx.Exec(ctx, `
 		INSERT INTO text_pages (account_id, page, newest, words)
-		SELECT $1, page, $2, words FROM unnest($3::smallint[], $4::bytea[]) n(page, words)
+		SELECT $1, (page - 1)::smallint, $2, words FROM unnest($3::bytea[]) WITH ORDINALITY n(words, page)
 		ON CONFLICT (account_id, page, newest) DO UPDATE SET words = excluded.words`,
-		account, newest, numbers, pages)
+		account, newest, pages)
 
 	return err
 }

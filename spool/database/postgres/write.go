@@ -295,19 +295,15 @@ func (f *folding) queueStale(b *pgx.Batch) {
 		}
 
 		// newest >= the lowest place lets the index skip all segments below it.
-		if places = distinct(places); len(places) > 0 {
-			b.Queue(`
-				DELETE FROM summaries
-				WHERE account_id = $1 AND newest >= $2
-					AND EXISTS (SELECT 1 FROM unnest($3::bigint[]) place WHERE place BETWEEN bottom AND newest)`,
-				name, places[0], places)
+		remove := func(table string, places []int64) {
+			if places = distinct(places); len(places) > 0 {
+				b.Queue(`
+					DELETE FROM `+table+` WHERE account_id = $1 AND newest >= $2
+						AND EXISTS (SELECT 1 FROM unnest($3::bigint[]) place WHERE place BETWEEN bottom AND newest)`,
+					name, places[0], places)
+			}
 		}
-		if texts = distinct(texts); len(texts) > 0 {
-			b.Queue(`
-				DELETE FROM text_units
-				WHERE account_id = $1 AND newest >= $2
-					AND EXISTS (SELECT 1 FROM unnest($3::bigint[]) place WHERE place BETWEEN bottom AND newest)`,
-				name, texts[0], texts)
-		}
+		remove("summaries", places)
+		remove("text_units", texts)
 	}
 }
