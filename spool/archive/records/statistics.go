@@ -20,19 +20,9 @@ const StatisticsBudget = 20 * time.Second
 func (svc *Service) Analyze(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (wire.Analytics, error) {
-	if err := svc.Define(ctx, id, &q); err != nil {
-		return wire.Analytics{}, err
-	}
-	sums := query.NewAnalytics(q)
-	progress, err := svc.Sum(ctx, id, q, query.AnalyticsColumns, sums)
-	if err != nil {
-		return wire.Analytics{}, err
-	}
-
-	w := sums.Answer()
+	w, progress, err := answer[wire.Analytics](ctx, svc, id, q, query.AnalyticsColumns, query.NewAnalytics)
 	w.Progress = progress
-
-	return w, nil
+	return w, err
 }
 
 // TemplateStatistics sums up records by template version. A filter on prompt_name
@@ -40,19 +30,28 @@ func (svc *Service) Analyze(
 func (svc *Service) TemplateStatistics(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (wire.TemplateStatistics, error) {
-	if err := svc.Define(ctx, id, &q); err != nil {
-		return wire.TemplateStatistics{}, err
-	}
-	sums := query.NewTemplateVersions(q)
-	progress, err := svc.Sum(ctx, id, q, query.TemplateVersionsColumns, sums)
-	if err != nil {
-		return wire.TemplateStatistics{}, err
-	}
-
-	w := sums.Answer()
+	w, progress, err := answer[wire.TemplateStatistics](
+		ctx, svc, id, q, query.TemplateVersionsColumns, query.NewTemplateVersions)
 	w.Progress = progress
+	return w, err
+}
 
-	return w, nil
+// answer sums up the records that a query finds.
+func answer[T any, S interface {
+	Adder
+	Answer() T
+}](
+	ctx context.Context, svc *Service, id wire.Identity, q wire.StatisticsQuery, want rowcode.Columns,
+	empty func(wire.StatisticsQuery) S,
+) (answer T, progress wire.Progress, err error) {
+	if err := svc.Define(ctx, id, &q); err != nil {
+		return answer, progress, err
+	}
+	sums := empty(q)
+	if progress, err = svc.Sum(ctx, id, q, want, sums); err == nil {
+		answer = sums.Answer()
+	}
+	return answer, progress, err
 }
 
 // Define gives a query the definitions of the project's scores.
