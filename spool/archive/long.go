@@ -107,7 +107,7 @@ func (s *State) restore(bodies map[string]json.RawMessage, match func(key, store
 
 		if read[event] == nil {
 			// Each body is parsed once, however many long values it has.
-			read[event] = readMetadata(bodies[event])
+			read[event], _ = readLong(bodies[event])
 		}
 		if value, ok := read[event][key]; ok && match(key, stored, value) {
 			return value
@@ -129,21 +129,20 @@ func (s *State) restore(bodies map[string]json.RawMessage, match func(key, store
 	s.Prompt = &prompt
 }
 
-// readMetadata returns the metadata in the body of a request, a span or a metadata event.
-func readMetadata(body json.RawMessage) map[string]string {
+// readLong returns the metadata and the scores in the body of an event.
+func readLong(body json.RawMessage) (metadata map[string]string, scores []wire.Score) {
 	object, err := wire.ParseObject(body)
 	if err != nil {
-		return map[string]string{}
+		return nil, nil
 	}
 	if otel.IsSpan(object) {
-		return otel.ReadObject(object).Metadata
+		span := otel.ReadObject(object)
+		return span.Metadata, span.Scores
 	}
-	w, _ := wire.DecodeMetadata(object)
-	if w.Metadata == nil {
-		w.Metadata = map[string]string{}
-	}
+	m, _ := wire.DecodeMetadata(object)
+	s, _ := wire.DecodeScore(object)
 
-	return w.Metadata
+	return m.Metadata, []wire.Score{s.Score}
 }
 
 // refer replaces the long values of events whose bodies are kept by references.

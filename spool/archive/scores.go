@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"promptspool/api/calls/otel"
 	"promptspool/api/wire"
 )
 
@@ -102,7 +101,7 @@ func (s *State) restoreScores(bodies map[string]json.RawMessage) {
 			continue
 		}
 		if read[score.ID] == nil {
-			read[score.ID] = readScores(bodies[score.ID])
+			_, read[score.ID] = readLong(bodies[score.ID])
 		}
 		for i := range read[score.ID] {
 			if from := &read[score.ID][i]; from.ScoreSlot == slot {
@@ -113,18 +112,4 @@ func (s *State) restoreScores(bodies map[string]json.RawMessage) {
 			}
 		}
 	}
-}
-
-// readScores returns the scores in the body of a score event or of a span.
-func readScores(body json.RawMessage) []wire.Score {
-	object, err := wire.ParseObject(body)
-	if err != nil {
-		return nil
-	}
-	if otel.IsSpan(object) {
-		return otel.ReadObject(object).Scores
-	}
-	w, _ := wire.DecodeScore(object)
-
-	return []wire.Score{w.Score}
 }
