@@ -139,17 +139,7 @@ func codeWidth(entries int) int {
 }
 
 // code returns the number of a row's entry.
-func (c *column) code(i int) int {
-	switch c.width {
-	case 1:
-		return int(c.codes[i])
-	case 2:
-		return int(binary.LittleEndian.Uint16(c.codes[2*i:]))
-	case 4:
-		return int(binary.LittleEndian.Uint32(c.codes[4*i:]))
-	}
-	return 0
-}
+func (c *column) code(i int) int { return int(c.offset(i)) }
 
 // has reports whether a row has a number.
 func (c *column) has(i int) bool { return c.present[i/8]&(1<<(i%8)) != 0 }
@@ -184,6 +174,8 @@ func (c *column) score(i int) (v wire.ScoreValue, ok bool, err error) {
 // offset returns by how much the number of a row exceeds the least.
 func (c *column) offset(i int) uint64 {
 	switch c.width {
+	case 0:
+		return 0
 	case 1:
 		return uint64(c.codes[i])
 	case 2:
