@@ -92,10 +92,9 @@ const termsMax = 4 << 20
 
 // recentWords remembers the terms of records that came lately. It is safe for concurrent use.
 type recentWords struct {
-	mu    sync.Mutex
-	terms map[textKey][]textindex.Term
-	order []textKey // the oldest first
-	held  int       // terms
+	mu          sync.Mutex
+	now, before map[textKey][]textindex.Term // each of at most half of termsMax
+	held        int                          // terms of now
 }
 
 // textKey is a text of a record.
@@ -108,7 +107,9 @@ type textKey struct {
 func (r *recentWords) get(key textKey) (terms []textindex.Term, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	terms, found = r.terms[key]
+	if terms, found = r.now[key]; !found {
+		terms, found = r.before[key]
+	}
 
 	return terms, found
 }
@@ -117,18 +118,13 @@ func (r *recentWords) put(key textKey, terms []textindex.Term) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	if _, found := r.terms[key]; found || len(terms) > termsMax {
+	if len(terms) > termsMax/2 {
 		return
 	}
-	if r.terms == nil {
-		r.terms = make(map[textKey][]textindex.Term)
+	if r.held += len(terms); r.now == nil || r.held > termsMax/2 {
+		r.now, r.before, r.held = make(map[textKey][]textindex.Term), r.now, len(terms)
 	}
-	r.terms[key] = terms
-	r.order = append(r.order, key)
-	for r.held += len(terms); r.held > termsMax; r.order = r.order[1:] {
-		r.held -= len(r.terms[r.order[0]])
-		delete(r.terms, r.order[0])
-	}
+	r.now[key] = terms
 }
 
 // noteWords remembers the words of requests that were just read.
