@@ -212,7 +212,7 @@ func commandsText() string {
 
 	for _, c := range commandsInOrder() {
 		fmt.Fprintf(&b, "## %s\n\n%s\n\n```text\npromptspool %s\n```\n\n", c.HelpName, sentence(c.Usage), usageOf(c))
-		fmt.Fprintf(&b, "```sh shown (an example)\n%s\n```\n\n",
+		fmt.Fprintf(&b, "```sh shown (of a command)\n%s\n```\n\n",
 			strings.Join(examplesOf(c, "promptspool "+c.HelpName), "\n"))
 		b.WriteString(ownFlags(c, linked))
 	}

@@ -77,6 +77,7 @@ func TestACallOnLocalhostBecomesARecordOnTheServer(t *testing.T) {
 		Request:    got.Request,
 		Events:     got.Events,
 		Blueprint:  got.Blueprint,
+		Output:     got.Output,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the record (-want +got):\n%s", diff)
