@@ -65,12 +65,7 @@ func createKey(c *cli.Context) error {
 
 	// Through the control socket, which only the folder's owner may open: of a new server
 	// there is no key yet to show.
-	var key ops.CreatedKey
-	if err := control(c, "POST", "/keys", wanted, &key); err != nil {
-		return err
-	}
-
-	return print.Output(c, ops.InProject(key), func(t *print.Table) { printKey(t, key) })
+	return askServer(c, "POST", "/keys", wanted, printKey)
 }
 
 // printKey prints a key that was just made.
@@ -79,9 +74,7 @@ func printKey(t *print.Table, key ops.CreatedKey) {
 	t.Row("id", key.ID)
 	t.Row("project", key.AccountName)
 	t.Row("scope", key.Scope)
-	if key.Prefix != "" {
-		t.Row("templates", key.Prefix)
-	}
+	t.Known("templates", key.Prefix)
 	if key.ExpiresAt != nil {
 		t.Row("expires", t.Moment(*key.ExpiresAt))
 	}
@@ -99,12 +92,7 @@ func rotateKey(c *cli.Context) error {
 		return err
 	}
 
-	var key ops.RotatedKey
-	if err := control(c, "POST", "/keys/rotate", rotation, &key); err != nil {
-		return err
-	}
-
-	return print.Output(c, ops.InProject(key), func(t *print.Table) {
+	return askServer(c, "POST", "/keys/rotate", rotation, func(t *print.Table, key ops.RotatedKey) {
 		printKey(t, key.CreatedKey)
 		t.Row("", fmt.Sprintf("It replaces %s, which ends at %s.", key.Old.ID, t.Moment(*key.Old.ExpiresAt)))
 	})
@@ -116,12 +104,7 @@ func keyArgument(c *cli.Context) (string, error) {
 }
 
 func listKeys(c *cli.Context) error {
-	var list ops.KeyList
-	if err := control(c, "GET", "/keys", nil, &list); err != nil {
-		return err
-	}
-
-	return print.Output(c, ops.InProject(list), func(t *print.Table) {
+	return askServer(c, "GET", "/keys", nil, func(t *print.Table, list ops.KeyList) {
 		now := time.Now()
 		t.Head("ID", "PROJECT", "SCOPE", "NAME", "CREATED", "LAST USED", "STATE", "EXPIRES", "TEMPLATES")
 		for _, k := range list.Items {
@@ -137,14 +120,18 @@ func revokeKey(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	var key wire.Key
-	if err := control(c, "DELETE", "/keys/"+url.PathEscape(id), nil, &key); err != nil {
-		return err
-	}
-
-	return print.Output(c, ops.InProject(key), func(t *print.Table) {
+	return askServer(c, "DELETE", "/keys/"+url.PathEscape(id), nil, func(t *print.Table, key wire.Key) {
 		t.Row(fmt.Sprintf("Key %s of %s is revoked.", key.ID, key.AccountName))
 	})
+}
+
+// askServer calls the control socket, and prints the answer.
+func askServer[T any](c *cli.Context, method, path string, body any, show func(*print.Table, T)) error {
+	var answer T
+	if err := control(c, method, path, body, &answer); err != nil {
+		return err
+	}
+	return print.Output(c, ops.InProject(answer), func(t *print.Table) { show(t, answer) })
 }
 
 // control calls the control socket of the server in the folder --data.

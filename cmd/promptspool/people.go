@@ -46,13 +46,8 @@ func peopleCommand() *cli.Command {
 }
 
 func listPeople(c *cli.Context) error {
-	var people ops.PeopleList
 	query := url.Values{"project": {config.Read(c).Text("project")}}
-	if err := control(c, "GET", "/people?"+query.Encode(), nil, &people); err != nil {
-		return err
-	}
-
-	return print.Output(c, ops.InProject(people), func(t *print.Table) {
+	return askServer(c, "GET", "/people?"+query.Encode(), nil, func(t *print.Table, people ops.PeopleList) {
 		t.Head("EMAIL", "PROJECT", "ROLE", "SINCE", "DISABLED")
 		for _, u := range people.Items {
 			t.Row(u.Email, u.AccountName, u.Role, t.Moment(u.CreatedAt), t.MomentOrNone(u.DisabledAt))
@@ -106,16 +101,12 @@ func setDisabled(c *cli.Context, disabled bool) error {
 	if err != nil {
 		return err
 	}
-	var u wire.User
-	if err := control(c, "POST", "/people/disabled", ops.Disabling{Email: email, Disabled: disabled}, &u); err != nil {
-		return err
-	}
-
 	can := "can sign in again."
 	if disabled {
 		can = "can no longer sign in."
 	}
-	return print.Output(c, ops.InProject(u), func(t *print.Table) { t.Row(u.Email + " " + can) })
+	return askServer(c, "POST", "/people/disabled", ops.Disabling{Email: email, Disabled: disabled},
+		func(t *print.Table, u wire.User) { t.Row(u.Email + " " + can) })
 }
 
 func emailArgument(c *cli.Context) (string, error) {

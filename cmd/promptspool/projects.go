@@ -47,12 +47,7 @@ func archiveProject(c *cli.Context) error {
 }
 
 func listProjects(c *cli.Context) error {
-	var list ops.ProjectList
-	if err := control(c, "GET", "/projects", nil, &list); err != nil {
-		return err
-	}
-
-	return print.Output(c, list, func(t *print.Table) {
+	return askServer(c, "GET", "/projects", nil, func(t *print.Table, list ops.ProjectList) {
 		t.Head("PROJECT", "PEOPLE", "KEYS", "CREATED", "ARCHIVED")
 		for _, p := range list.Items {
 			t.Row(p.Name, p.People, p.Keys, t.Moment(p.CreatedAt), t.MomentOrNone(p.ArchivedAt))
@@ -73,12 +68,7 @@ func changeProject(c *cli.Context, err error, path string, r ops.ProjectRequest,
 	if err != nil {
 		return err
 	}
-	var a wire.Account
-	if err := control(c, "POST", path, r, &a); err != nil {
-		return err
-	}
-
-	return print.Output(c, a, func(t *print.Table) { t.Row(a.Name + " " + says) })
+	return askServer(c, "POST", path, r, func(t *print.Table, a wire.Account) { t.Row(a.Name + " " + says) })
 }
 
 func applyProjects(c *cli.Context) error {
@@ -99,12 +89,7 @@ func applyProjects(c *cli.Context) error {
 	if err := decoder.Decode(&read.Wanted); err != nil {
 		return fmt.Errorf("%s is no file of projects: %w; `promptspool docs projects` has an example", path, err)
 	}
-	var applied ops.Applied
-	if err := control(c, "POST", "/projects/apply", read, &applied); err != nil {
-		return err
-	}
-
-	return print.Output(c, applied, func(t *print.Table) {
+	return askServer(c, "POST", "/projects/apply", read, func(t *print.Table, applied ops.Applied) {
 		for _, change := range applied.Changes {
 			t.Line(change) // whole: it may have a secret
 		}

@@ -101,6 +101,13 @@ func (t *Table) Row(cells ...any) {
 	fmt.Fprintln(t.w)
 }
 
+// Known adds a line of a name and its value, if it has one.
+func (t *Table) Known(name, value string) {
+	if value != "" {
+		t.Row(name, value)
+	}
+}
+
 // shorten cuts a text to what a cell shows, without what drives the terminal.
 func shorten(text string) string { return Cut(Printable(text), cellRunesMax) }
 

@@ -167,23 +167,13 @@ func describe(t *print.Table, r wire.Record) {
 	if r.SpanName != "" {
 		t.Row("span", strings.TrimSuffix(r.SpanName+", "+r.SpanKind, ", "))
 	}
-	if r.TraceID != "" {
-		t.Row("trace", r.TraceID)
-	}
-	if r.RequestLogID != "" {
-		t.Row("request", r.RequestLogID)
-	}
-	switch {
-	case r.IsSpan():
-	case r.Provider != "":
-		t.Row("model", strings.TrimSpace(r.Model+" of "+r.Provider))
-	default:
-		t.Row("model", r.Model)
+	t.Known("trace", r.TraceID)
+	t.Known("request", r.RequestLogID)
+	if !r.IsSpan() {
+		t.Row("model", strings.TrimSpace(strings.TrimSuffix(r.Model+" of "+r.Provider, " of ")))
 	}
 
-	if r.FunctionName != "" {
-		t.Row("function", r.FunctionName)
-	}
+	t.Known("function", r.FunctionName)
 	status := r.Status
 	if r.ErrorType != "" {
 		status += ", " + r.ErrorType
@@ -226,9 +216,7 @@ func describe(t *print.Table, r wire.Record) {
 		}
 		t.Row("score", text)
 	}
-	if len(r.Tags) > 0 {
-		t.Row("tags", strings.Join(r.Tags, ", "))
-	}
+	t.Known("tags", strings.Join(r.Tags, ", "))
 	for _, k := range slices.Sorted(maps.Keys(r.Metadata)) {
 		t.Row("metadata", k+" = "+r.Metadata[k])
 	}

@@ -42,20 +42,15 @@ func newDeadRow(e ops.SpoolEvent) deadRow {
 	}
 	_ = json.Unmarshal(e.Data, &event) // damaged data is listed without a kind
 
-	row := deadRow{
+	return deadRow{
 		Seq:       e.Seq,
 		Lane:      e.Lane,
 		Kind:      event.Kind,
 		RequestID: event.RequestID,
 		Cause:     e.Cause,
-		Reason:    e.Reason,
+		Reason:    cmp.Or(e.Error, e.Reason), // that it cannot be read matters more
 		MovedAt:   e.MovedAt,
 	}
-	// That it cannot be read matters more than why it was refused.
-	if e.Error != "" {
-		row.Reason = e.Error
-	}
-	return row
 }
 
 func listDead(c *cli.Context) error {
@@ -108,9 +103,7 @@ func showDead(c *cli.Context) error {
 		t.Row("sequence", event.Seq)
 		t.Row("lane", event.Lane)
 		t.Row("moved", t.Moment(event.MovedAt))
-		if event.Cause != "" {
-			t.Row("cause", event.Cause)
-		}
+		t.Known("cause", event.Cause)
 		_ = t.Flush()
 
 		// A table would cut the event at the terminal's edge.
@@ -121,19 +114,15 @@ func showDead(c *cli.Context) error {
 
 // findDead returns the event with this sequence.
 func findDead(c *cli.Context, seq uint64) (ops.SpoolEvent, error) {
-	var found *ops.SpoolEvent
+	var found ops.SpoolEvent
 	err := deadEvents(c, func(e ops.SpoolEvent) error {
 		if e.Seq == seq {
-			found = &e
+			found = e
 		}
 		return nil
 	})
-	switch {
-	case found != nil:
-		return *found, nil
-	case err != nil:
-		return ops.SpoolEvent{}, err
+	if err == nil && found.Seq == 0 {
+		err = fmt.Errorf("no event %d is held or dead; `promptspool dead list` shows them", seq)
 	}
-
-	return ops.SpoolEvent{}, fmt.Errorf("no event %d is held or dead; `promptspool dead list` shows them", seq)
+	return found, err
 }
