@@ -29,9 +29,9 @@ func status(c *cli.Context) error {
 	asksServer := c.IsSet("url") || c.IsSet("key") || c.IsSet("context")
 	if data := config.DataHere(c); data != "" && (!asksServer || c.IsSet("data")) {
 		if datafolder.IsUp(data) {
-			return statusOfUp(c, data)
+			return statusBeside(c, data, datafolder.UpRoles...)
 		}
-		return statusBeside(c, data)
+		return statusBeside(c, data, "")
 	}
 	cl, id, err := config.Read(c).Remote()
 	if err != nil {
@@ -44,38 +44,25 @@ func status(c *cli.Context) error {
 	return print.Output(c, fleet, func(t *print.Table) { describeFleet(t, fleet) })
 }
 
-// statusBeside asks the process that runs on a data folder.
-func statusBeside(c *cli.Context, data string) error {
-	s, describe, err := askStatus(c, data)
-	if err != nil {
-		return err
-	}
-	if err := print.Output(c, s, describe); err != nil {
-		return err
-	}
-	return checkReady(c, data)
-}
-
-// checkReady fails with the reason if the process on a data folder is not ready. So `status` serves
-// as a health check where nothing can ask /readyz.
-func checkReady(c *cli.Context, data string) error {
-	return ops.Control(c.Context, data, "GET", "/readyz", nil, &struct{}{})
-}
-
-// statusOfUp shows both of the roles that `up` runs in one process.
-func statusOfUp(c *cli.Context, data string) error {
+// statusBeside asks the process that runs on a data folder, or for each of its roles that has one of its own. It
+// fails with the reason if one is not ready, so that `status` serves as a health check where nothing can ask /readyz.
+func statusBeside(c *cli.Context, data string, roles ...string) error {
+	var shown any
 	all := map[string]any{}
 	var parts []func(*print.Table)
-	for _, role := range datafolder.UpRoles {
+	for _, role := range roles {
 		s, describe, err := askStatus(c, filepath.Join(data, role))
 		if err != nil {
 			return err
 		}
-		all[role] = s
+		all[role], shown = s, s
 		parts = append(parts, describe)
 	}
+	if len(roles) > 1 {
+		shown = all
+	}
 
-	err := print.Output(c, all, func(t *print.Table) {
+	err := print.Output(c, shown, func(t *print.Table) {
 		for i, describe := range parts {
 			if i > 0 {
 				t.Row()
@@ -83,8 +70,9 @@ func statusOfUp(c *cli.Context, data string) error {
 			describe(t)
 		}
 	})
-	for _, role := range datafolder.UpRoles {
-		err = errors.Join(err, checkReady(c, filepath.Join(data, role)))
+	for _, role := range roles {
+		ready := ops.Control(c.Context, filepath.Join(data, role), "GET", "/readyz", nil, &struct{}{})
+		err = errors.Join(err, ready)
 	}
 	return err
 }
