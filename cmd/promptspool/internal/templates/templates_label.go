@@ -3,7 +3,6 @@ package templates
 import (
 	"context"
 	"fmt"
-	"math"
 	"strconv"
 
 	"github.com/urfave/cli/v2"
@@ -24,62 +23,32 @@ func labelCommand() *cli.Command {
 		}, config.ServerFlags())
 }
 
-// labelMove is what the command does to one label of a template.
-type labelMove struct {
-	template string
-	label    string
-	version  int // 0 deletes the label
-}
-
-func readLabelMove(c *cli.Context) (labelMove, error) {
-	args, deleting := c.Args().Slice(), c.Bool("delete")
-	if deleting && len(args) != 2 || !deleting && len(args) != 3 {
-		return labelMove{}, config.Usagef(c,
-			"give a template's name, a label and a version's number; or the name, the label and --delete")
-	}
-
-	m := labelMove{template: args[0], label: args[1]}
-	if deleting {
-		return m, nil
-	}
-
-	version, err := strconv.Atoi(args[2])
-	if err != nil || version < 1 || version > math.MaxInt32 {
-		return labelMove{}, config.Usagef(c,
-			"%q is not the number of a version; `promptspool templates list` shows the latest", args[2])
-	}
-	m.version = version
-	return m, nil
-}
-
 func labelTemplate(c *cli.Context) error {
-	m, err := readLabelMove(c)
-	if err != nil {
-		return err
+	args, version := c.Args().Slice(), 0
+	switch {
+	case c.Bool("delete") && len(args) == 2:
+	case c.Bool("delete") || len(args) != 3:
+		return config.Usagef(c,
+			"give a template's name, a label and a version's number; or the name, the label and --delete")
+	default:
+		n, err := strconv.ParseUint(args[2], 10, 31)
+		if err != nil || n == 0 {
+			return config.Usagef(c,
+				"%q is not the number of a version; `promptspool templates list` shows the latest", args[2])
+		}
+		version = int(n)
 	}
 	cl, id, err := config.Read(c).Remote()
 	if err != nil {
 		return err
 	}
 
-	// By its id a label is moved or deleted, and only the server knows that.
-	labels, err := cl.Labels(c.Context, id, m.template)
-	if err != nil {
-		return err
-	}
-	var current wire.ReleaseLabel
-	for _, l := range labels.Labels {
-		if l.Name == m.label {
-			current = l
-		}
-	}
-
-	if m.version > 0 {
-		if err := checkRenderable(c, cl, id, m); err != nil {
+	if version > 0 {
+		if err := checkRenderable(c, cl, id, args[0], version); err != nil {
 			return err
 		}
 	}
-	outcome, err := m.apply(c.Context, cl, id, current)
+	outcome, err := pointLabel(c.Context, cl, id, args[0], args[1], version)
 	if err != nil {
 		return err
 	}
@@ -88,8 +57,8 @@ func labelTemplate(c *cli.Context) error {
 }
 
 // checkRenderable refuses a version that cannot be rendered; with --force it only warns.
-func checkRenderable(c *cli.Context, cl *client.Client, id wire.Identity, m labelMove) error {
-	findings, err := versionFindings(c.Context, cl, id, m.template, m.version)
+func checkRenderable(c *cli.Context, cl *client.Client, id wire.Identity, template string, version int) error {
+	findings, err := versionFindings(c.Context, cl, id, template, version)
 	if err != nil {
 		return err
 	}
@@ -98,41 +67,48 @@ func checkRenderable(c *cli.Context, cl *client.Client, id wire.Identity, m labe
 		lines[i] = f.String()
 	}
 
-	if c.Bool("force") {
-		// The person has decided, perhaps because only this server cannot render it.
+	switch {
+	// The person has decided, perhaps because only this server cannot render it.
+	case c.Bool("force"):
 		printWarnings(c.App.ErrWriter, lines)
-		return nil
-	}
-	if len(lines) > 0 {
-		outcome := fmt.Sprintf("version %d of %s cannot be rendered, so the label was not moved", m.version, m.template)
+	case len(lines) > 0:
+		outcome := fmt.Sprintf("version %d of %s cannot be rendered, so the label was not moved", version, template)
 		return errUnrenderable(outcome, lines)
 	}
 	return nil
 }
 
-// apply creates, moves or deletes a label, and returns a sentence about the outcome.
-//
-// current is the label as the server has it; its zero value if it has none of this name.
-func (m labelMove) apply(
-	ctx context.Context, cl *client.Client, id wire.Identity, current wire.ReleaseLabel,
+// pointLabel creates, moves or, for version 0, deletes a label, and returns a sentence about the outcome.
+func pointLabel(
+	ctx context.Context, cl *client.Client, id wire.Identity, template, label string, version int,
 ) (string, error) {
-	switch {
-	case m.version == 0 && current.ID == 0:
-		return "", fmt.Errorf("%s has no label %q; `promptspool templates list` shows those it has",
-			m.template, m.label)
-	case m.version == 0:
-		outcome := fmt.Sprintf("The label %s is removed from version %d of %s.", m.label, current.Version, m.template)
-		return outcome, cl.DeleteLabel(ctx, id, current.ID, "")
-	case current.Version == m.version:
-		return fmt.Sprintf("The label %s of %s already points to version %d.", m.label, m.template, m.version), nil
-	case current.ID == 0:
-		_, err := cl.CreateLabel(ctx, id, m.template, wire.LabelWrite{Name: m.label, Version: m.version}, "")
-		return fmt.Sprintf("The label %s points to version %d of %s.", m.label, m.version, m.template), err
+	// By its id a label is moved or deleted, and only the server knows that.
+	labels, err := cl.Labels(ctx, id, template)
+	if err != nil {
+		return "", err
+	}
+	var now wire.ReleaseLabel
+	for _, l := range labels.Labels {
+		if l.Name == label {
+			now = l
+		}
 	}
 
-	_, err := cl.MoveLabel(ctx, id, current.ID, m.version, "")
+	switch {
+	case version == 0 && now.ID == 0:
+		return "", fmt.Errorf("%s has no label %q; `promptspool templates list` shows those it has", template, label)
+	case version == 0:
+		outcome := fmt.Sprintf("The label %s is removed from version %d of %s.", label, now.Version, template)
+		return outcome, cl.DeleteLabel(ctx, id, now.ID, "")
+	case now.Version == version:
+		return fmt.Sprintf("The label %s of %s already points to version %d.", label, template, version), nil
+	case now.ID == 0:
+		_, err := cl.CreateLabel(ctx, id, template, wire.LabelWrite{Name: label, Version: version}, "")
+		return fmt.Sprintf("The label %s points to version %d of %s.", label, version, template), err
+	}
+	_, err = cl.MoveLabel(ctx, id, now.ID, version, "")
 	return fmt.Sprintf("The label %s of %s now points to version %d (was %d).",
-		m.label, m.template, m.version, current.Version), err
+		label, template, version, now.Version), err
 }
 
 func archiveCommand() *cli.Command {
