@@ -28,7 +28,7 @@ func TestEveryFaultOfAConfigurationIsToldWithItsLine(t *testing.T) {
 	for _, tt := range []struct{ name, file, want string }{
 		{"unknown settings, a repeated one and an unknown section",
 			"sidecar:\n  spool_bytes_max: 1\n  frob: 1\n  drain: 1s\n  drain: 2s\nmore:\n  a: 1\n",
-			"F:2: there is no setting \"spool_bytes_max\" of sidecar; spool-bytes-max is meant, perhaps\n" +
+			"F:2: there is no setting \"spool_bytes_max\" of sidecar; did you mean spool-bytes-max?\n" +
 				"F:3: there is no setting \"frob\" of sidecar; `promptspool config print` lists all\n" +
 				"F:5: drain was set before, in line 4\nF:6: there is no section \"more\"; there are: sidecar, server"},
 		{"bad values of both roles",

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api/closest"
 	"promptspool/api/dashboard/docs"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
@@ -20,10 +20,7 @@ func docsCommand() *cli.Command {
 }
 
 func printDocs(c *cli.Context) error {
-	columns := print.TerminalWidth(c.App.Writer)
-	if columns == 0 || columns > docsColumnsMax {
-		columns = docsColumnsMax
-	}
+	columns := min(cmp.Or(print.TerminalWidth(c.App.Writer), docsColumnsMax), docsColumnsMax)
 	if c.NArg() > 1 {
 		return config.Usagef(c, "unexpected argument %q: one page at a time", c.Args().Get(1))
 	}
@@ -35,11 +32,8 @@ func printDocs(c *cli.Context) error {
 	name := strings.TrimSuffix(c.Args().First(), ".md")
 	page := docs.Find(name)
 	if page == nil {
-		hint := "`promptspool docs` lists the pages."
-		if close := closest.Among(name, docs.Names()); len(close) > 0 {
-			hint = "Did you mean " + strings.Join(close, " or ") + "? " + hint
-		}
-		return config.Usagef(c, "there is no page %q. %s", name, hint)
+		hint := cmp.Or(config.DidYouMean(name, docs.Names()), "; `promptspool docs` lists the pages")
+		return config.Usagef(c, "there is no page %q%s", name, hint)
 	}
 	_, err := fmt.Fprint(c.App.Writer, page.Text(columns))
 

@@ -25,7 +25,7 @@ func TestDocsPrintsPages(t *testing.T) {
 		{"docs", 0, "\n  alerts           Alerts\n"},
 		{"docs limits", 0, "LIMITS\n"},
 		{"docs limits.md", 0, "LIMITS\n"},
-		{"docs limts", 2, "Did you mean limits?"},
+		{"docs limts", 2, "did you mean limits?"},
 		{"docs nothing-like-it", 2, "`promptspool docs` lists the pages"},
 		{"docs limits alerts", 2, "one page at a time"},
 	} {

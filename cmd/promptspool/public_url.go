@@ -3,6 +3,7 @@ package main
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -82,7 +83,7 @@ func publicURLOf(r *config.Reader) *url.URL {
 	switch {
 	case !plainPath.MatchString(u.EscapedPath()):
 		r.Reject("public-url", "has a path with more than letters, digits and . _ ~ -")
-	case ownSegments()[first]:
+	case isOwn(first):
 		// It would be unknown whether a proxy has removed such a path.
 		r.Reject("public-url", "begins like a path of the server itself, /"+first+
 			"; take another one, such as /promptspool")
@@ -91,25 +92,17 @@ func publicURLOf(r *config.Reader) *url.URL {
 	return u
 }
 
-// ownSegments are the first segments of all paths that a server has.
-func ownSegments() map[string]bool {
-	own := map[string]bool{"static": true}
-	add := func(pattern string) {
+// isOwn reports whether a path of the server begins with a segment.
+func isOwn(segment string) bool {
+	patterns := api.Routes()
+	for _, page := range dashboard.Routes() {
+		patterns = append(patterns, page.Pattern)
+	}
+	return segment == "static" || segment != "" && slices.ContainsFunc(patterns, func(pattern string) bool {
 		_, path, _ := strings.Cut(pattern, " /")
 		first, _, _ := strings.Cut(path, "/")
-		own[first] = true
-	}
-
-	for _, route := range api.Routes() {
-		add(route)
-	}
-	for _, page := range dashboard.Routes() {
-		add(page.Pattern)
-	}
-	delete(own, "") // of the first page
-	delete(own, "{$}")
-
-	return own
+		return first == segment
+	})
 }
 
 // basePath returns the path below which the server is reached, or "".

@@ -44,8 +44,8 @@ func status(c *cli.Context) error {
 	return print.Output(c, fleet, func(t *print.Table) { describeFleet(t, fleet) })
 }
 
-// statusBeside asks the process that runs on a data folder, or for each of its roles that has one of its own. It
-// fails with the reason if one is not ready, so that `status` serves as a health check where nothing can ask /readyz.
+// statusBeside asks the process that runs on a data folder, about each role whose folder is within it. It fails with
+// the reason if one is not ready, so that `status` serves as a health check where nothing can ask /readyz.
 func statusBeside(c *cli.Context, data string, roles ...string) error {
 	var shown any
 	all := map[string]any{}

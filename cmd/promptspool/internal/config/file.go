@@ -1,9 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -13,9 +15,6 @@ import (
 
 	"promptspool/api/wire/yamlreader"
 )
-
-// configBytesMax bounds a configuration file.
-const configBytesMax = 1 << 20
 
 // Sections are what a configuration file holds: the settings of each role, named like its flags.
 var Sections = []string{"sidecar", "server"}
@@ -47,20 +46,10 @@ func FileFlag() cli.Flag {
 
 // ReadFile reads a configuration file and reports every error in it, with line numbers.
 func ReadFile(app *cli.App, path string) (File, error) {
-	f, err := os.Open(path)
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return File{}, fmt.Errorf("--config: %w", err)
 	}
-	defer f.Close()
-
-	content, err := io.ReadAll(io.LimitReader(f, configBytesMax+1))
-	if err != nil {
-		return File{}, fmt.Errorf("--config: %w", err)
-	}
-	if len(content) > configBytesMax {
-		return File{}, fmt.Errorf("--config: %s is larger than %d bytes", path, configBytesMax)
-	}
-
 	return ParseFile(app, path, content)
 }
 
@@ -104,10 +93,13 @@ func (p *configParser) section(role string, node *yaml.Node) Section {
 			s.redact = p.rules(value)
 			return
 		}
+
 		// Strictly, because a bound that is written wrongly would be no bound.
 		flag, known := flags[key.Value]
 		if !known {
-			p.Fault(key.Line, "there is no setting %q of %s%s", key.Value, role, nearest(key.Value, flags))
+			near := DidYouMean(key.Value, slices.Sorted(maps.Keys(flags)))
+			p.Fault(key.Line, "there is no setting %q of %s%s", key.Value, role,
+				cmp.Or(near, "; `promptspool config print` lists all"))
 			return
 		}
 		if texts, ok := p.texts(key.Value, flag, value); ok {
@@ -151,19 +143,4 @@ func RoleFlags(app *cli.App, role string) map[string]cli.Flag {
 		}
 	}
 	return flags
-}
-
-// nearest proposes the setting that may have been meant: one with the same letters but for case, dashes and dots.
-func nearest(name string, flags map[string]cli.Flag) string {
-	plain := func(s string) string {
-		return strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(s))
-	}
-	for known := range flags {
-		// Most often it is a name as another program writes it: spool_bytes_max,
-		// spoolBytesMax.
-		if plain(known) == plain(name) {
-			return fmt.Sprintf("; %s is meant, perhaps", known)
-		}
-	}
-	return "; `promptspool config print` lists all"
 }
