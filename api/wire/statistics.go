@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -147,6 +149,55 @@ type ScoreSum struct {
 	Categories []CategoryCount `json:"categories,omitempty"` // the most frequent first
 	// How many scores are of another kind, or not of the definition's range or categories.
 	Unfit int64 `json:"unfit,omitempty"`
+}
+
+// String returns the mean of numbers, the share of true, or the shares of the most frequent categories.
+func (s ScoreSum) String() string {
+	switch {
+	case s.Count == 0:
+		return "-"
+	case s.Kind == "boolean":
+		return fmt.Sprintf("%.0f %% true", 100*s.Mean)
+	case s.Kind == "category":
+		var shares []string
+		for _, c := range s.Categories[:min(len(s.Categories), 3)] {
+			shares = append(shares, fmt.Sprintf("%s %.0f %%", c.Value, 100*c.Share))
+		}
+		return strings.Join(shares, ", ")
+	case s.From != nil || s.To != nil:
+		return strconv.FormatFloat(s.Mean, 'g', 3, 64)
+	}
+
+	return fmt.Sprintf("%.1f", s.Mean)
+}
+
+// MostFrequent returns the most frequent category; "" if there is none.
+func (s ScoreSum) MostFrequent() string {
+	if len(s.Categories) == 0 {
+		return ""
+	}
+	return s.Categories[0].Value
+}
+
+// Charted returns what a chart shows: the mean, or the percentage of true or of a category. It is NaN if
+// there is none.
+func (s ScoreSum) Charted(category string) float64 {
+	share := math.NaN()
+	switch {
+	case s.Count == 0:
+		return share
+	case s.Kind == "number":
+		return s.Mean
+	case s.Kind == "boolean":
+		return 100 * s.Mean
+	}
+	for _, c := range s.Categories {
+		if c.Value == category {
+			share = 100 * c.Share
+		}
+	}
+
+	return share
 }
 
 // CategoryCount is how often a category came.

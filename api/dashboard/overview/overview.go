@@ -200,7 +200,7 @@ func scoreMeans(names []string, scores []wire.ScoreSum) []float64 {
 	means := slices.Repeat([]float64{math.NaN()}, len(names))
 	for _, s := range scores {
 		if i := slices.Index(names, s.Name); i >= 0 {
-			means[i] = s.Mean
+			means[i] = s.Charted("")
 		}
 	}
 

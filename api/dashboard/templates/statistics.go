@@ -119,7 +119,7 @@ var versionColumns = table.Columns[statisticsRow]{
 		if r.Score == nil {
 			return math.NaN()
 		}
-		return r.Score.Mean
+		return r.Score.Charted(r.Score.MostFrequent())
 	},
 	"p50":    func(r *statisticsRow) float64 { return table.OrNaN(r.Latency.P50) },
 	"p95":    func(r *statisticsRow) float64 { return table.OrNaN(r.Latency.P95) },
@@ -225,9 +225,17 @@ func (v *statisticsView) charts(f filter.Filter, interval wire.ChartInterval) []
 	}
 	var all []*chart.Chart
 	if v.Score != "" {
-		all = append(all, drawing.chart("Score "+v.Score+", mean", number.Count, func(t *wire.Totals) float64 {
+		title, category := "Score "+v.Score+", mean", ""
+		for _, r := range slices.Backward(v.Rows) { // that of the newest version comes last
+			if r.Score == nil || r.Score.Count == 0 || r.Score.Kind == "number" {
+				continue
+			}
+			category = r.Score.MostFrequent()
+			title = "Score " + v.Score + ", % " + cmp.Or(category, "true")
+		}
+		all = append(all, drawing.chart(title, number.Count, func(t *wire.Totals) float64 {
 			if s := findScore(t.Scores, v.Score); s != nil {
-				return s.Mean
+				return s.Charted(category)
 			}
 			return math.NaN()
 		}))

@@ -322,7 +322,7 @@ func (g statsTable) scoreOf(scores []wire.ScoreSum) (mean, spread string) {
 		for _, n := range scores[i].Histogram {
 			bins = append(bins, float64(n))
 		}
-		if mean = fmt.Sprintf("%.1f (%s)", scores[i].Mean, humanize.Comma(scores[i].Count)); name != g.scores[0] {
+		if mean = fmt.Sprintf("%s (%s)", scores[i], humanize.Comma(scores[i].Count)); name != g.scores[0] {
 			mean = name + " " + mean
 		}
 		return mean, print.Sparks(bins)
