@@ -165,12 +165,7 @@ func (a *API) listTemplates(c *exchange) error {
 		return err
 	}
 	list, err := a.c.Templates.List(c.context, c.id, q)
-	if err != nil {
-		return err
-	}
-	c.setCacheHeaders(list.Cache, list.Age)
-
-	return c.answer(list, nil)
+	return c.answer(list, err)
 }
 
 // templateLabels lists the labels of a template.
