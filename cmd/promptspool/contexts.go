@@ -117,15 +117,13 @@ func listContexts(c *cli.Context) error {
 		return err
 	}
 
-	list := struct {
-		Items []listedContext `json:"items"`
-	}{[]listedContext{}}
+	list := []listedContext{}
 	for _, name := range all.Names() {
-		list.Items = append(list.Items, listedContext{name, all.Named[name].URL, name == all.Current})
+		list = append(list, listedContext{name, all.Named[name].URL, name == all.Current})
 	}
-	return print.Output(c, list, func(t *print.Table) {
+	return print.Output(c, map[string][]listedContext{"items": list}, func(t *print.Table) {
 		t.Head("NAME", "URL", "CURRENT")
-		for _, i := range list.Items {
+		for _, i := range list {
 			t.Row(i.Name, i.URL, map[bool]string{true: "yes"}[i.Current])
 		}
 	})

@@ -52,16 +52,12 @@ func printVersion(c *cli.Context) error {
 // empty for a build outside git, or with -buildvcs=false.
 func recorded(key string) string {
 	// Go writes it into the binary: no script has to.
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-
-	for _, s := range info.Settings {
-		if s.Key == key {
-			return s.Value
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == key {
+				return s.Value
+			}
 		}
 	}
-
 	return ""
 }

@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -116,13 +117,8 @@ func listRows(g *print.Grid, rows []wire.Row) {
 }
 
 func statusCell(status string) print.Cell {
-	switch status {
-	case "SUCCESS":
-		return print.Styled(status, print.Green)
-	case "WARNING":
-		return print.Styled(status, print.Yellow)
-	}
-	return print.Styled(status, print.Red)
+	style := map[string]print.Style{"SUCCESS": print.Green, "WARNING": print.Yellow}[status]
+	return print.Styled(status, cmp.Or(style, print.Red))
 }
 
 func templateOf(r wire.Row) string {

@@ -81,12 +81,12 @@ func requestStats(c *cli.Context) error {
 		case err != nil:
 			return err
 		case asData:
-			return print.Data(c, values)
+			return print.Data(c, map[string][]valueTotals{"items": values})
 		}
-		for _, value := range values.Items {
+		for _, value := range values {
 			g.totals(print.Styled(value.Value, print.Cyan), value.Totals, trendsOf(value.sums), g.dates)
 		}
-		g.bounded = len(values.Items) == valuesMax
+		g.bounded = len(values) == valuesMax
 	}
 	switch {
 	case asData:
@@ -111,9 +111,7 @@ type valueTotals struct {
 // eachValue counts the calls of the most frequent values.
 func eachValue(
 	c *cli.Context, cl *client.Client, id wire.Identity, q wire.StatisticsQuery, by string, sums wire.Analytics,
-) (all struct {
-	Items []valueTotals `json:"items"`
-}, err error) {
+) ([]valueTotals, error) {
 	field, part, _ := strings.Cut(by, ".")
 	var values []filterline.Term
 	for _, m := range sums.MetadataValueBreakdown {
@@ -131,7 +129,7 @@ func eachValue(
 		}
 	}
 
-	all.Items = []valueTotals{}
+	all := []valueTotals{}
 	progress := print.NewProgress(c, "Counting", "values", int64(min(len(values), valuesMax)))
 	defer progress.End()
 	for _, term := range values[:min(len(values), valuesMax)] {
@@ -145,7 +143,7 @@ func eachValue(
 		if err != nil {
 			return all, err
 		}
-		all.Items = append(all.Items, valueTotals{term.Values[0].Text, sums.Overall, sums})
+		all = append(all, valueTotals{term.Values[0].Text, sums.Overall, sums})
 		progress.Add(1)
 	}
 	return all, nil

@@ -115,9 +115,6 @@ func showTemplate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if v.AsData() {
-		return print.Data(c, template)
-	}
 
 	err = print.Output(c, template, func(t *print.Table) {
 		t.Row("template", template.Name)
@@ -129,7 +126,7 @@ func showTemplate(c *cli.Context) error {
 			t.Row("message", *template.CommitMessage)
 		}
 	})
-	if err != nil {
+	if err != nil || v.AsData() {
 		return err
 	}
 	return print.JSON(c.App.Writer, template.Blueprint)

@@ -72,25 +72,6 @@ func showPlan(c *cli.Context, plan []change) error {
 
 // printDifferences prints one line for each template, and then the texts that differ.
 func printDifferences(p print.Painter, differences []difference, total int) error {
-	if err := printDifferenceTable(p, differences); err != nil {
-		return err
-	}
-	fmt.Fprintf(p.Out, "%d of %d templates would be published.\n", len(differences), total)
-
-	for _, d := range differences {
-		// A label that moves changes no line.
-		if d.Diff != "" {
-			printDiff(p, d)
-		}
-	}
-	return nil
-}
-
-func printDifferenceTable(p print.Painter, differences []difference) error {
-	if len(differences) == 0 {
-		return nil
-	}
-
 	g := print.NewGrid(p, "STATE", "NAME", ">LATEST", "LINES")
 	for _, d := range differences {
 		latest, lines := "-", ""
@@ -100,9 +81,23 @@ func printDifferenceTable(p print.Painter, differences []difference) error {
 		if d.Added+d.Removed > 0 {
 			lines = fmt.Sprintf("+%d -%d", d.Added, d.Removed)
 		}
-		g.Row(print.Styled(d.State, stateStyle(d.State)), d.Name, latest, lines)
+		g.Row(print.Styled(d.State, stateStyles[d.State]), d.Name, latest, lines)
 	}
-	return g.Flush()
+	if len(differences) > 0 {
+		if err := g.Flush(); err != nil {
+			return err
+		}
+	}
+
+	fmt.Fprintf(p.Out, "%d of %d templates would be published.\n", len(differences), total)
+
+	for _, d := range differences {
+		// A label that moves changes no line.
+		if d.Diff != "" {
+			printDiff(p, d)
+		}
+	}
+	return nil
 }
 
 // printDiff prints the changed lines of one template, as diff -u does.

@@ -55,12 +55,19 @@ func pullTemplates(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if v.AsData() {
-		return print.Data(c, rows)
-	}
-	if err := printPulled(c, rows); err != nil {
+	written := slices.DeleteFunc(slices.Clone(rows), func(r pulled) bool { return r.State == "unchanged" })
+	err = print.Output(c, rows, func(t *print.Table) {
+		if len(written) > 0 {
+			t.Head("FILE", "NAME", "VERSION")
+		}
+		for _, r := range written {
+			t.Row(r.File, r.Name, r.Version)
+		}
+	})
+	if err != nil || v.AsData() {
 		return err
 	}
+	fmt.Fprintf(c.App.Writer, "%d of %s written.\n", len(written), print.Quantity(len(rows), "template"))
 
 	for _, name := range folder.Names() {
 		// It may be new and not pushed yet, so it is never deleted.
@@ -69,25 +76,6 @@ func pullTemplates(c *cli.Context) error {
 				print.Printable(folder.File(name).Path))
 		}
 	}
-	return nil
-}
-
-// printPulled prints the files that were written, and how many.
-func printPulled(c *cli.Context, rows []pulled) error {
-	written := slices.DeleteFunc(slices.Clone(rows), func(r pulled) bool { return r.State == "unchanged" })
-	err := print.Output(c, rows, func(t *print.Table) {
-		if len(written) > 0 {
-			t.Head("FILE", "NAME", "VERSION")
-		}
-		for _, r := range written {
-			t.Row(r.File, r.Name, r.Version)
-		}
-	})
-	if err != nil {
-		return err
-	}
-
-	fmt.Fprintf(c.App.Writer, "%d of %s written.\n", len(written), print.Quantity(len(rows), "template"))
 	return nil
 }
 

@@ -112,18 +112,12 @@ func printPushed(p print.Painter, done []pushed) error {
 
 	g := print.NewGrid(p, "STATE", "NAME", ">VERSION")
 	for _, d := range done {
-		g.Row(print.Styled(d.State, stateStyle(d.State)), d.Name, d.Version)
+		g.Row(print.Styled(d.State, stateStyles[d.State]), d.Name, d.Version)
 	}
 	return g.Flush()
 }
 
-// stateStyle returns how the state of a change is shown.
-func stateStyle(state string) print.Style {
-	switch state {
-	case "new", "restored":
-		return print.Green
-	case "changed", "labelled":
-		return print.Yellow
-	}
-	return print.Faint
+// stateStyles are how the states of changes are shown.
+var stateStyles = map[string]print.Style{
+	"new": print.Green, "restored": print.Green, "changed": print.Yellow, "labelled": print.Yellow,
 }
