@@ -62,6 +62,17 @@ func TestScoresAreDefinedOnTheirPage(t *testing.T) {
 			t.Errorf("%s: the form of a definition is shown: %t", email, !forms)
 		}
 	}
+	sends("/requests/"+e.RequestID+"/score", url.Values{"name": {"faith"}, "score": {"80"}},
+		"422 ", "which expects a number from 0 to 1")
+	for author, tone := range map[string]string{"ann": "polite", "a judge": "rude"} {
+		score = newEvent(wire.KindScore, fmt.Sprintf(`{"name":"rag/tone","value":%q,"author":%q}`, tone, author))
+		score.RequestID = e.RequestID
+		s.record(ann, score)
+	}
+	page := textOf(shows(vic, "/scores/rag%2Ftone", "Agreement", "<td class=\"wrap name\" dir=\"auto\">a judge</td>"))
+	if row := strings.Join(strings.Fields(page), " "); !strings.Contains(row, "a judge ann 1 0.0% 0.00 Means") {
+		t.Errorf("the authors agree like this: %s", row)
+	}
 	if got := s.call(ann, "GET", "/scores/other", nil); got.Code != http.StatusNotFound {
 		t.Errorf("a score that does not exist: %d", got.Code)
 	}
@@ -78,7 +89,7 @@ func TestScoresAreDefinedOnTheirPage(t *testing.T) {
 	sends("/scores/rag%2Ftone/remove", nil, "303 /scores?done=undefined")
 	sends("/queues/rude%20ones/remove", nil, "303 /scores?done=unqueued")
 	sends("/queues/rude%20ones/remove", nil, "404 ")
-	if page := shows(eve, "/scores", "No queues yet"); strings.Contains(page, "rag/tone") {
+	if page := shows(eve, "/scores", "No queues yet"); strings.Contains(page, "one of: polite") {
 		t.Error("what was removed is still there")
 	}
 	shows(ann, "/audit", "define score", "remove score definition", "save review queue", "remove review queue")

@@ -428,6 +428,20 @@ func (all ScoreDefinitions) Check(s Score) error {
 	})
 }
 
+// ScoreAgreement is how far the authors of one score say the same of the same targets.
+type ScoreAgreement struct {
+	Pairs    []AuthorPair // sorted; nil if no target has two authors
+	Progress              // incomplete if time ran out or there are more values than ComparedMax
+}
+
+// AuthorPair are two authors of a score and the targets that both scored.
+type AuthorPair struct {
+	A, B  string
+	Both  int64    // targets
+	Equal float64  // the share of targets of which both say the same
+	Kappa *float64 // Cohen's kappa; nil of numbers, and where both say the same of all targets
+}
+
 // ScoreDefinitionList answers GET /api/public/v2/score-definitions.
 type ScoreDefinitionList struct {
 	Success bool              `json:"success"`

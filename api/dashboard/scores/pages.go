@@ -12,6 +12,9 @@ import (
 
 // Records adds up what was logged.
 type Records interface {
+	Agreement(
+		ctx context.Context, id wire.Identity, d wire.ScoreDefinition, f *wire.Filter,
+	) (wire.ScoreAgreement, error)
 	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
 }
 

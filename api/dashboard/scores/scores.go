@@ -18,6 +18,7 @@ import (
 type scoresView struct {
 	Rows    []row
 	Of      *row // the score that the page is about; nil for all
+	Authors wire.ScoreAgreement
 	Queues  []wire.ReviewQueue
 	Counted frame.Counted
 
@@ -34,6 +35,9 @@ type row struct {
 	Found   string        // the address of the recent requests that have the score
 }
 
+// Kappa prints how far two authors agree.
+func (row) Kappa(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
+
 // Number prints a value of the score.
 func (row) Number(x float64) string { return number.Count(x) }
 
@@ -49,7 +53,7 @@ func (p *pages) list(c *frame.Exchange) error {
 
 // show shows the page of all scores.
 func (p *pages) show(c *frame.Exchange, status int, v scoresView) (err error) {
-	if err := p.read(c, "/scores", &v); err != nil {
+	if _, err := p.read(c, "/scores", &v); err != nil {
 		return err
 	}
 	if v.Queues, err = p.scoring.ReviewQueues(c.Context(), c.Identity()); err != nil {
@@ -65,7 +69,8 @@ func (p *pages) show(c *frame.Exchange, status int, v scoresView) (err error) {
 
 func (p *pages) scorePage(c *frame.Exchange) error {
 	v, name := scoresView{}, c.PathValue("id")
-	if err := p.read(c, scorePath(name), &v); err != nil {
+	recent, err := p.read(c, scorePath(name), &v)
+	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(v.Rows, func(r row) bool { return r.Name == name })
@@ -79,19 +84,23 @@ func (p *pages) scorePage(c *frame.Exchange) error {
 		v.Typed = *v.Of.Defined
 	}
 
+	if v.Authors, err = p.records.Agreement(c.Context(), c.Identity(), v.Typed, recent); err != nil {
+		return err
+	}
+
 	return c.Show(http.StatusOK, "scores", frame.Title(name, "Scores"), "scores", v)
 }
 
-// read reads the scores that have a definition or recent values.
-func (p *pages) read(c *frame.Exchange, path string, v *scoresView) error {
+// read reads the scores that have a definition or recent values, and returns what finds recent calls.
+func (p *pages) read(c *frame.Exchange, path string, v *scoresView) (recent *wire.Filter, err error) {
 	defined, err := p.scoring.ScoreDefinitions(c.Context(), c.Identity())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found := c.Filter(url.Values{"filter": {"since:30d"}})
 	search, err := found.Search()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	page := c.CountedPage(path, nil)
 	a, err := p.records.Analyze(c.Context(), c.Identity(), page.Bounded(wire.StatisticsQuery{
@@ -99,7 +108,7 @@ func (p *pages) read(c *frame.Exchange, path string, v *scoresView) error {
 		FilterLine:  wire.FilterLine{Zone: "UTC"},
 	}))
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	v.Counted = page.Counted(a.Progress)
@@ -114,7 +123,7 @@ func (p *pages) read(c *frame.Exchange, path string, v *scoresView) error {
 	}
 	slices.SortFunc(v.Rows, func(a, b row) int { return cmp.Compare(a.Name, b.Name) })
 
-	return nil
+	return search.FilterGroup, nil
 }
 
 func (p *pages) define(c *frame.Exchange) error {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unique"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/rowcode"
@@ -178,4 +179,117 @@ func verdict(d *significance.Comparison, better string) string {
 	}
 
 	return wire.VerdictWorse
+}
+
+// agreeingMax is how many authors of a score an Agreement compares: those that scored most often with
+// others.
+const agreeingMax = 6
+
+// Agreement compares the authors of one score by the targets that several of them scored.
+type Agreement struct {
+	of      wire.ScoreDefinition
+	most    int // values
+	seen    int
+	targets []map[string]wire.ScoreValue // by author; those of several authors
+	wire.Progress
+}
+
+// AgreementColumns are the columns that Agreement looks at.
+var AgreementColumns = rowcode.ColumnsOf(rowcode.ColumnTime, rowcode.ColumnScores)
+
+// NewAgreement returns the agreement on a score without any values yet. It takes rows until it has seen
+// most values, and leaves out those that do not fit the definition.
+func NewAgreement(d wire.ScoreDefinition, most int) *Agreement { return &Agreement{of: d, most: most} }
+
+// Add counts a row, and reports whether it takes more. Rows come newest first.
+func (a *Agreement) Add(row *wire.Row) (more bool) {
+	if a.seen >= a.most {
+		a.Incomplete = true
+		return false
+	}
+
+	a.Since = row.ListTime
+	values := map[string]wire.ScoreValue{}
+	for _, s := range row.Scores {
+		if s.Name != a.of.Name {
+			continue
+		}
+		a.seen++
+		if !a.of.Fits(s.ScoreValue) {
+			continue
+		}
+		if s.IsNumber() {
+			s.Kind = wire.ScoreNumber // an integer says the same as an equal number
+		}
+		// One copy for all targets, and none of a store's memory.
+		values[unique.Make(s.Author).Value()] = unique.Make(s.ScoreValue).Value()
+	}
+	if len(values) > 1 {
+		a.targets = append(a.targets, values)
+	}
+
+	return true
+}
+
+// Answer returns each two authors with targets in common, sorted. late means that there may be more rows.
+func (a *Agreement) Answer(late bool) wire.ScoreAgreement {
+	w := wire.ScoreAgreement{Progress: a.Progress}
+	if w.Incomplete = w.Incomplete || late; !w.Incomplete {
+		w.Progress = wire.Progress{}
+	}
+
+	counts := map[string]int{}
+	for _, values := range a.targets {
+		for author := range values {
+			counts[author]++
+		}
+	}
+	authors := slices.SortedFunc(maps.Keys(counts), func(x, y string) int {
+		return cmp.Or(cmp.Compare(counts[y], counts[x]), strings.Compare(x, y))
+	})
+	authors = authors[:min(len(authors), agreeingMax)]
+	slices.Sort(authors)
+
+	for i, author := range authors {
+		for _, other := range authors[i+1:] {
+			if pair := a.compare(author, other); pair.Both > 0 {
+				w.Pairs = append(w.Pairs, pair)
+			}
+		}
+	}
+
+	return w
+}
+
+// compare compares two authors. Kappa is how much more often they agree than by chance, as a share of
+// what is possible (Cohen, A coefficient of agreement for nominal scales, 1960). By chance, each gives
+// every value as often as it does, whatever the target.
+func (a *Agreement) compare(author, other string) wire.AuthorPair {
+	var both, equal, chance int64
+	ofAuthor, ofOther := map[wire.ScoreValue]int64{}, map[wire.ScoreValue]int64{}
+	for _, values := range a.targets {
+		x, scored := values[author]
+		y, too := values[other]
+		if !scored || !too {
+			continue
+		}
+		both++
+		if x == y {
+			equal++
+		}
+		ofAuthor[x]++
+		ofOther[y]++
+	}
+
+	w := wire.AuthorPair{A: author, B: other, Both: both, Equal: float64(equal) / float64(max(both, 1))}
+	// As integers, the shares times the square of both: so the order of values does not matter.
+	for value, n := range ofAuthor {
+		chance += n * ofOther[value]
+	}
+	if possible := both*both - chance; possible > 0 && a.of.Kind != "number" {
+		kappa := float64(both*equal-chance) / float64(possible)
+		w.Kappa = &kappa
+	}
+
+	return w
 }

@@ -13,6 +13,7 @@
 //   - what is counted: analytics.go and analytics_answer.go, template_versions.go, over
 //     dimension.go (by model, by tag ...), series.go (by time), scores.go, tally.go and
 //     histogram.go (of a bucket)
+//   - what is compared: comparison.go (two versions of a template, the authors of a score)
 //   - what is counted ahead, of rows that a store packs: summary.go, summary_merge.go
 //   - which values a field has: suggest.go
 //

@@ -62,7 +62,7 @@ func (svc *Service) Define(ctx context.Context, id wire.Identity, q *wire.Statis
 	return err
 }
 
-// compareBudget is how long the calls of two versions are looked at.
+// compareBudget is how long the calls of two versions, or of a score's authors, are looked at.
 const compareBudget = 3 * time.Second
 
 // CompareVersions compares the newest records of two versions of a template, as many as there is time
@@ -70,9 +70,6 @@ const compareBudget = 3 * time.Second
 func (svc *Service) CompareVersions(
 	ctx context.Context, id wire.Identity, s wire.ComparisonQuery,
 ) (wire.VersionComparison, error) {
-	if err := checkAccount(id); err != nil {
-		return wire.VersionComparison{}, err
-	}
 	name, _ := json.Marshal(s.Template)
 	versions, _ := json.Marshal([]int{s.VersionA, s.VersionB})
 	where := wire.Filter{Filters: []wire.Filter{
@@ -82,28 +79,65 @@ func (svc *Service) CompareVersions(
 	if s.FilterGroup != nil {
 		where.Filters = append(where.Filters, *s.FilterGroup)
 	}
-	q, err := query.CompileMatch(&where)
-	if err != nil {
-		return wire.VersionComparison{}, err
-	}
 
-	defer svc.observeQuery(time.Now())
-	timed, cancel := context.WithTimeout(ctx, compareBudget)
-	defer cancel()
 	var defined wire.StatisticsQuery
 	if err := svc.Define(ctx, id, &defined); err != nil {
 		return wire.VersionComparison{}, err
 	}
 	both := query.NewComparison(s.VersionA, s.VersionB, wire.ComparedMax, defined.Definitions)
-	_, err = svc.config.Store.Scan(timed, id.Account, q, query.ComparisonColumns, func(row *wire.Row) (bool, error) {
-		return both.Add(row), nil
-	})
-	late := timed.Err() != nil && ctx.Err() == nil
-	if err != nil && !late {
+	late, err := svc.newest(ctx, id, &where, query.ComparisonColumns, both.Add)
+	if err != nil {
 		return wire.VersionComparison{}, err
 	}
 
 	return both.Answer(late), nil
+}
+
+// Agreement compares the authors of one score in the newest records that a filter finds. It reads as many
+// as there is time for, and leaves out values that do not fit the definition.
+func (svc *Service) Agreement(
+	ctx context.Context, id wire.Identity, d wire.ScoreDefinition, f *wire.Filter,
+) (wire.ScoreAgreement, error) {
+	value, _ := json.Marshal(d.Name)
+	where := wire.Filter{Filters: []wire.Filter{{Field: "score_name", Operator: "is", Value: value}}}
+	if f != nil {
+		where.Filters = append(where.Filters, *f)
+	}
+
+	authors := query.NewAgreement(d, wire.ComparedMax)
+	late, err := svc.newest(ctx, id, &where, query.AgreementColumns, authors.Add)
+	if err != nil {
+		return wire.ScoreAgreement{}, err
+	}
+
+	return authors.Answer(late), nil
+}
+
+// newest gives the rows that a filter finds to add, newest first, until it takes no more. late reports
+// whether there was no time for all.
+func (svc *Service) newest(
+	ctx context.Context, id wire.Identity, where *wire.Filter, want rowcode.Columns,
+	add func(row *wire.Row) (more bool),
+) (late bool, err error) {
+	if err := checkAccount(id); err != nil {
+		return false, err
+	}
+	q, err := query.CompileMatch(where)
+	if err != nil {
+		return false, err
+	}
+
+	defer svc.observeQuery(time.Now())
+	timed, cancel := context.WithTimeout(ctx, compareBudget)
+	defer cancel()
+	_, err = svc.config.Store.Scan(timed, id.Account, q, want, func(row *wire.Row) (bool, error) {
+		return add(row), nil
+	})
+	if late = timed.Err() != nil && ctx.Err() == nil; late {
+		err = nil
+	}
+
+	return late, err
 }
 
 // Adder counts rows. One that is also query.Sums gets summaries where it can.
