@@ -156,9 +156,10 @@ func drawSearch(t *rapid.T) (w wire.Search) {
 		w.FilterGroup = &f
 	case 2:
 		f := wire.Filter{
-			Field:    "input_text",
-			Operator: rapid.SampledFrom([]string{"contains", "not_contains"}).Draw(t, "operator"),
-			Value:    []byte(`"hello"`),
+			Field: rapid.SampledFrom([]string{"input_text", "text"}).Draw(t, "field"),
+			Operator: rapid.SampledFrom(
+				[]string{"contains", "not_contains", "matches", "not_matches"}).Draw(t, "operator"),
+			Value: []byte(`"hello"`),
 		}
 		w.FilterGroup = &wire.Filter{Logic: "OR", Filters: []wire.Filter{f, Filter(t, 1)}}
 	}

@@ -33,7 +33,6 @@ var vocabulary = withNumbers([]word{
 	{field: "label", operators: texts, values: labels},
 	{field: "group_id", operators: texts, values: groups},
 	{field: "sidecar", operators: texts, values: sidecars},
-	{field: "text", operators: append(searches, texts...), values: []string{"hello", "wor*", "a"}},
 	{field: "error_type", operators: texts, values: append([]string{"provider_timeout"}, errors...)},
 	{field: "tool_names", operators: texts, values: tools},
 	{field: "finish_reason", operators: texts, values: append([]string{"tool_calls", "sToP"}, reasons...)},
@@ -69,7 +68,6 @@ var (
 		"is", "is_not", "contains", "not_contains", "starts_with", "not_starts_with", "ends_with", "not_ends_with",
 		"in", "not_in", "is_empty", "is_not_null",
 	}
-	searches     = []string{"matches", "not_matches"}
 	metadataOnly = []string{"key_equals", "key_not_equals", "key_contains"}
 	numbers      = []string{"eq", "neq", "gt", "gte", "lt", "lte", "between", "is_null", "is_not_null"}
 )
