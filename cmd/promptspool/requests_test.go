@@ -69,8 +69,10 @@ func TestFiltersOfTheCommands(t *testing.T) {
 		`{"field":"score","operator":"gte","value":80,"nested_key":"quality"},`+
 		`{"field":"cost","operator":"lte","value":0.5},`+
 		`{"field":"latency_ms","operator":"between","value":[500,2000]},`+
-		`{"field":"group_id","operator":"is","value":"g"}]},`+
-		`"q":"broken kettle","sort_by":"cost","sort_order":"desc","per_page":20}`)
+		`{"field":"group_id","operator":"is","value":"g"},`+
+		`{"field":"text","operator":"matches","value":"broken"},`+
+		`{"field":"text","operator":"matches","value":"kettle"}]},`+
+		`"sort_by":"cost","sort_order":"desc","per_page":20}`)
 
 	say(t, "requests", "search", "--template", "a@prod", "--output", "json", "--url", url, "--key", "k")
 	Equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[`+
@@ -82,11 +84,11 @@ func TestFiltersOfTheCommands(t *testing.T) {
 	say(t, "requests", "search", "--filter", `status:error "broken kettle" since:2026-11-21`, "--utc",
 		"--tag", "x", "--text", "now", "--output", "json", "--url", url, "--key", "k")
 	Equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[`+
-		`{"field":"status","operator":"is","value":"error"},{"logic":"OR","filters":[`+
-		`{"field":"input_text","operator":"contains","value":"broken kettle"},`+
-		`{"field":"output_text","operator":"contains","value":"broken kettle"}]},`+
+		`{"field":"status","operator":"is","value":"error"},`+
+		`{"field":"text","operator":"matches","value":"broken kettle"},`+
 		`{"field":"list_time","operator":"gte","value":"2026-11-21T00:00:00Z"},`+
-		`{"field":"tags","operator":"is","value":"x"}]},"q":"broken kettle now","per_page":20}`)
+		`{"field":"tags","operator":"is","value":"x"},`+
+		`{"field":"text","operator":"matches","value":"now"}]},"per_page":20}`)
 
 	got := say(t, "requests", "search", "--filter", "é latency:fast", "--url", url, "--key", "k")
 	if got.Code != 2 || !strings.Contains(got.Err, "is wrong at character 11: latency takes a time with its unit") {
