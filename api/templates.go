@@ -165,7 +165,12 @@ func (a *API) listTemplates(c *exchange) error {
 		return err
 	}
 	list, err := a.c.Templates.List(c.context, c.id, q)
-	return c.answer(list, err)
+	if err != nil {
+		return err
+	}
+	c.setCacheHeaders(list.Cache, list.Age)
+
+	return c.answer(list, nil)
 }
 
 // templateLabels lists the labels of a template.

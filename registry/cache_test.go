@@ -346,9 +346,6 @@ func TestCache(t *testing.T) {
 		if _, err := c.Publish(t.Context(), ann, says("greet", "three")); !wire.IsCode(err, wire.CodeUnavailable) {
 			t.Errorf("publish while the server is away: error %v", err)
 		}
-		if _, err := c.List(t.Context(), ann, wire.TemplateListQuery{}); !wire.IsCode(err, wire.CodeUnavailable) {
-			t.Errorf("a list while the server is away: error %v", err)
-		}
 	})
 
 	scene(t, "of a server with another database everything is asked anew", func(t *testing.T, s *server, dir string) {

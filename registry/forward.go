@@ -32,15 +32,6 @@ func (c *Cache) Source(
 	return raw, orUnavailable(err)
 }
 
-// List forwards a request for the list of templates. It is not made of copies: of those, an app could
-// not tell which are missing.
-func (c *Cache) List(
-	ctx context.Context, id wire.Identity, q wire.TemplateListQuery,
-) (wire.TemplateList, error) {
-	list, err := c.upstream.List(ctx, id, q)
-	return list, orUnavailable(err)
-}
-
 // Labels forwards a request for a template's labels.
 func (c *Cache) Labels(ctx context.Context, id wire.Identity, ident string) (wire.Labels, error) {
 	out, err := c.upstream.Labels(ctx, id, ident)

@@ -173,6 +173,7 @@ var templateOperations = []operation{
 		answers: []answer{{
 			status: 200,
 			text:   "A page of templates, each with its latest version.",
+			cached: true,
 			example: wire.TemplateList{
 				Success: true,
 				Paging:  wire.NewPaging(1, 30, 1),

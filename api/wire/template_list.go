@@ -123,6 +123,11 @@ type TemplateList struct {
 	Success bool               `json:"success"`
 	Items   []TemplateListItem `json:"items"`
 	Paging
+
+	// Cache is "stale" if a sidecar answers from its own copies, without the server; else
+	// "". It is sent as X-Cache.
+	Cache string        `json:"-"`
+	Age   time.Duration `json:"-"` // since all items were known to be current; sent as Age, in seconds
 }
 
 // TemplateListItem is a template with its latest version.
