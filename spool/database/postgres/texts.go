@@ -98,13 +98,19 @@ func writeUnit(
 		return err
 	}
 
-	_, err := tx.Exec(ctx, `
+	// Some may be left of an earlier unit. Of few rows most pages are empty.
+	b := &pgx.Batch{}
+	b.Queue(`
+		DELETE FROM text_pages
+		WHERE account_id = $1 AND page BETWEEN 0 AND 255 AND newest = $2`,
+		account, newest)
+	b.Queue(`
 		INSERT INTO text_pages (account_id, page, newest, words)
 		SELECT $1, (page - 1)::smallint, $2, words FROM unnest($3::bytea[]) WITH ORDINALITY n(words, page)
-		ON CONFLICT (account_id, page, newest) DO UPDATE SET words = excluded.words`,
+		WHERE words <> ''`,
 		account, newest, pages)
 
-	return err
+	return sendBatch(ctx, tx, b)
 }
 
 // textsBetween reads the ids and the texts' hashes of all rows between two order times, newest first.
@@ -212,12 +218,11 @@ func (s *scan) runTexts(ctx context.Context, limit int) error {
 // units reads the next units that have rows up to a list time, newest first.
 func (s *scan) units(ctx context.Context, numbers []int16, top int64) (units []unit, err error) {
 	rows, err := s.tx.Query(ctx, `
-		SELECT u.newest, u.bottom, u.row_count, p.page, p.words
+		SELECT u.newest, u.bottom, u.row_count, coalesce(p.page, -1)::smallint, coalesce(p.words, '')
 		FROM (SELECT newest, bottom, row_count FROM text_units
 			WHERE account_id = $1 AND bottom <= $2 AND newest >= $3
 			ORDER BY newest DESC LIMIT $4) u
-		JOIN text_pages p ON p.newest = u.newest
-		WHERE p.account_id = $1 AND p.page = ANY($5)
+		LEFT JOIN text_pages p ON p.account_id = $1 AND p.page = ANY($5) AND p.newest = u.newest
 		ORDER BY u.newest DESC`,
 		pgx.QueryExecModeCacheDescribe, s.account, top, s.oldest, unitsStep, numbers)
 	if err != nil {

@@ -110,7 +110,7 @@ func (b *browser) readsTrace() {
 	b.key("s")
 	b.key("40\r")
 	b.waitsFor("#scores", "default\n40")
-	b.choose("#scores [name=of]", "")
+	b.choose("#scores select[name=of]", "")
 	b.fill("#scores [name=score]", "70")
 	b.key("\r")
 	b.waitsFor("#facts", "default 70")
