@@ -59,7 +59,7 @@ RACE := $(if $(filter gcc,$(PROMPTSPOOL_ABSENT)),,-race)
 # The packages in which threads meet; TestWhereThreadsMeetIsRaced keeps the list complete. In the others the race
 # detector has nothing to find, and takes five times the processor.
 RACED := api api/admission api/auth api/auth/oidc api/client api/edge api/ops api/wire \
-	cmd/promptspool/internal/machine cmd/promptspool/internal/print metrics proxy registry \
+	cmd/promptspool/internal/machine cmd/promptspool/internal/print metrics proxy registry registry/render \
 	spool/archive/counting spool/archive/records spool/database/badgerdb spool/database/keyed/keyedtest \
 	spool/database/postgres spool/queue
 # Of these, the tests in files that say !race: what one caller does takes up to twenty times as long there.
@@ -80,7 +80,7 @@ scenes:
 
 plain:
 	$(GOTEST) $(filter-out $(RACED:%=promptspool/%) promptspool/cmd/promptspool/e2e%,$(shell go list ./...))
-	$(GOTEST) -run "$$(tr ' ' '|' <<<'$(UNRACED)')" ./proxy ./registry ./spool/queue \
+	$(GOTEST) -run "$$(tr ' ' '|' <<<'$(UNRACED)')" ./proxy ./registry ./registry/render ./spool/queue \
 		./spool/database/badgerdb ./spool/database/postgres
 
 # What other systems run instead of Linux's own.

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"log/slog"
+	"sync"
 
 	"github.com/valyala/fasthttp"
 
@@ -10,12 +11,26 @@ import (
 	"promptspool/api/wire"
 )
 
+// templatePool holds buffers for fetched templates and for their llm_kwargs.
+var templatePool = sync.Pool{New: func() any { return new([]byte) }}
+
+// poolTemplateBuffer puts a buffer back into templatePool, unless it is large.
+func poolTemplateBuffer(b *[]byte) {
+	if cap(*b) <= edge.PooledAnswerMax {
+		templatePool.Put(b)
+	}
+}
+
 // writeTemplate answers a request with a fetched template.
 func writeTemplate(ctx *fasthttp.RequestCtx, t *wire.RenderedTemplate) {
 	ctx.SetStatusCode(200)
 	ctx.SetContentType("application/json")
-	// Into the memory that the response has from earlier ones.
-	ctx.Response.SwapBody(append(t.AppendJSON(ctx.Response.SwapBody(nil)[:0]), '\n'))
+
+	// The response owns the filled buffer from here on. In exchange the pool gets the buffer
+	// that the response had before, so nothing is copied.
+	b := templatePool.Get().(*[]byte)
+	*b = ctx.Response.SwapBody(append(t.AppendJSON((*b)[:0]), '\n'))
+	poolTemplateBuffer(b)
 }
 
 // answer answers a request with what its capability returned.

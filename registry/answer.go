@@ -72,6 +72,7 @@ func renderTemplate(
 		Variables: f.Variables,
 		Overrides: f.Overrides,
 		Context:   ctx,
+		Buffer:    f.Buffer,
 	})
 	switch {
 	case err == nil:

@@ -16,8 +16,8 @@ import (
 // HeadBytesMax bounds the head of a request; it is a server's ReadBufferSize.
 const HeadBytesMax = 16 << 10
 
-// pooledAnswerMax is the size up to which the buffer of an answer is kept for others.
-const pooledAnswerMax = 1 << 20
+// PooledAnswerMax is the size up to which the buffer of an answer is kept for others.
+const PooledAnswerMax = 1 << 20
 
 var answerPool = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
@@ -38,7 +38,7 @@ func WriteJSON(ctx *fasthttp.RequestCtx, status int, v any) {
 	ctx.SetStatusCode(status)
 	ctx.SetContentType("application/json")
 	ctx.SetBody(buf.Bytes())
-	if buf.Cap() <= pooledAnswerMax {
+	if buf.Cap() <= PooledAnswerMax {
 		answerPool.Put(buf)
 	}
 }

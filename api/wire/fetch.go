@@ -20,6 +20,10 @@ type TemplateFetch struct {
 	// Variables fill the texts; nil if they were absent, and placeholders stay as written.
 	Variables map[string]json.RawMessage `json:"input_variables,omitzero"`
 	Overrides map[string]json.RawMessage `json:"model_parameter_overrides,omitzero"`
+
+	// Buffer is where llm_kwargs are written; it is grown as needed. nil: allocate
+	// one.
+	Buffer *[]byte `json:"-"`
 }
 
 // DecodeFetch reads the body of a template fetch. A nil object, from an absent body,

@@ -56,7 +56,7 @@ func AppendRepr(b []byte, v json.RawMessage, ascii bool) []byte {
 			for end < len(v) && strings.IndexByte(" \t\n\r,:]}", v[end]) < 0 {
 				end++
 			}
-			b = appendScalar(b, v[i:end])
+			b = AppendScalar(b, v[i:end])
 			i = end
 		}
 	}
@@ -64,8 +64,8 @@ func AppendRepr(b []byte, v json.RawMessage, ascii bool) []byte {
 	return b
 }
 
-// appendScalar appends the repr of true, false, null or a number.
-func appendScalar(b, token []byte) []byte {
+// AppendScalar appends the repr of true, false, null or a number.
+func AppendScalar(b, token []byte) []byte {
 	switch string(token) {
 	case "true":
 		return append(b, "True"...)
