@@ -54,6 +54,7 @@ func TestScoresAreDefinedOnTheirPage(t *testing.T) {
 	sends("/scores", url.Values{"name": {"ok"}, "kind": {"number"}, "min": {"2"}, "max": {"1"}},
 		"422 ", "must not be greater than max", `value="ok"`)
 	sends("/scores", url.Values{"name": {"ok"}, "kind": {"number"}, "min": {"few"}}, "422 ", "must be a number")
+	sends("/scores", url.Values{"name": {"ok"}, "kind": {"number"}, "max": {"NaN"}}, "422 ", "must be a number")
 	for email, forms := range map[string]bool{eve: true, vic: false} {
 		page := shows(email, "/scores", "correct", "one of: polite, rude", "how it &lt;sounds&gt;",
 			"a number from 0 to 1")

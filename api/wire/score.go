@@ -115,9 +115,14 @@ func parseScoreValue(raw json.RawMessage) (v ScoreValue, ok bool) {
 	case text[0] == '"':
 		return CategoryScore(jsonscan.Unquote(raw))
 	default:
-		x, err := strconv.ParseFloat(text, 64)
-		return NumberScore(x), err == nil && math.Abs(x) <= ScoreNumberMax
+		return ParseScoreNumber(text)
 	}
+}
+
+// ParseScoreNumber reads a number; ok is false if it is none, or beyond ScoreNumberMax.
+func ParseScoreNumber(text string) (v ScoreValue, ok bool) {
+	x, err := strconv.ParseFloat(text, 64)
+	return NumberScore(x), err == nil && math.Abs(x) <= ScoreNumberMax // which NaN is not
 }
 
 // NumberScore returns the value of a number, which must not be beyond ScoreNumberMax.

@@ -179,11 +179,11 @@ func readDefinition(form url.Values) (wire.ScoreDefinition, error) {
 			if text == "" {
 				continue
 			}
-			x, err := strconv.ParseFloat(text, 64)
-			if err != nil {
+			v, ok := wire.ParseScoreNumber(text)
+			if !ok {
 				return d, wire.Invalid(wire.FieldError{Field: name, Reason: "must be a number"})
 			}
-			*bound = &x
+			*bound = &v.Number
 		}
 	}
 
