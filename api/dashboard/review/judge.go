@@ -19,6 +19,11 @@ func (p *pages) judge(c *frame.Exchange) error {
 		return p.undo(c, q)
 	case "skip":
 	default:
+		// An event for a request that does not exist, or is another project's, would be accepted
+		// and wait for that request.
+		if _, err := p.records.Request(c.Context(), c.Identity(), call); err != nil {
+			return err
+		}
 		if err := p.save(c, q, call, false); err != nil {
 			return err
 		}
@@ -52,14 +57,8 @@ func (p *pages) undo(c *frame.Exchange, q *queue) error {
 	return p.screen(c, q, call, true)
 }
 
-// save gives a call the scores of the queue in the reviewer's name, or takes them back.
+// save gives a call that exists the scores of the queue in the reviewer's name, or takes them back.
 func (p *pages) save(c *frame.Exchange, q *queue, call string, back bool) error {
-	// An event for a request that does not exist, or is another project's, would be accepted
-	// and wait for that request.
-	if _, err := p.records.Request(c.Context(), c.Identity(), call); err != nil {
-		return err
-	}
-
 	var bodies []map[string]any
 	for _, s := range q.Scores {
 		body := map[string]any{
