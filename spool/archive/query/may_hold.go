@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"promptspool/spool/archive/textindex"
 )
 
 // Sifts reports whether MayHold can exclude a body.
@@ -65,7 +67,7 @@ func plain(c rune) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' ||
 // letters, by letters beyond ASCII, which may count as such without their accents, or because they are
 // assembled from the pieces of a stream.
 func assembled(body []byte) bool {
-	beyond := func(c rune) bool { return c >= utf8.RuneSelf && isWord(c) }
+	beyond := func(c rune) bool { return c >= utf8.RuneSelf && textindex.IsWord(c) }
 	if bytes.ContainsFunc(body, beyond) || escapesLetters(body) {
 		return true
 	}
@@ -101,7 +103,7 @@ func escapesLetters(body []byte) bool {
 			return true
 		}
 		code, err := strconv.ParseUint(string(rest[:4]), 16, 16)
-		if err != nil || utf16.IsSurrogate(rune(code)) || isWord(rune(code)) {
+		if err != nil || utf16.IsSurrogate(rune(code)) || textindex.IsWord(rune(code)) {
 			return true
 		}
 		body = rest[4:]

@@ -3,7 +3,6 @@ package query
 import (
 	"slices"
 	"strings"
-	"unicode"
 
 	"promptspool/spool/archive/textindex"
 )
@@ -25,7 +24,7 @@ func (o operation) terms() []textindex.Term {
 	}
 
 	// At an end of what is looked for may be a part of a word, which no index knows.
-	isGap := func(c rune) bool { return !isWord(c) }
+	isGap := func(c rune) bool { return !textindex.IsWord(c) }
 	first, last := strings.IndexFunc(want, isGap), strings.LastIndexFunc(want, isGap)+1
 	switch o.Operator {
 	case "matches":
@@ -48,9 +47,6 @@ func (o operation) terms() []textindex.Term {
 
 	return p.Terms()
 }
-
-// isWord reports whether a character is part of a word.
-func isWord(c rune) bool { return unicode.In(c, unicode.L, unicode.N, unicode.M) }
 
 // Candidates returns the documents of an index in which the query may find something; all others it
 // does not match. keep takes out of a set the documents that do not have a term.

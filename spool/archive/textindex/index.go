@@ -265,23 +265,23 @@ func (r *reader) docs(each func(doc uint64)) (groups uint64) {
 	switch {
 	case r.head%2 == 1:
 		each(r.head / 2)
+		return 0
 	case r.head == groupsHead:
 		return binary.LittleEndian.Uint64(r.list)
 	case r.head == 0:
 		return math.MaxUint64
 	}
-	if r.head%2 == 0 {
-		doc := uint64(0)
-		for b := r.list; len(b) > 0; {
-			more, n := binary.Uvarint(b)
-			if n <= 0 {
-				r.err = ErrPage
-				break
-			}
-			doc += more
-			each(doc)
-			b = b[n:]
+
+	doc := uint64(0)
+	for b := r.list; len(b) > 0; {
+		more, n := binary.Uvarint(b)
+		if n <= 0 {
+			r.err = ErrPage
+			return 0
 		}
+		doc += more
+		each(doc)
+		b = b[n:]
 	}
 
 	return 0

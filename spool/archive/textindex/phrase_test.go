@@ -58,7 +58,8 @@ func TestAPhraseIsFoundAsPeopleReadIt(t *testing.T) {
 
 // words are those that texts are drawn from: few, so that they meet.
 var drawnWords = []string{
-	"a", "the", "refund", "Refunds", "42", "user", "7", "東", "京", "都", "Zürich", "zurich", "x", "ß", "नमस्ते", "\u0301",
+	"a", "the", "refund", "Refunds", "42", "user", "7", "東", "京", "都", "Zürich", "zurich", "x",
+	"ß", "नमस्ते", "\u0301",
 }
 
 var drawnGaps = []string{" ", "-", "_", "", "--", ". ", "\n", "’", "→"}

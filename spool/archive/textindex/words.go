@@ -52,7 +52,7 @@ func (w *words) scan() bool {
 	for i < len(text) && ascii[text[i]] <= connector {
 		if text[i] >= utf8.RuneSelf {
 			r, size := utf8.DecodeRuneInString(text[i:])
-			if isWord(r) {
+			if IsWord(r) {
 				break
 			}
 			i += size - 1
@@ -95,7 +95,7 @@ func (w *words) scanOther(i int) bool {
 			}
 			break
 		}
-		if !isWord(r) {
+		if !IsWord(r) {
 			break
 		}
 		i += size
@@ -110,7 +110,8 @@ func (w *words) scanOther(i int) bool {
 	return true
 }
 
-func isWord(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicode.M) }
+// IsWord reports whether a character is part of a word.
+func IsWord(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicode.M) }
 
 // isChar reports whether a character is of a script that has no blanks between words.
 func isChar(r rune) bool {
