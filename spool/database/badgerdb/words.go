@@ -1,7 +1,6 @@
 package badgerdb
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -53,6 +52,13 @@ func packedRows(b *block) (p packed, err error) {
 func (db *DB) writeWords(
 	ctx context.Context, txn *badger.Txn, k keys, rows []blocks.Placed, before packed,
 ) (writes []write, err error) {
+	// After a fault it may hold words of rows that are in no block.
+	defer func() {
+		if err != nil {
+			db.words = textindex.Builder{}
+		}
+	}()
+
 	now := make([]int, textindex.DocsMax) // by the document until now
 	for i := range now {
 		now[i] = -1
@@ -194,7 +200,7 @@ func (s *scan) wordsIn() (*textindex.Docs, error) {
 		}
 		s.page = page
 		if err := docs.Keep(page, t); err != nil {
-			return damaged(bytes.Clone(key), err)
+			return damaged(key, err)
 		}
 		return nil
 	})
