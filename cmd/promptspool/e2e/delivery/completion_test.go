@@ -146,7 +146,12 @@ func TestShellsCompleteWhatTheServerHas(t *testing.T) {
 				fmt.Sprintf("promptspool requests search --url http://%s --model gpt|", silent.Addr()): fmt.Sprintf(
 					"<requests><search><--url><http://%s><--model><gpt>", silent.Addr()),
 			} {
-				if got := s.types(line); got != want {
+				got := s.types(line)
+				// Values that do not come within 250 ms are left out, and a busy machine may be late.
+				for again := 0; got != want && again < 4; again++ {
+					got = s.types(line)
+				}
+				if got != want {
 					t.Errorf("%s: %s, want %s", line, got, want)
 				}
 			}
