@@ -35,7 +35,6 @@ func TestAckGivesTheDiskBack(t *testing.T) {
 	for range 9 {
 		appendAll(t, s, 7, strings.Repeat("x", 90_000))
 	}
-	// Too small to start a spare, which would count as well.
 	appendAll(t, s, 7, strings.Repeat("x", 20_000))
 
 	before := s.Status()

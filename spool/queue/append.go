@@ -272,7 +272,6 @@ func (q *Queue) commit(batch []*write, seq uint64, at time.Time) error {
 
 	q.config.Metrics.SpoolFsyncSeconds.Observe(time.Since(start).Seconds())
 	q.config.Metrics.SpoolCommitEvents.Observe(float64(events))
-	q.makeSpare()
 	return nil
 }
 

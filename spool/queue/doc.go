@@ -42,7 +42,7 @@
 // # Where to start reading
 //
 //	queue.go                                   the queue, its settings and its errors
-//	append.go, group.go, roll.go, spare.go     writing: one commit for all waiting, the next generation
+//	append.go, group.go, roll.go               writing: one commit for all waiting, the next generation
 //	read.go, rescue.go, ack.go, cursor.go      reading, what is done about damage on the way, the frontier
 //	generations.go, package generation         the generations in order, and the open ones; one of them
 //	package frame                              the format of an event
@@ -72,7 +72,7 @@
 //	quarantine/                   damaged files, for a person to look at; nothing removes them
 //	    losses.jsonl              which events were lost, and when that was found (losses.go)
 //	ballast                       4 MiB for a full disk (guard.go)
-//	.trash-* .build-*             being removed, being built or made ahead; Open removes them (lanes/ too)
+//	.trash-* .build-*             being removed or built; Open removes them (lanes/ too)
 //
 // # Why generations
 //
@@ -83,15 +83,11 @@
 // stays within it. Each time the spool is opened, it writes to a new one, so an old one
 // is never written again.
 //
-// A generation is 16 MiB, the unit in which disk space comes back. Making one, or sealing
-// one, takes longer than many commits. So while events come quickly, the next one is made
-// ahead when the current one is half full (spare.go), in a folder that gets its name when
-// it is needed. The full one is sealed while commits go to the new one. A spare that is
-// not used for 5 s is dropped.
-//
-// Where many events wait, the next generation is larger, up to 64 MiB. That shrinks again
-// once all of it is acknowledged (roll.go). After a crash, two generations may be
-// unsealed, which Open replays, and one may have no place yet, which Open removes.
+// A generation is 16 MiB, the unit in which disk space comes back. One for a larger commit
+// shrinks again once all of it is acknowledged (roll.go). Sealing one takes longer than many
+// commits, so the full one is sealed while commits go to the next. After a crash, two
+// generations may be unsealed, which Open replays, and one may have no place yet, which Open
+// removes.
 //
 // # How a write becomes durable
 //

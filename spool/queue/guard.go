@@ -129,19 +129,6 @@ func (g *guard) admit(bytes int64) error {
 	return err
 }
 
-// admitSpare reports whether there is space for this many bytes that are not needed yet.
-// If so, it counts them as made.
-func (g *guard) admitSpare(bytes int64) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-
-	if g.refusal != nil || !g.fitsLocked(bytes) {
-		return false
-	}
-	g.made.Add(bytes)
-	return true
-}
-
 // fitsLocked reports whether the bounds allow this many more bytes, as of the last walk.
 func (g *guard) fitsLocked(bytes int64) bool {
 	free, freeMin, err := g.free()

@@ -58,8 +58,9 @@ type stalled struct {
 func stall(t *testing.T) stalled {
 	t.Helper()
 	s := openQuiet(t)
-	// A first commit needs a generation, and waits for this one.
-	s.spare = &spare{made: make(chan struct{})}
+	// A first commit needs a generation, which waits until the one before is sealed.
+	sealed := make(chan struct{})
+	s.sealing = sealed
 
 	leader := make(chan error, 1)
 	go func() { leader <- s.Append(context.Background(), 1, []byte("leader")) }()
@@ -69,9 +70,8 @@ func stall(t *testing.T) stalled {
 		s.mu.Unlock()
 		runtime.Gosched()
 	}
-	made := s.spare.made
 
-	return stalled{s, leader, func() { close(made) }}
+	return stalled{s, leader, func() { close(sealed) }}
 }
 
 // follow starts an append that parks behind the stalled one.
@@ -305,5 +305,31 @@ func TestTheSpoolIsNotCountedAsOthersUnderARelativeDataFolder(t *testing.T) {
 	}
 	if got, want := newGuard(c).count(true).data, diskBytes("data", ""); got != want {
 		t.Errorf("%d bytes are counted in the data folder, which takes %d", got, want)
+	}
+}
+
+func TestTheGenerationOfALargeCommitGoesOnceItIsAcknowledged(t *testing.T) {
+	s, err := Open(Config{Dir: t.TempDir(), GenerationBytes: 64 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+
+	if err := s.Append(context.Background(), 1, make([]byte, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.writing.writer.Capacity(); got < 1<<20 {
+		t.Errorf("a commit of 1 MiB went to a generation of %d bytes", got)
+	}
+
+	if err := s.Ack(s.next - 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.shrink(s.next); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.writing.writer.Capacity(); got != s.config.GenerationBytes || len(s.generations) != 1 {
+		t.Errorf("when all is acknowledged there are %d generations, the newest with space for %d bytes",
+			len(s.generations), got)
 	}
 }

@@ -129,7 +129,6 @@ type Queue struct {
 
 	// Owned by the leader.
 	framer  generation.Framer
-	spare   *spare
 	sealing chan struct{} // closed when the generation before the current one is sealed
 
 	mu      sync.Mutex
@@ -271,7 +270,6 @@ func (q *Queue) Close() error {
 
 	// No new leader can appear while closing is set, so what the leader owns is ours now.
 	q.waitForSeal()
-	q.dropSpare()
 	if q.checkFailed() != nil {
 		return q.abort()
 	}

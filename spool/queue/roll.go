@@ -52,17 +52,11 @@ func (q *Queue) roll(seq uint64, capacity int64) error {
 	return q.checkFailed()
 }
 
-// nextGeneration returns the spare generation, or makes one that begins with seq.
-func (q *Queue) nextGeneration(seq uint64, capacity int64) (*generation.Writer, error) {
-	if w := q.takeSpare(capacity); w != nil {
-		// The blocks of a spare were admitted when it was made. It only remains to check
-		// that the generation before it may be sealed.
-		if err := q.guard.admit(0); err != nil {
-			return nil, errors.Join(err, w.Discard())
-		}
-		return w, nil
-	}
+// nextName is the folder of a generation that has no place among the others yet.
+const nextName = buildPrefix + "next"
 
+// nextGeneration makes a generation that begins with seq.
+func (q *Queue) nextGeneration(seq uint64, capacity int64) (*generation.Writer, error) {
 	if err := q.guard.admit(generation.Space(capacity)); err != nil {
 		return nil, err
 	}
@@ -80,11 +74,9 @@ func (q *Queue) nextGeneration(seq uint64, capacity int64) (*generation.Writer, 
 		return nil, fmt.Errorf("spool: cannot make a new generation: %w", err)
 	}
 
-	// Without a spare this is where it takes long, and the disk may have filled up meanwhile.
-	if !generation.MadeAhead {
-		if err := q.guard.admit(0); err != nil {
-			return nil, errors.Join(err, w.Discard())
-		}
+	// Making it may take long, and the disk may have filled up meanwhile.
+	if err := q.guard.admit(0); err != nil {
+		return nil, errors.Join(err, w.Discard())
 	}
 	return w, nil
 }
@@ -159,7 +151,7 @@ func (q *Queue) seal(g *generationState) error {
 }
 
 // shrink gives the space of a generation that is larger than usual back to the disk, once
-// all of its events are acknowledged. It also drops a spare that is no longer needed.
+// all of its events are acknowledged.
 //
 // idleAt is the next sequence as of a while ago: if it is unchanged, the spool is idle.
 // When shrink cannot act now, it returns nil and is called again a second later.
@@ -174,13 +166,7 @@ func (q *Queue) shrink(idleAt uint64) error {
 	q.mu.Unlock()
 	defer q.handOn()
 
-	if !idle {
-		q.dropOldSpare()
-		return nil
-	}
-
-	q.dropSpare()
-	if q.writing == nil || q.writing.writer.Capacity() <= q.config.GenerationBytes {
+	if !idle || q.writing == nil || q.writing.writer.Capacity() <= q.config.GenerationBytes {
 		return nil
 	}
 

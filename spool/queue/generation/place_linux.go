@@ -10,9 +10,6 @@ import (
 	badger "github.com/dgraph-io/badger/v4"
 )
 
-// MadeAhead reports whether a generation can be made before it is known what it will hold.
-const MadeAhead = true
-
 // openPath returns the path under which Badger opens a folder. It leads to the folder
 // under whatever name, so that Place can rename it while the database is open.
 func openPath(folder *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", folder.Fd()) }

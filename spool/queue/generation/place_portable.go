@@ -12,12 +12,8 @@ import (
 	"promptspool/spool/disk"
 )
 
-// MadeAhead reports whether a generation can be made before it is known what it will hold.
-// Here it cannot: Windows renames no folder with an open file in it, and elsewhere Badger
-// would look for its files under the old name.
-const MadeAhead = false
-
-// openPath returns the path under which Badger opens a folder.
+// openPath returns the path under which Badger opens a folder: Windows renames no folder
+// with an open file in it, and elsewhere Badger would look for its files under the old name.
 func openPath(folder *os.File) string { return folder.Name() }
 
 // unplaced is what a generation that has no place yet knows of it.

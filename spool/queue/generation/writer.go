@@ -43,8 +43,8 @@ type Writer struct {
 // Create makes an empty generation with disk blocks for everything that will be written
 // to it.
 //
-// It is not a generation until Place. first is the first sequence that it may hold, or 0
-// if that is not known yet: see MadeAhead. On an error nothing is left of it.
+// It is not a generation until Place. first is the first sequence that it may hold. On an
+// error nothing is left of it.
 func Create(dir string, first uint64, capacity int64, log Log) (w *Writer, err error) {
 	crashpoint.Reach(crashpoint.GenerationMake)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -110,11 +110,6 @@ func (w *Writer) Capacity() int64 { return w.capacity }
 // HasSpace reports whether the generation has space for this much more.
 func (w *Writer) HasSpace(frames int, bytes int64) bool {
 	return w.frames+frames <= framesMax && CapacityFor(w.frames+frames, w.bytes+bytes) <= w.capacity
-}
-
-// HalfFull reports whether half of the generation is used.
-func (w *Writer) HalfFull() bool {
-	return 2*CapacityFor(w.frames, w.bytes) >= w.capacity || 2*w.frames >= framesMax
 }
 
 // Reader returns a reader of what is committed. It ends with the Writer: do not close it.
