@@ -140,7 +140,6 @@ func TestABlockThatCannotBeReadLosesWhatIsInItAndTheServerStarts(t *testing.T) {
 		bad{"*.vlog", 0, true, 2},
 		bad{"*.mem", 0, true, 8},
 		bad{"*.vlog", 0, false, 2},
-		bad{"*.sst", -1, false, 1}, // the index, and with it the end of the last block
 		bad{"DISCARD", 0, false, 0},
 		bad{"KEYREGISTRY", 0, false, 0},
 	)}

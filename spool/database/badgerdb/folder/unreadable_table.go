@@ -20,11 +20,11 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// errNoTable means that no block of a table can be read.
-var errNoTable = errors.New("no block of the table can be read")
+// errNoTable means that a table cannot be read: its index is damaged, or each of its blocks.
+var errNoTable = errors.New("the table cannot be read")
 
 // salvageTable replaces a table by one of those blocks that can be read, which takes its
-// place in the MANIFEST. A table of which no block can be read is dropped.
+// place in the MANIFEST. A table whose index or whose blocks cannot be read is dropped.
 func (s *salvage) salvageTable(path string) (bytes int64, err error) {
 	bytes, err = s.rewrite(path, func(w io.Writer, data []byte, _ []rawlog.Span) error {
 		content, err := wholeBlocks(s.options, path, data)
@@ -60,25 +60,24 @@ func wholeBlocks(o badger.Options, path string, data []byte) (content []byte, er
 	b := table.NewTableBuilder(options)
 	defer b.Close()
 
-	t, closeTable, err := openTable(options, path, data)
+	file, err := os.Open(path) // for its name
 	if err != nil {
 		return nil, err
 	}
-	if t == nil {
-		addUnindexed(b, data)
-	} else {
-		// Block by block: an iterator over the whole table would end at the first bad one.
-		starts := t.KeySplits(math.MaxInt, nil) // the first key of each block
-		for i := range starts {
-			end := []byte(nil)
-			if i+1 < len(starts) {
-				end = []byte(starts[i+1])
-			}
-			addBlock(b, t, []byte(starts[i]), end)
-		}
+	defer file.Close()
+	t, err := table.OpenTable(&z.MmapFile{Data: data, Fd: file}, options)
+	if err != nil { // its index, or its last block, cannot be read
+		return nil, errNoTable
 	}
-	if err := closeTable(); err != nil {
-		return nil, err
+
+	// Block by block: an iterator over the whole table would end at the first bad one.
+	starts := t.KeySplits(math.MaxInt, nil) // the first key of each block
+	for i := range starts {
+		end := []byte(nil)
+		if i+1 < len(starts) {
+			end = []byte(starts[i+1])
+		}
+		addBlock(b, t, []byte(starts[i]), end)
 	}
 
 	// Nothing could be read, so there is no table to put in its place.
@@ -86,25 +85,6 @@ func wholeBlocks(o badger.Options, path string, data []byte) (content []byte, er
 		return nil, errNoTable
 	}
 	return b.Finish(), nil
-}
-
-// openTable opens a table; close it afterwards. It returns nil for a table whose index or
-// last block cannot be read.
-func openTable(o table.Options, path string, data []byte) (t *table.Table, closeTable func() error, err error) {
-	file, err := os.Open(path) // for its name
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() {
-		if damage := recover(); damage != nil {
-			t, closeTable = nil, file.Close
-		}
-	}()
-
-	if t, err = table.OpenTable(&z.MmapFile{Data: data, Fd: file}, o); err != nil {
-		t = nil
-	}
-	return t, file.Close, nil
 }
 
 // addBlock adds one block of a table, from a key on and before another, if it can be
@@ -118,15 +98,11 @@ func addBlock(b *table.Builder, t *table.Table, from, end []byte) {
 }
 
 // dropTable moves a table to quarantine and removes it from the MANIFEST: Badger does not open
-// without a table that the MANIFEST names. It returns how much of the table cannot be
-// read.
+// without a table that the MANIFEST names. It returns the size of the table.
 func (s *salvage) dropTable(path string) (bytes int64, err error) {
-	bad, err := rawlog.Probe(path)
+	info, err := os.Stat(path)
 	if err != nil {
 		return 0, err
-	}
-	for _, span := range bad {
-		bytes += span.End - span.From
 	}
 
 	// Kept first: if more of it can be read later, it is in quarantine.
@@ -140,7 +116,7 @@ func (s *salvage) dropTable(path string) (bytes int64, err error) {
 			return 0, err
 		}
 	}
-	return bytes, disk.Remove(path)
+	return info.Size(), disk.Remove(path)
 }
 
 // forgetTable appends the deletion of a table to the MANIFEST, as Badger does.
