@@ -6,14 +6,12 @@
 package rawlog
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"runtime/debug"
-	"strings"
 
 	"github.com/dgraph-io/ristretto/v2/z"
 
@@ -121,8 +119,8 @@ func probe(file *os.File, part Span) (bad []Span, err error) {
 // Guard calls fn, which reads files through mappings, and returns an error if the disk
 // fails under it.
 //
-// It protects only the calling goroutine, and what fn had locked stays locked. name is
-// used in the error if the file cannot be determined.
+// It protects only the calling goroutine, and what fn had locked stays locked. name is that
+// of the file, or of the folder that it is in.
 func Guard(name string, fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -133,35 +131,13 @@ func Guard(name string, fn func() error) (err error) {
 
 		// Only a memory fault has an address. Any other panic is a bug, and is raised
 		// again.
-		at, ok := fault.(interface{ Addr() uintptr })
-		if !ok {
+		if _, ok := fault.(interface{ Addr() uintptr }); !ok {
 			panic(fault)
 		}
-		err = &FaultError{cmp.Or(mappedAt(at.Addr()), name)}
+		err = &FaultError{name}
 	}()
 
 	return fn()
-}
-
-// mappedAt returns the file that is mapped at an address, or "" if there is none.
-func mappedAt(address uintptr) string {
-	text, err := os.ReadFile("/proc/self/maps")
-	if err != nil {
-		return ""
-	}
-
-	for line := range strings.Lines(string(text)) {
-		var from, to uintptr
-		var mode, offset, device, inode string
-		if n, _ := fmt.Sscanf(line, "%x-%x %s %s %s %s", &from, &to, &mode, &offset, &device, &inode); n < 6 {
-			continue
-		}
-		// A path may have blanks, so it is everything from the first slash on.
-		if _, path, ok := strings.Cut(line, "/"); ok && from <= address && address < to {
-			return "/" + strings.TrimSpace(path)
-		}
-	}
-	return ""
 }
 
 // FaultError means that the disk failed while a file was read through a mapping.
