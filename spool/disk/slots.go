@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"path/filepath"
 )
 
 // Slots are two numbers in a small file, which are replaced together and durably.
@@ -61,13 +60,16 @@ func OpenSlots(path, magic string) (Slots, error) {
 	}
 
 	// A block that cannot be read could not be overwritten in place either, so use a new
-	// file.
+	// file. What a crash leaves before the next save is like a damaged one.
 	if s.unreadable {
-		if err := s.replace(path); err != nil {
-			_ = file.Close() // unless it is closed already
+		err := errors.Join(file.Close(), Remove(path))
+		if err == nil {
+			file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		}
+		if err != nil {
 			return Slots{}, fmt.Errorf("spool: cannot make %s again: %w", path, err)
 		}
-		file = s.file
+		s.file, s.unreadable = file, false
 	}
 
 	// On a full disk, this file is written before anything is removed, so it must not
@@ -76,31 +78,6 @@ func OpenSlots(path, magic string) (Slots, error) {
 		return Slots{}, errors.Join(fmt.Errorf("spool: cannot make %s: %w", path, err), file.Close())
 	}
 	return s, nil
-}
-
-// replace puts a new file in the place of one that the disk cannot read, with the slot
-// that could be read, if there is one. The numbers stay damaged until they are saved.
-func (s *Slots) replace(path string) error {
-	file, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-
-	if s.Writes > 0 {
-		// In its own slot, so that the next save goes into the other one.
-		_, err = file.WriteAt(s.encode(s.Writes, s.Numbers), int64(s.Writes%2)*slotApart)
-	}
-	// Windows renames no open file, and replaces none.
-	if err := errors.Join(err, file.Sync(), file.Close(), s.file.Close()); err != nil {
-		return err
-	}
-	if err := errors.Join(Rename(path+".new", path), SyncDir(filepath.Dir(path))); err != nil {
-		return err
-	}
-
-	s.file, err = os.OpenFile(path, os.O_RDWR, 0)
-	s.unreadable = err != nil
-	return err
 }
 
 // encode returns the content of a slot.
