@@ -378,6 +378,15 @@ func (db *DB) view(fn func(txn *badger.Txn) error) error {
 	return db.commit.health.guard(db.dir, func() error { return db.bdb.View(fn) })
 }
 
+// viewOf is view for a read of one account, which gets its keys.
+func (db *DB) viewOf(account string, fn func(txn *badger.Txn, k keys) error) error {
+	k, err := keysOf(account)
+	if err != nil {
+		return err
+	}
+	return db.view(func(txn *badger.Txn) error { return fn(txn, k) })
+}
+
 // stopped returns why a long read should end, or nil.
 func (db *DB) stopped(ctx context.Context) error {
 	// Asked often, so it must not block.

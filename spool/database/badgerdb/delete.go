@@ -68,13 +68,9 @@ func (db *DB) Having(
 	// After the rows: a later event may hide a value meanwhile. Only one that sets a
 	// deleted value, or a request, shows it again, and the fold of these keeps the record
 	// out.
-	k, err := keysOf(account)
-	if err != nil {
-		return nil, "", err
-	}
-	hash := rowcode.HashValue(d.Key, d.Value)
-	prefix := append(k.table(tableHidden), hash[:]...)
-	err = db.view(func(txn *badger.Txn) error {
+	err = db.viewOf(account, func(txn *badger.Txn, k keys) error {
+		hash := rowcode.HashValue(d.Key, d.Value)
+		prefix := append(k.table(tableHidden), hash[:]...)
 		return db.each(ctx, txn, prefix, nil, func(key, _ []byte) (bool, error) {
 			ids = append(ids, uuid(key[len(key)-16:]).String())
 			return true, nil
@@ -202,12 +198,7 @@ func (db *DB) DropBefore(_ context.Context, cutoff time.Time) (int64, time.Time,
 func (db *DB) Oldest(
 	ctx context.Context, account string, before time.Time, limit int,
 ) (ids []string, err error) {
-	k, err := keysOf(account)
-	if err != nil {
-		return nil, err
-	}
-
-	err = db.view(func(txn *badger.Txn) error {
+	err = db.viewOf(account, func(txn *badger.Txn, k keys) error {
 		rows, err := db.oldestRows(ctx, txn, k, before, limit)
 
 		// Rows and spans are in separate tables, and go by one age.

@@ -86,17 +86,13 @@ func (f *folding) removeDeltas(r *archive.Record) {
 func (db *DB) readRecord(
 	_ context.Context, account, requestID string, shown bool,
 ) (state archive.State, bodies map[string]json.RawMessage, err error) {
-	k, err := keysOf(account)
-	if err != nil {
-		return state, nil, err
-	}
 	id, ok := parseUUID(requestID)
 	if !ok {
 		return state, nil, wire.Errorf(wire.CodeNotFound, "There is no request %.40q.", requestID)
 	}
 
 	// State and bodies from one snapshot: an edit in between would mix two forms.
-	err = db.view(func(txn *badger.Txn) error {
+	err = db.viewOf(account, func(txn *badger.Txn, k keys) error {
 		stored, err := db.state(txn, k, id)
 		if err == nil && len(stored.History) == 0 {
 			err = wire.Errorf(wire.CodeNotFound, "There is no request %s.", requestID)

@@ -13,16 +13,10 @@ import (
 )
 
 // Search returns a page; see archive.Store.
-func (db *DB) Search(ctx context.Context, account string, q query.Query) (query.Page, error) {
-	k, err := keysOf(account)
-	if err != nil {
-		return query.Page{}, err
-	}
-
+func (db *DB) Search(ctx context.Context, account string, q query.Query) (page query.Page, err error) {
 	// The finder knows what a page is; the scan knows where rows are.
 	f := query.NewFinder(&q)
-	page := query.Page{}
-	err = db.view(func(txn *badger.Txn) error {
+	err = db.viewOf(account, func(txn *badger.Txn, k keys) error {
 		// The total of an account is known without counting.
 		if !q.Filtered() {
 			counts, err := loadCounts(txn, k)
@@ -116,12 +110,7 @@ func (db *DB) Scan(
 	ctx context.Context, account string, q query.Query, want rowcode.Columns,
 	fn func(row *wire.Row) (bool, error),
 ) (stopped *query.Position, err error) {
-	k, err := keysOf(account)
-	if err != nil {
-		return nil, err
-	}
-
-	err = db.view(func(txn *badger.Txn) error {
+	err = db.viewOf(account, func(txn *badger.Txn, k keys) error {
 		stopped, err = db.scan(ctx, txn, k, &q, want, fn)
 		return err
 	})

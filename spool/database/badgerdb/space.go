@@ -238,12 +238,7 @@ func diskBytes(dir string) (bytes int64) {
 
 // Counts returns what the account has; see archive.Store.
 func (db *DB) Counts(_ context.Context, account string) (counts archive.Counts, err error) {
-	k, err := keysOf(account)
-	if err != nil {
-		return counts, err
-	}
-
-	err = db.view(func(txn *badger.Txn) (err error) {
+	err = db.viewOf(account, func(txn *badger.Txn, k keys) (err error) {
 		counts, err = loadCounts(txn, k)
 		return err
 	})

@@ -16,21 +16,15 @@ import (
 func (db *DB) Spans(
 	ctx context.Context, account string, after *query.Position, limit int,
 ) (places []query.Position, err error) {
-	k, err := keysOf(account)
-	if err != nil {
-		return nil, err
-	}
-
-	var from []byte
-	if after != nil {
-		place, ok := placeOf(*after)
-		if !ok {
-			return nil, archive.BadID(after.RequestID)
+	err = db.viewOf(account, func(txn *badger.Txn, k keys) error {
+		var from []byte
+		if after != nil {
+			place, ok := placeOf(*after)
+			if !ok {
+				return archive.BadID(after.RequestID)
+			}
+			from = append(k.span(place), 0) // the first key after it
 		}
-		from = append(k.span(place), 0) // the first key after it
-	}
-
-	err = db.view(func(txn *badger.Txn) error {
 		return db.each(ctx, txn, k.table(tableSpan), from, func(key, _ []byte) (bool, error) {
 			if len(places) == limit {
 				return false, nil
@@ -67,23 +61,17 @@ func oldestSpans(txn *badger.Txn, k keys, limit int) (places []query.Position) {
 func (db *DB) Trace(
 	ctx context.Context, account string, trace archive.UUID, after string, limit int,
 ) (states []archive.State, more bool, err error) {
-	k, err := keysOf(account)
-	if err != nil {
-		return nil, false, err
-	}
-
-	prefix := append(k.table(tableTrace), trace[:]...)
-	var from []byte
-	if after != "" {
-		id, ok := parseUUID(after)
-		if !ok {
-			return nil, false, archive.BadID(after)
+	err = db.viewOf(account, func(txn *badger.Txn, k keys) error {
+		prefix := append(k.table(tableTrace), trace[:]...)
+		var from []byte
+		if after != "" {
+			id, ok := parseUUID(after)
+			if !ok {
+				return archive.BadID(after)
+			}
+			from = append(k.trace(trace, id), 0) // the first key after it
 		}
-		from = append(k.trace(trace, id), 0) // the first key after it
-	}
-
-	held := 0
-	err = db.view(func(txn *badger.Txn) error {
+		held := 0
 		return db.each(ctx, txn, prefix, from, func(key, _ []byte) (bool, error) {
 			// One record at least, however large it is: or a reader would never come further.
 			if more = len(states) == limit || held > db.heldBytesMax; more {
@@ -103,16 +91,12 @@ func (db *DB) Trace(
 func (db *DB) SpanRecords(
 	ctx context.Context, account string, traces []archive.UUID, ends []archive.IDEnd, limit int,
 ) (ids []archive.UUID, err error) {
-	k, err := keysOf(account)
-	if err != nil {
-		return nil, err
-	}
 	wanted := make(map[archive.IDEnd]bool, len(ends))
 	for _, end := range ends {
 		wanted[end] = true
 	}
 
-	err = db.view(func(txn *badger.Txn) error {
+	err = db.viewOf(account, func(txn *badger.Txn, k keys) error {
 		for _, trace := range traces {
 			prefix, seen := append(k.table(tableTrace), trace[:]...), 0
 			err := db.each(ctx, txn, prefix, nil, func(key, _ []byte) (bool, error) {
@@ -136,13 +120,8 @@ func (db *DB) SpanRecords(
 func (db *DB) Linked(
 	ctx context.Context, account string, links []archive.UUID, limit int,
 ) (ids map[archive.UUID][]archive.UUID, err error) {
-	k, err := keysOf(account)
-	if err != nil {
-		return nil, err
-	}
-
 	ids = make(map[archive.UUID][]archive.UUID)
-	err = db.view(func(txn *badger.Txn) error {
+	err = db.viewOf(account, func(txn *badger.Txn, k keys) error {
 		it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableLink)})
 		defer it.Close()
 

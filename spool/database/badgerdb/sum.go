@@ -15,12 +15,7 @@ import (
 // Sum adds every matching row to sums, by itself or with the summary of its block; see
 // archive.Store.
 func (db *DB) Sum(ctx context.Context, account string, q query.Query, want rowcode.Columns, sums query.Sums) error {
-	k, err := keysOf(account)
-	if err != nil {
-		return err
-	}
-
-	return db.view(func(txn *badger.Txn) error {
+	return db.viewOf(account, func(txn *badger.Txn, k keys) error {
 		s, err := db.newScan(ctx, txn, k, &q)
 		if err != nil {
 			return err
