@@ -100,12 +100,9 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 	// A transaction for each step: one for all would keep VACUUM away for as long.
 	//
 	// Of one account: where the tables are spread, each shard would send so many rows.
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		SELECT account_id, request_id, ts, orphan, state, trace, span_at, link FROM record_states
 		WHERE account_id = $1 AND request_id > $2 ORDER BY request_id LIMIT $3`, c.account, c.id, checkStep)
-	if err != nil {
-		return false, err
-	}
 	// To the end first: what a record needs besides is asked on the same connection.
 	page, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r checked, err error) {
 		var packed []byte
@@ -216,23 +213,19 @@ func (c *checker) checkPart(ctx context.Context, tx pgx.Tx, part []checked) erro
 	if err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		SELECT request_id, at, line, terms FROM records
 		WHERE account_id = $1 AND at = ANY($2) AND request_id = ANY($3) AND ts = ANY($4)`,
 		part[0].account, places, ids, times)
-	if err != nil {
-		return err
-	}
 	headers := make(map[uuid]storedHeader, len(part))
-	for rows.Next() {
-		var id uuid
-		var h storedHeader
-		if err := rows.Scan(&id, &h.at, &h.line, &h.terms); err != nil {
-			return err
-		}
+	var id uuid
+	var h storedHeader
+	_, err = pgx.ForEachRow(rows, []any{&id, &h.at, &h.line, &h.terms}, func() error {
 		headers[id] = h
-	}
-	if err := rows.Err(); err != nil {
+		h = storedHeader{} // so that the next row does not overwrite its slices
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 
@@ -291,16 +284,12 @@ func (c *checker) checkTotals(ctx context.Context, tx pgx.Tx) error {
 // checkCounts compares account_weeks with the records.
 func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
 	// The sums over all slots: single rows may be negative.
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		SELECT account_id, week, sum(records)::bigint, sum(bytes)::bigint, sum(orphans)::bigint,
 			sum(orphan_events)::bigint, sum(orphan_bytes)::bigint, max(newest), min(oldest),
 			max(list_newest), min(list_oldest),
 			sum(spans)::bigint, sum(logs)::bigint
 		FROM account_weeks GROUP BY account_id, week`)
-	if err != nil {
-		return err
-	}
-
 	var account string
 	var week time.Time
 	var stored weekCount
@@ -309,7 +298,7 @@ func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
 		&stored.Orphans.Requests, &stored.Orphans.Events, &stored.Orphans.Bytes,
 		&stored.newest, &stored.oldest, &stored.last, &stored.first, &stored.Spans, &stored.Orphans.Logs,
 	}
-	_, err = pgx.ForEachRow(rows, targets, func() error {
+	_, err := pgx.ForEachRow(rows, targets, func() error {
 		key := accountWeek{account, week.UTC()}
 		found := c.counts[key]
 		delete(c.counts, key)
@@ -347,12 +336,9 @@ func (c *checker) checkSummaries(ctx context.Context, tx pgx.Tx) error {
 		storedSummary
 		topRows []byte
 	}
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		SELECT account_id, newest, oldest, bottom, summary, top_rows FROM summaries
 		ORDER BY account_id, newest DESC`)
-	if err != nil {
-		return err
-	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s summary, err error) {
 		err = row.Scan(&s.account, &s.newest, &s.oldest, &s.bottom, &s.summary, &s.topRows)
 		return s, err

@@ -72,31 +72,22 @@ const havingStep = 1000
 func (db *DB) Having(
 	ctx context.Context, account string, d wire.Deletion, after string,
 ) (ids []string, next string, err error) {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return nil, "", err
-	}
-
-	terms := filter.MetadataTerms(key, d.Key, rowcode.StoredValue(d.Key, d.Value))
-
 	last := place{at: nanosMost}
 	if p, ok := query.ParseCursor(after); ok {
 		last.at = schema.Nanos(p.At)
 		last.id, _ = archive.ParseUUID(p.RequestID)
 	}
-	err = db.pool.View(ctx, func(tx pgx.Tx) error {
+	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) error {
 		ids = nil
+		terms := filter.MetadataTerms(key, d.Key, rowcode.StoredValue(d.Key, d.Value))
 		// Over all partitions: the terms' indexes find few rows in each.
-		rows, err := tx.Query(ctx, `
+		rows, _ := tx.Query(ctx, `
 			SELECT at, request_id FROM records
 			WHERE account_id = $1 AND terms && $2::bigint[] AND (at, request_id) < ($3, $4)
 			ORDER BY at DESC, request_id DESC LIMIT $5`,
 			key, terms, last.at, last.id, havingStep)
-		if err != nil {
-			return err
-		}
 		var found place
-		_, err = pgx.ForEachRow(rows, []any{&found.at, &found.id}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&found.at, &found.id}, func() error {
 			ids = append(ids, found.id.String())
 			return nil
 		})

@@ -105,11 +105,8 @@ func (db smallValues) Walk(ctx context.Context, after keyed.Key, limit int) ([]k
 
 // page returns the rows of a statement.
 func (r smallReader) page(ctx context.Context, sql string, args ...any) (page []keyed.Entry, err error) {
-	err = r.ask(ctx, func(q reader) error {
-		rows, err := q.Query(ctx, sql, args...)
-		if err != nil {
-			return err
-		}
+	err = r.ask(ctx, func(q reader) (err error) {
+		rows, _ := q.Query(ctx, sql, args...)
 		page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e keyed.Entry, err error) {
 			var name []byte
 			err = row.Scan(&e.Kind, &e.Account, &name, (*[]byte)(&e.Value))

@@ -104,8 +104,7 @@ func (db *DB) Export(ctx context.Context, from string, fn func(item transfer.Ite
 }
 
 func (db *DB) exportTombstones(ctx context.Context, account, after string) (page []exported, err error) {
-	rows, err := connection.QueryRows(ctx, db.pool,
-		func(t *transfer.Tombstone) []any { return []any{&t.RequestID, &t.At, &t.Unseen} },
+	rows, err := connection.QueryRows(ctx, db.pool, pgx.RowToStructByPos[transfer.Tombstone],
 		`SELECT request_id::text, deleted_at, unseen FROM tombstones t
 		WHERE account_id = $1 AND request_id > $2::uuid ORDER BY t.request_id LIMIT $3`,
 		account, orZero(after), exportPage)
@@ -118,18 +117,17 @@ func (db *DB) exportTombstones(ctx context.Context, account, after string) (page
 
 func (db *DB) exportDeletedValues(ctx context.Context, account, after string) (page []exported, err error) {
 	type row struct {
-		hash   []byte
-		before int64
+		Hash   []byte
+		Before int64
 	}
-	rows, err := connection.QueryRows(ctx, db.pool,
-		func(r *row) []any { return []any{&r.hash, &r.before} },
+	rows, err := connection.QueryRows(ctx, db.pool, pgx.RowToStructByPos[row],
 		`SELECT hash, before FROM deleted_values
 		WHERE account_id = $1 AND hash > decode($2, 'hex') ORDER BY hash LIMIT $3`,
 		account, after, exportPage)
 	for _, r := range rows {
-		forgotten := &transfer.Forgotten{Hash: [16]byte(r.hash), Before: time.Unix(0, r.before).UTC()}
+		forgotten := &transfer.Forgotten{Hash: [16]byte(r.Hash), Before: time.Unix(0, r.Before).UTC()}
 		item := transfer.Item{Of: schema.AccountOf(account), Forgotten: forgotten}
-		page = append(page, exported{item, hex.EncodeToString(r.hash)})
+		page = append(page, exported{item, hex.EncodeToString(r.Hash)})
 	}
 	return page, err
 }

@@ -11,7 +11,6 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/database/compress"
-	"promptspool/spool/database/postgres/schema"
 )
 
 // uuid is an id, which pgx reads and writes as it is.
@@ -22,10 +21,6 @@ type uuid = archive.UUID
 func (db *DB) readRecord(
 	ctx context.Context, account, requestID string, shown bool,
 ) (state archive.State, bodies map[string]json.RawMessage, err error) {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return state, nil, err
-	}
 	id, ok := archive.ParseUUID(requestID)
 	if !ok {
 		return state, nil, wire.Errorf(wire.CodeNotFound, "There is no request %.40q.", requestID)
@@ -33,7 +28,7 @@ func (db *DB) readRecord(
 
 	var stored archive.Stored
 	var kept map[uuid]map[uuid][]byte
-	err = db.pool.View(ctx, func(tx pgx.Tx) error {
+	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) error {
 		// One round trip for both, from one moment.
 		var packed []byte
 		b := &pgx.Batch{}

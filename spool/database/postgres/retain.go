@@ -16,7 +16,7 @@ import (
 
 // Accounts returns the ids of all accounts that have records; see archive.Store.
 func (db *DB) Accounts(ctx context.Context) ([]string, error) {
-	accounts, err := connection.QueryRows(ctx, db.pool, func(a *string) []any { return []any{a} },
+	accounts, err := connection.QueryRows(ctx, db.pool, pgx.RowTo[string],
 		`SELECT DISTINCT account_id FROM account_weeks ORDER BY account_id`)
 	for i, key := range accounts {
 		accounts[i] = schema.AccountOf(key)
@@ -28,7 +28,7 @@ func (db *DB) Accounts(ctx context.Context) ([]string, error) {
 // DropBefore drops the weeks that are too old; see archive.Store. A week stays if
 // something in it arrived late, or is in the default partition.
 func (db *DB) DropBefore(ctx context.Context, cutoff time.Time) (dropped int64, rest time.Time, err error) {
-	old, err := connection.QueryRows(ctx, db.pool, func(w *time.Time) []any { return []any{w} }, `
+	old, err := connection.QueryRows(ctx, db.pool, pgx.RowTo[time.Time], `
 		SELECT week FROM account_weeks GROUP BY week
 		HAVING coalesce(max(newest) < $1, true) AND sum(orphans) = 0 ORDER BY week`, schema.Nanos(cutoff))
 	for _, week := range old {
@@ -99,10 +99,6 @@ func (db *DB) dropWeek(ctx context.Context, week, cutoff time.Time) (dropped int
 func (db *DB) Oldest(
 	ctx context.Context, account string, before time.Time, n int,
 ) (ids []string, err error) {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return nil, err
-	}
 	end := int64(math.MaxInt64)
 	if !before.IsZero() {
 		end = schema.Nanos(before)
@@ -112,14 +108,11 @@ func (db *DB) Oldest(
 		id uuid
 	}
 
-	err = db.pool.View(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
+	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) error {
+		rows, _ := tx.Query(ctx, `
 			SELECT week, min(oldest) FROM account_weeks
 			WHERE account_id = $1 GROUP BY week HAVING min(oldest) < $2
 			ORDER BY min(oldest)`, key, end)
-		if err != nil {
-			return err
-		}
 		weeks, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w weekSpan, err error) {
 			err = row.Scan(&w.week, &w.oldest)
 			return w, err
@@ -135,7 +128,7 @@ func (db *DB) Oldest(
 				break
 			}
 			from, to := schema.WeekEnds(w.week)
-			rows, err := tx.Query(ctx, `
+			rows, _ := tx.Query(ctx, `
 				(SELECT accepted, request_id FROM records
 				WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND accepted < $5
 				ORDER BY 1, 2 LIMIT $4)
@@ -144,10 +137,6 @@ func (db *DB) Oldest(
 				WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND span_at < $5
 				ORDER BY 1, 2 LIMIT $4)`,
 				key, from, to, n, end)
-			if err != nil {
-				return err
-			}
-
 			var r aged
 			if _, err := pgx.ForEachRow(rows, []any{&r.at, &r.id}, func() error {
 				found = append(found, r)

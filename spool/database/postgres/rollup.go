@@ -116,16 +116,12 @@ func (c *checker) checkRollups(ctx context.Context, tx pgx.Tx) error {
 		for account, proof := range c.rollups {
 			left[account] = *proof
 		}
-		rows, err := tx.Query(ctx, `SELECT account_id, kind, name, `+rollupNumbers+` FROM `+table)
-		if err != nil {
-			return err
-		}
-
+		rows, _ := tx.Query(ctx, `SELECT account_id, kind, name, `+rollupNumbers+` FROM `+table)
 		var account, name string
 		var kind rollup.Kind
 		var sums rollup.Sums
 		targets := append([]any{&account, &kind, &name}, rollupTargets(&sums)...)
-		_, err = pgx.ForEachRow(rows, targets, func() error {
+		_, err := pgx.ForEachRow(rows, targets, func() error {
 			proof := left[account]
 			proof.Subtract(kind, name, &sums)
 			left[account] = proof
@@ -150,21 +146,13 @@ func (c *checker) checkRollups(ctx context.Context, tx pgx.Tx) error {
 
 // Rollups finds roll-ups; see archive.Store.
 func (db *DB) Rollups(ctx context.Context, account string, q rollup.Query) (page rollup.Page, err error) {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return page, err
-	}
-
-	sql, args := rollupStatement(key, &q)
-	err = db.pool.View(ctx, func(tx pgx.Tx) error {
-		page = rollup.Page{} // View may call this again, after a lost connection
-		rows, err := tx.Query(ctx, sql, args...)
-		if err != nil {
-			return err
-		}
+	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) error {
+		page = rollup.Page{} // viewOf may call this again, after a lost connection
+		sql, args := rollupStatement(key, &q)
+		rows, _ := tx.Query(ctx, sql, args...)
 		var e rollup.Entry
 		targets := append([]any{&e.Name, &page.Total}, rollupTargets(&e.Sums)...)
-		_, err = pgx.ForEachRow(rows, targets, func() error {
+		_, err := pgx.ForEachRow(rows, targets, func() error {
 			page.Entries = append(page.Entries, e)
 			return nil
 		})

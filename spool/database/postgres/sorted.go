@@ -149,11 +149,7 @@ func (s *scan) numbersBetween(
 		if err != nil {
 			return err
 		}
-		rows, err := s.tx.Query(ctx, "SELECT at, request_id, "+column+"::float8"+sql, s.planned(st)...)
-		if err != nil {
-			return err
-		}
-
+		rows, _ := s.tx.Query(ctx, "SELECT at, request_id, "+column+"::float8"+sql, s.planned(st)...)
 		var number *float64
 		if _, err := pgx.ForEachRow(rows, []any{&s.at, &s.id, &number}, func() error {
 			p := query.Position{At: time.Unix(0, s.at).UTC(), RequestID: s.id.String()}
@@ -173,15 +169,11 @@ func (s *scan) numbersBetween(
 // topSegments reads the next segments that have top rows, newest first. All of their rows are between
 // two list times.
 func (s *scan) topSegments(ctx context.Context, oldest, newest int64) ([]topSegment, error) {
-	rows, err := s.tx.Query(ctx, `
+	rows, _ := s.tx.Query(ctx, `
 		SELECT newest, oldest, bottom, top_rows FROM summaries
 		WHERE account_id = $1 AND newest <= $2 AND oldest >= $3 AND octet_length(top_rows) > 0
 		ORDER BY newest DESC LIMIT $4`,
 		s.account, newest, oldest, s.db.summarizing.step)
-	if err != nil {
-		return nil, err
-	}
-
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t topSegment, err error) {
 		err = row.Scan(&t.newest, &t.oldest, &t.bottom, &t.topRows)
 		return t, err

@@ -19,10 +19,6 @@ func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil &
 func (db *DB) Spans(
 	ctx context.Context, account string, after *query.Position, limit int,
 ) (places []query.Position, err error) {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return nil, err
-	}
 	// Without a place to continue from: after everything, as the newest come first.
 	behind := place{at: nanosMost}
 	if after != nil {
@@ -33,18 +29,14 @@ func (db *DB) Spans(
 		}
 	}
 
-	err = db.pool.View(ctx, func(tx pgx.Tx) error {
-		places = nil // View may call this again, after a lost connection
-		rows, err := tx.Query(ctx, `
+	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) error {
+		places = nil // viewOf may call this again, after a lost connection
+		rows, _ := tx.Query(ctx, `
 			SELECT span_at, request_id FROM record_states
 			WHERE account_id = $1 AND span_at IS NOT NULL AND (span_at, request_id) < ($2, $3)
 			ORDER BY span_at DESC, request_id DESC LIMIT $4`, key, behind.at, behind.id, limit)
-		if err != nil {
-			return err
-		}
-
 		var p place
-		_, err = pgx.ForEachRow(rows, []any{&p.at, &p.id}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&p.at, &p.id}, func() error {
 			places = append(places, query.Position{At: time.Unix(0, p.at).UTC(), RequestID: p.id.String()})
 			return nil
 		})
@@ -58,11 +50,6 @@ func (db *DB) Spans(
 func (db *DB) Trace(
 	ctx context.Context, account string, trace uuid, after string, limit int,
 ) (states []archive.State, more bool, err error) {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return nil, false, err
-	}
-
 	var from uuid
 	if after != "" {
 		var ok bool
@@ -71,7 +58,7 @@ func (db *DB) Trace(
 		}
 	}
 
-	err = db.pool.View(ctx, func(tx pgx.Tx) error {
+	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) error {
 		states, more = nil, false // as in Spans
 		for behind, held := from, 0; len(states) < limit && held <= db.heldBytesMax; {
 			// In steps, so that packed states are not all in memory together.
@@ -101,17 +88,13 @@ func (db *DB) Trace(
 func (db *DB) SpanRecords(
 	ctx context.Context, account string, traces []uuid, ends []archive.IDEnd, limit int,
 ) (ids []uuid, err error) {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return nil, err
-	}
 	wanted := make([][]byte, len(ends))
 	for i := range ends {
 		wanted[i] = ends[i][:]
 	}
 
-	err = db.pool.View(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
+	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) (err error) {
+		rows, _ := tx.Query(ctx, `
 			SELECT r.request_id
 			FROM unnest($2::uuid[]) AS wanted (trace)
 			CROSS JOIN LATERAL (
@@ -120,10 +103,6 @@ func (db *DB) SpanRecords(
 				ORDER BY s.request_id LIMIT $4) AS r
 			WHERE substr(uuid_send(r.request_id), 7) = ANY($3)
 			ORDER BY r.request_id`, key, traces, wanted, limit)
-		if err != nil {
-			return err
-		}
-
 		ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid])
 		return err
 	})
@@ -135,14 +114,9 @@ func (db *DB) SpanRecords(
 func (db *DB) Linked(
 	ctx context.Context, account string, links []uuid, limit int,
 ) (ids map[uuid][]uuid, err error) {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return nil, err
-	}
-
-	err = db.pool.View(ctx, func(tx pgx.Tx) error {
+	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) error {
 		ids = make(map[uuid][]uuid) // as in Spans
-		rows, err := tx.Query(ctx, `
+		rows, _ := tx.Query(ctx, `
 			SELECT wanted.link, r.request_id
 			FROM (SELECT DISTINCT unnest($2::uuid[])) AS wanted (link)
 			CROSS JOIN LATERAL (
@@ -150,12 +124,8 @@ func (db *DB) Linked(
 				WHERE s.account_id = $1 AND s.link = wanted.link
 				ORDER BY s.request_id LIMIT $3) AS r
 			ORDER BY r.request_id`, key, links, limit)
-		if err != nil {
-			return err
-		}
-
 		var link, id uuid
-		_, err = pgx.ForEachRow(rows, []any{&link, &id}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&link, &id}, func() error {
 			ids[link] = append(ids[link], id)
 			return nil
 		})
@@ -177,10 +147,7 @@ func (db *DB) states(
 		id     uuid
 		packed []byte
 	}
-	rows, err := tx.Query(ctx, statement, args...)
-	if err != nil {
-		return nil, false, err
-	}
+	rows, _ := tx.Query(ctx, statement, args...)
 	page, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s packedState, err error) {
 		err = row.Scan(&s.id, &s.packed)
 		return s, err
@@ -208,10 +175,6 @@ func (db *DB) states(
 func (db *DB) OffList(
 	ctx context.Context, account string, which archive.OffList, after string, limit int,
 ) (states []archive.State, next string, err error) {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return nil, "", err
-	}
 	var behind uuid
 	if after != "" {
 		var ok bool
@@ -222,8 +185,8 @@ func (db *DB) OffList(
 
 	// In steps, so that packed states are not all in memory together.
 	limit = min(limit, statesStep)
-	err = db.pool.View(ctx, func(tx pgx.Tx) (err error) {
-		states, next = nil, "" // View may call this again, after a lost connection
+	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) (err error) {
+		states, next = nil, "" // viewOf may call this again, after a lost connection
 		from := pgtype.Timestamptz{Valid: true, InfinityModifier: pgtype.NegativeInfinity}
 		to := pgtype.Timestamptz{Valid: true, InfinityModifier: pgtype.Infinity}
 		if which == archive.Orphaned {
@@ -253,11 +216,8 @@ func (db *DB) OffList(
 // orphanWeeks returns the weeks in which an account has orphans. They are in the counts, so that no
 // other partition is touched.
 func orphanWeeks(ctx context.Context, tx pgx.Tx, account string) ([]time.Time, error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		SELECT week FROM account_weeks WHERE account_id = $1
 		GROUP BY week HAVING sum(orphans) <> 0 ORDER BY week`, account)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowTo[time.Time])
 }

@@ -152,15 +152,11 @@ type storedSummary struct {
 
 // summaries reads the next summaries whose rows are all between two order times.
 func (u *summing) summaries(ctx context.Context, from, to int64) ([]storedSummary, error) {
-	rows, err := u.tx.Query(ctx, `
+	rows, _ := u.tx.Query(ctx, `
 		SELECT newest, oldest, bottom, summary FROM summaries
 		WHERE account_id = $1 AND newest <= $2 AND oldest >= $3
 		ORDER BY newest DESC LIMIT $4`,
 		u.scan.account, to, from, summariesStep)
-	if err != nil {
-		return nil, err
-	}
-
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s storedSummary, err error) {
 		err = row.Scan(&s.newest, &s.oldest, &s.bottom, &s.summary)
 		return s, err

@@ -57,7 +57,7 @@ type filler func(ctx context.Context, account string, bottom, top int64, least i
 
 // fill makes what is missing of a table of segments, for every account.
 func (db *DB) fill(ctx context.Context, table string, makeNext filler) error {
-	accounts, err := connection.QueryRows(ctx, db.pool, func(a *string) []any { return []any{a} }, `
+	accounts, err := connection.QueryRows(ctx, db.pool, pgx.RowTo[string], `
 		SELECT w.account_id
 		FROM (SELECT account_id, sum(records) AS records FROM account_weeks GROUP BY account_id) w
 		LEFT JOIN (SELECT account_id, sum(row_count) AS row_count FROM `+table+` GROUP BY account_id) s
@@ -104,7 +104,10 @@ func (db *DB) lockGap(
 // fillAccount fills the gaps between an account's segments, newest first.
 func (db *DB) fillAccount(ctx context.Context, account, table string, makeNext filler) error {
 	known, err := connection.QueryRows(ctx, db.pool,
-		func(s *segment) []any { return []any{&s.newest, &s.bottom} },
+		func(row pgx.CollectableRow) (s segment, err error) {
+			err = row.Scan(&s.newest, &s.bottom)
+			return s, err
+		},
 		`SELECT newest, bottom FROM `+table+` WHERE account_id = $1 ORDER BY newest DESC`, account)
 
 	// The gap at the head of the list still grows, so it waits until it has a full segment.

@@ -31,14 +31,10 @@ type window struct {
 
 // weekSpans reads where the account's records are, and how many there are.
 func weekSpans(ctx context.Context, tx querier, account string) (all []weekSpan, err error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		SELECT week, min(list_oldest), max(list_newest), min(oldest), max(newest), sum(records)::bigint
 		FROM account_weeks WHERE account_id = $1
 		GROUP BY week HAVING max(list_newest) IS NOT NULL`, account)
-	if err != nil {
-		return nil, err
-	}
-
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s weekSpan, err error) {
 		err = row.Scan(&s.week, &s.oldest, &s.newest, &s.first, &s.last, &s.records)
 		return s, err

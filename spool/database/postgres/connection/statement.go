@@ -17,32 +17,16 @@ func (p *Pool) QueryRow(ctx context.Context, targets []any, sql string, args ...
 	})
 }
 
-// QueryRows runs a statement as QueryRow does and returns all its rows. targets returns what
-// one row is scanned into. The slice is not nil.
+// QueryRows runs a statement as QueryRow does and returns all its rows, as row reads them.
 func QueryRows[T any](
-	ctx context.Context, p *Pool, targets func(*T) []any, sql string, args ...any,
-) ([]T, error) {
-	var items []T
-	err := p.WithConn(ctx, func(conn *pgx.Conn) error {
-		items = []T{} // an earlier attempt may have failed halfway
-		rows, err := conn.Query(ctx, sql, args...)
-		if err != nil {
-			return err
-		}
-
-		var item T
-		_, err = pgx.ForEachRow(rows, targets(&item), func() error {
-			items = append(items, item)
-			item = *new(T) // so that the next row does not share its slices and pointers
-			return nil
-		})
+	ctx context.Context, p *Pool, row pgx.RowToFunc[T], sql string, args ...any,
+) (items []T, err error) {
+	err = p.WithConn(ctx, func(conn *pgx.Conn) (err error) {
+		rows, _ := conn.Query(ctx, sql, args...)
+		items, err = pgx.CollectRows(rows, row)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-
-	return items, nil
+	return items, err
 }
 
 // Exec runs a statement as QueryRow does, and ignores its rows.

@@ -62,15 +62,12 @@ func spreadState(ctx context.Context, tx pgx.Tx) (done, missing []string, err er
 
 	var name string
 	var column *string
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		SELECT name, CASE WHEN p.logicalrelid IS NOT NULL
 			THEN coalesce(column_to_column_name(p.logicalrelid, p.partkey), 'copies on every node') END
 		FROM unnest($1::text[]) WITH ORDINALITY AS wanted (name, place)
 		LEFT JOIN pg_dist_partition p ON p.logicalrelid = to_regclass(name)
 		WHERE to_regclass(name) IS NOT NULL ORDER BY place`, spread)
-	if err != nil {
-		return nil, nil, err
-	}
 	_, err = pgx.ForEachRow(rows, []any{&name, &column}, func() error {
 		switch {
 		case column == nil:
