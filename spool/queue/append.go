@@ -61,8 +61,7 @@ func newWrite(key uint32, data [][][]byte) (*write, error) {
 //
 // Durability: all events are in one commit, so either all are stored or none. When Append
 // returns nil, they are fsynced. Appends that arrive together share a commit and its
-// fsync, and several busy writers wait up to 5 ms for each other; a lone writer commits
-// immediately.
+// fsync.
 //
 // Ownership: the bytes of data belong to the spool until Append returns, and it
 // overwrites those of an event larger than 1 MiB. Together, data may hold 36 MiB.
@@ -94,7 +93,7 @@ func (q *Queue) AppendParts(ctx context.Context, key uint32, events ...[][]byte)
 		return err
 	}
 
-	lead, err := q.enqueue(w, start)
+	lead, err := q.enqueue(w)
 	if err != nil {
 		return err
 	}
@@ -121,7 +120,7 @@ func (q *Queue) AppendParts(ctx context.Context, key uint32, events ...[][]byte)
 }
 
 // enqueue counts and queues w. It reports whether the caller must commit.
-func (q *Queue) enqueue(w *write, at time.Time) (lead bool, err error) {
+func (q *Queue) enqueue(w *write) (lead bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
@@ -133,7 +132,6 @@ func (q *Queue) enqueue(w *write, at time.Time) (lead bool, err error) {
 	// queued.
 	q.usage.add(w.key, len(w.events), w.bytes)
 	q.queue = append(q.queue, w)
-	q.noteArrivalLocked(at)
 
 	if !q.leading {
 		q.leading, w.lead = true, true
@@ -163,11 +161,9 @@ func (q *Queue) abandon(w *write) (lead bool) {
 // commitQueue commits what fits in one transaction, answers its writers, and passes the
 // lead on. Only the leader calls it.
 func (q *Queue) commitQueue() {
-	q.awaitGroup()
-
 	q.mu.Lock()
 	batch := q.takeBatchLocked()
-	q.commitBegan, q.committing = time.Now(), len(batch)
+	q.committing = len(batch)
 	seq, at, err := q.next, q.config.Now().UTC(), q.refusalLocked()
 	q.mu.Unlock()
 
@@ -177,7 +173,7 @@ func (q *Queue) commitQueue() {
 		err = q.commit(batch, seq, at)
 	}
 
-	q.settle(batch, seq, at, err)
+	q.settle(batch, at, err)
 	q.handOn()
 }
 
@@ -297,7 +293,7 @@ func (q *Queue) sync(txn *generation.Transaction) error {
 
 // settle publishes a committed batch, or takes back what was reserved for a failed one,
 // and answers its writers.
-func (q *Queue) settle(batch []*write, seq uint64, at time.Time, err error) {
+func (q *Queue) settle(batch []*write, at time.Time, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 

@@ -6,8 +6,7 @@
 // # Guarantees
 //
 //   - When Append returns nil, the events are fsynced. Appends that arrive together share
-//     one commit and one fsync. Several writers that come more than 200 times a second
-//     wait up to 5 ms for each other (group.go); a lone writer does not wait.
+//     one commit and one fsync.
 //   - An event stays until Ack covers it. It never expires, by age or by failed
 //     deliveries.
 //   - Sequences have no gaps. Opening the spool proves that none is missing. Events lost
@@ -42,7 +41,7 @@
 // # Where to start reading
 //
 //	queue.go                                   the queue, its settings and its errors
-//	append.go, group.go, roll.go               writing: one commit for all waiting, the next generation
+//	append.go, roll.go                         writing: one commit for all waiting, the next generation
 //	read.go, rescue.go, ack.go, cursor.go      reading, what is done about damage on the way, the frontier
 //	generations.go, package generation         the generations in order, and the open ones; one of them
 //	package frame                              the format of an event

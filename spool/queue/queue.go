@@ -138,14 +138,9 @@ type Queue struct {
 	failure error // why the spool failed; nil while it works
 	refused error // why no more events are accepted, although stored ones can still be delivered
 
-	queue       []*write // appends that wait for a commit
-	leading     bool     // a goroutine is committing, or was told to
-	committing  int      // how many appends are being committed
-	commitBegan time.Time
-
-	crowd       crowd
-	groupTarget int           // how many queued writers awaitGroup waits for
-	groupFull   chan struct{} // closed when that many are queued; nil while awaitGroup does not wait
+	queue      []*write // appends that wait for a commit
+	leading    bool     // a goroutine is committing, or was told to
+	committing int      // how many appends are being committed
 
 	frontier uint64 // the lowest sequence that is not acknowledged
 	next     uint64 // the lowest sequence that is not committed
