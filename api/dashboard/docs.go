@@ -10,6 +10,7 @@ import (
 	"promptspool/api/dashboard/conversation"
 	"promptspool/api/dashboard/docs"
 	"promptspool/api/dashboard/frame"
+	"promptspool/api/words"
 )
 
 // docsView is what a page of the documentation shows.
@@ -23,7 +24,12 @@ type docsView struct {
 
 // Excerpt returns the excerpt of a hit, in which the words that were searched for are marked.
 func (v docsView) Excerpt(h docs.Hit) template.HTML {
-	return conversation.Excerpt(h.Excerpt, strings.Fields(strings.ToLower(v.Query)))
+	var sought []words.Sought
+	for word := range strings.FieldsSeq(v.Query) {
+		sought = append(sought, words.Seek("contains", word))
+	}
+
+	return conversation.Excerpt(h.Excerpt, sought)
 }
 
 // manual is the pages of the documentation.

@@ -1,9 +1,12 @@
 package filterline
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"unicode"
+
+	"promptspool/api/words"
 )
 
 // Line is a parsed line.
@@ -191,21 +194,32 @@ var quoteEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 func quote(text string) string { return `"` + quoteEscapes.Replace(text) + `"` }
 
 // Sought returns what the line looks for in prompts and responses.
-func (l Line) Sought() (all []Value) {
+func (l Line) Sought() (all []words.Sought) {
 	for i := range l.Terms {
 		t := &l.Terms[i]
-		if t.Not || t.field().Kind != Content {
-			continue
-		}
-		for _, v := range t.Values {
-			if v.Operator != Exists {
-				all = append(all, v)
+		for _, alternative := range t.Any {
+			if !t.Not {
+				all = append(all, alternative.Sought()...)
 			}
 		}
-		for _, alternative := range t.Any {
-			all = append(all, alternative.Sought()...)
+		if f := t.field(); !t.Not && f.Kind == Content {
+			for j := range t.Values {
+				all = append(all, t.Values[j].sought(f)...)
+			}
 		}
 	}
 
 	return all
+}
+
+// sought returns what a value of a field of texts looks for, if that has a place in them.
+func (v *Value) sought(f *Field) []words.Sought {
+	var text string
+	c := compileText(f, v)
+	_ = json.Unmarshal(c.Value, &text)
+	if s := words.Seek(c.Operator, text); s != nil {
+		return []words.Sought{s}
+	}
+
+	return nil
 }

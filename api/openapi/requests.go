@@ -34,6 +34,7 @@ var exampleRow = wire.Row{
 	Readable:      true,
 	InputExcerpt:  "Say hello to Ann.",
 	OutputExcerpt: "Hello, Ann!",
+	Snippet:       &wire.Snippet{In: "output", Match: "Hello, Ann", After: "!"},
 }
 
 var exampleDay = wire.AnalyticsStat{

@@ -181,6 +181,8 @@ type Row struct {
 
 	FirstTokenMS *float64 `json:"time_to_first_token_ms,omitempty"` // absent if unknown
 
+	Snippet *Snippet `json:"snippet,omitempty"` // where a search for words or parts of texts found it
+
 	// TextHash differs where the texts of two rows of a record differ; 0 if unknown.
 	TextHash int `json:"-"`
 
@@ -188,6 +190,14 @@ type Row struct {
 	SessionID   string `json:"session_id,omitempty"`
 	UserID      string `json:"user_id,omitempty"`
 	Environment string `json:"environment,omitempty"`
+}
+
+// Snippet is a place in the texts of a record, with about 60 characters on each side.
+type Snippet struct {
+	In     string `json:"in"`     // one of input and output
+	Before string `json:"before"` // begins with … where it is cut
+	Match  string `json:"match"`  // what was found
+	After  string `json:"after"`  // ends with … where it is cut
 }
 
 // MetadataRow is one key of a record's metadata.

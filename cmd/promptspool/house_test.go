@@ -24,7 +24,8 @@ var imports = map[string]string{
 	"metrics/partstest":   "",
 	"api": "api/access api/admission api/closest api/edge api/filterline api/intake api/otlp api/tracetree api/wire " +
 		"api/wire/calendar api/wire/jsonscan api/wire/secrets metrics",
-	"api/filterline":          "api/wire api/wire/calendar",
+	"api/filterline":          "api/wire api/wire/calendar api/words",
+	"api/words":               "",
 	"api/wire":                "api/wire/jsonscan",
 	"api/wire/jsonscan":       "",
 	"api/wire/secrets":        "api/wire api/wire/jsonscan",
@@ -47,12 +48,12 @@ var imports = map[string]string{
 	"api/dashboard": "api/dashboard/conversation api/dashboard/docs api/dashboard/frame " +
 		"api/dashboard/overview api/dashboard/people api/dashboard/requests api/dashboard/review " +
 		"api/dashboard/scores " +
-		"api/dashboard/sessions api/dashboard/templates",
+		"api/dashboard/sessions api/dashboard/templates api/words",
 	"api/dashboard/overview": "api/closest api/dashboard/address api/dashboard/chart " +
 		"api/dashboard/filter api/dashboard/frame api/dashboard/number api/dashboard/table api/filterline api/wire",
 	"api/dashboard/requests": "api/dashboard/address api/dashboard/conversation api/dashboard/filter " +
 		"api/dashboard/frame api/dashboard/markup api/dashboard/number api/dashboard/table api/filterline " +
-		"api/tracetree api/wire",
+		"api/tracetree api/wire api/words",
 	"api/dashboard/review": "api/dashboard/address api/dashboard/conversation api/dashboard/filter " +
 		"api/dashboard/frame api/wire",
 	"api/dashboard/sessions": "api/calls api/closest api/dashboard/address api/dashboard/conversation " +
@@ -66,8 +67,8 @@ var imports = map[string]string{
 	"api/dashboard/frame": "api/access api/dashboard/address api/dashboard/filter " +
 		"api/dashboard/number api/dashboard/textdiff api/wire api/wire/calendar api/wire/jsonscan",
 	"api/dashboard/filter": "api/closest api/dashboard/address api/dashboard/number api/filterline " +
-		"api/wire api/wire/calendar",
-	"api/dashboard/conversation": "api/calls api/dashboard/markup",
+		"api/wire api/wire/calendar api/words",
+	"api/dashboard/conversation": "api/calls api/dashboard/markup api/words",
 	"api/dashboard/address":      "",
 	"api/dashboard/number":       "",
 	"api/dashboard/table":        "api/dashboard/address",
@@ -103,7 +104,7 @@ var imports = map[string]string{
 	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets api/calls " +
 		"api/calls/otel api/calls/otel/dialect spool/archive/query spool/archive/rollup spool/archive/rowcode",
 	"spool/archive/rollup":       "api/wire",
-	"spool/archive/textindex":    "",
+	"spool/archive/textindex":    "api/words",
 	"spool/archive/significance": "",
 	"spool/archive/records": "api/wire api/wire/jsonscan api/wire/secrets metrics api/calls/otel " +
 		"api/calls/otel/dialect api/otlp spool/archive spool/archive/query spool/archive/rollup spool/archive/rowcode",
@@ -112,8 +113,8 @@ var imports = map[string]string{
 	"api/calls":               "api/wire api/wire/jsonscan api/calls/otel",
 	"api/calls/otel":          "api/otlp api/wire api/wire/jsonscan api/calls/otel/dialect",
 	"api/calls/otel/dialect":  "",
-	"spool/archive/query": "api/wire api/wire/calendar api/calls spool/archive/significance spool/archive/rowcode " +
-		"spool/archive/textindex",
+	"spool/archive/query": "api/wire api/wire/calendar api/words api/calls spool/archive/significance " +
+		"spool/archive/rowcode spool/archive/textindex",
 	"spool/database/transfer": "api/wire spool/archive spool/database/accounts spool/database/keyed",
 	"spool/database/keyed":    "api/wire api/wire/jsonscan",
 	"spool/archive/counting":  "api/wire spool/archive/query spool/archive/records spool/archive/rowcode",
@@ -160,7 +161,7 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/demo":   "api/wire api/wire/packed",
 	"cmd/promptspool/internal/print":  "api/wire api/wire/jsonscan cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/filter": "api/filterline api/wire cmd/promptspool/internal/config",
-	"cmd/promptspool/internal/requests": "api/client api/closest api/filterline api/tracetree api/wire " +
+	"cmd/promptspool/internal/requests": "api/client api/closest api/filterline api/tracetree api/wire api/words " +
 		"api/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/templates": "api/client api/closest api/wire api/wire/jsonscan registry/gitfiles " +

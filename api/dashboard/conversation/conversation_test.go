@@ -3,6 +3,7 @@ package conversation
 import (
 	"encoding/json"
 	"html/template"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"promptspool/api/calls"
+	"promptspool/api/words"
 	"promptspool/metrics/cputimetest"
 )
 
@@ -152,28 +154,37 @@ func TestVariablesAreMarkedInProportionToTheText(t *testing.T) {
 	}
 }
 
-func TestAnExcerptIsTakenAroundTheLastHitThatIsFar(t *testing.T) {
-	far := strings.Repeat("日本 ", 20)
-	c := Call{Call: calls.Call{
-		Input: []calls.Message{
-			{Parts: []calls.Part{{Text: far + "the KETTLE"}}},
-			{Parts: []calls.Part{{Text: "Near\n" + far + "\n\n## A **kettle**"}}},
-		},
-		Output:  []calls.Message{{Parts: []calls.Part{{Text: far + "returned"}}}},
-		Failure: &calls.Failure{Message: "Slow down."},
-	}}
-	shown := strings.Repeat("日本 ", 3)
-	for word, want := range map[string][2]string{
-		"kettle":   {"… " + shown + "A kettle", ""},
-		"returned": {"", "… " + shown + "日本 returned Slow down."},
-		"slow":     {"", "… " + shown + "returned Slow down."},
-		"nowhere":  {},
-	} {
-		if in, out := c.Around(word); in != want[0] || out != want[1] {
-			t.Errorf("around %s are %q and %q, want %q", word, in, out, want)
+// What a search looks for is marked exactly where it is, whatever variables have the same text.
+func TestAMarkIsExactlyWhereTheSearchHasAPlace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.SampledFrom([]string{"refund", "Re\u0301fund", "policy", "İx", "ﬁ", "東", "京", " ", "-", ", "})
+		text := strings.Join(rapid.SliceOfN(part, 0, 20).Draw(t, "text"), "")
+		n := readVariables(json.RawMessage(`{"a": "refund", "b": "policy, refund", "c": "und"}`))
+		var isHit = make([]bool, len(text))
+		for range rapid.IntRange(0, 3).Draw(t, "hits") {
+			sought := words.Seek(rapid.SampledFrom([]string{"matches", "contains"}).Draw(t, "operator"),
+				rapid.SampledFrom([]string{"refund", "refund policy", "pol*", "東 京", "fund", "X"}).Draw(t, "value"))
+			n.hits = append(n.hits, sought)
+			for start, end := range sought(text) {
+				for i := range text[start:end] {
+					isHit[start+i] = true
+				}
+			}
 		}
-	}
-	if got := Around("A near word. "+far, "near"); got != "A near word. "+strings.TrimSpace(far) {
-		t.Errorf("around a word in sight is %q", got)
-	}
+
+		at := 0
+		marked := make([]bool, len(text))
+		for _, m := range n.marks(text) {
+			if m.From < at || m.To <= m.From {
+				t.Fatalf("%q has marks %v", text, n.marks(text))
+			}
+			at = m.To
+			for i := range text[m.From:m.To] {
+				marked[m.From+i] = m.Variable == ""
+			}
+		}
+		if !slices.Equal(marked, isHit) {
+			t.Fatalf("%q has marks %v", text, n.marks(text))
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"promptspool/api/dashboard/markup"
+	"promptspool/api/words"
 )
 
 const (
@@ -54,8 +55,8 @@ func NewTexts(variables json.RawMessage) *Texts {
 	}
 }
 
-// Mark makes the texts mark the words of a search, which are in lower case.
-func (t *Texts) Mark(words []string) { t.hits = hitsOf(words) }
+// Mark makes the texts mark what a search looks for.
+func (t *Texts) Mark(sought []words.Sought) { t.hits = sought }
 
 // Bound bounds all texts of the page together, in bytes.
 func (t *Texts) Bound(bytes int) { t.left = bytes }

@@ -15,6 +15,7 @@ import (
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
 	"promptspool/api/wire/calendar"
+	"promptspool/api/words"
 )
 
 // Filter selects the records that a page shows, their columns and their order. It is part of the
@@ -175,18 +176,14 @@ func (f Filter) Bucket(date string, size time.Duration) (from, to time.Time) {
 	return at.In(f.Zone()), calendar.End(at, size, f.Zone()).In(f.Zone())
 }
 
-// wordsMax bounds the words of a filter that pages look for.
-const wordsMax = 20
+// soughtMax bounds what pages look for in texts.
+const soughtMax = 20
 
-// Words returns the words and phrases that the filter looks for in prompts and responses, in lower case.
-func (f Filter) Words() (words []string) {
-	for _, v := range f.line.Sought() {
-		if word := strings.ToLower(strings.TrimSpace(v.Text)); word != "" && len(words) < wordsMax {
-			words = append(words, word)
-		}
-	}
+// Sought returns what the filter looks for in prompts and responses.
+func (f Filter) Sought() []words.Sought {
+	all := f.line.Sought()
 
-	return words
+	return all[:min(len(all), soughtMax)]
 }
 
 // Search returns what the filter finds, in no particular order, or what is wrong with it.

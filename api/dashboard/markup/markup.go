@@ -57,7 +57,7 @@ func (w *writer) write(from, to int, piece func(io.Writer, string)) {
 		}
 		begin, end := max(m.From, from), min(m.To, to)
 		piece(w.out, w.text[from:begin])
-		w.open(m)
+		w.open(m, begin > m.From)
 		piece(w.out, w.text[begin:end])
 		_, _ = io.WriteString(w.out, "</mark>")
 		from = end
@@ -65,9 +65,13 @@ func (w *writer) write(from, to int, piece func(io.Writer, string)) {
 	piece(w.out, w.text[from:to])
 }
 
-func (w *writer) open(m Mark) {
+// open opens a piece of a mark. The pieces after the first are no hits of their own.
+func (w *writer) open(m Mark, rest bool) {
 	tag := `<mark class="hit">`
-	if m.Variable != "" {
+	switch {
+	case rest && m.Variable == "":
+		tag = `<mark class="hit rest">`
+	case m.Variable != "":
 		tag = `<mark title="` + html.EscapeString(m.Variable) + `">`
 	}
 	_, _ = io.WriteString(w.out, tag)

@@ -57,7 +57,6 @@ func (p *pages) requestsPage(c *frame.Exchange) error {
 		n.Of = -page.Total
 	}
 	v.Rows, main = requestRows(f, page, n)
-	p.showHits(c, f, v.Rows)
 	v.Shown = filled(v.Shown, f, v.Rows)
 	if v.ByDays = f.Order.Direction(filter.ByTime) != ""; v.ByDays {
 		markDays(v.Rows, c.Now(), f.Zone())
@@ -83,7 +82,7 @@ func (p *pages) requestsPage(c *frame.Exchange) error {
 
 // Excerpt returns an excerpt in which what the filter looks for is marked.
 func (v requestsView) Excerpt(text string) template.HTML {
-	return conversation.Excerpt(text, v.Filter.Words())
+	return conversation.Excerpt(text, v.Filter.Sought())
 }
 
 // Review returns the address where the list is scored, one request after another.

@@ -2,15 +2,13 @@ package requests
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strings"
 	"time"
 
-	"promptspool/api/dashboard/conversation"
 	"promptspool/api/dashboard/filter"
-	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
+	"promptspool/api/words"
 )
 
 // requestRow is a request in the list.
@@ -29,9 +27,11 @@ func requestRows(f filter.Filter, page wire.SearchPage, n rowNumber) (rows []req
 	if !sorted {
 		main = mainScore(page.Items)
 	}
+	sought := f.Sought()
 	for i, item := range page.Items {
 		at := listPlace{item.RequestID, page.Start, i, n.plus(i)}
 		row := requestRow{Row: item, outcome: outcome(item.Status), Href: recordAddress(f, at, "")}
+		row.showHit(sought)
 		for _, s := range item.Scores {
 			if s.Name == main {
 				row.Score = append(row.Score, s.ScoreValue)
@@ -43,29 +43,31 @@ func requestRows(f filter.Filter, page wire.SearchPage, n rowNumber) (rows []req
 	return rows, main
 }
 
-// hitsTimeMax bounds the reading of texts for the excerpts of a search: a page is complete without them.
-const hitsTimeMax = 150 * time.Millisecond
+const (
+	seenRunes   = 45 // of an excerpt, whatever the width of its column
+	beforeRunes = 30 // in front of a hit that is shown instead
+)
 
-// showHits makes excerpts show what the filter looks for in prompts and responses, as far as time allows.
-func (p *pages) showHits(c *frame.Exchange, f filter.Filter, rows []requestRow) {
-	ctx, cancel := context.WithTimeout(c.Context(), hitsTimeMax)
-	defer cancel()
-	for i := range rows {
-		row := &rows[i]
-		var call *conversation.Call // read once, if a word is not in the excerpts
-		for _, word := range f.Words() {
-			in, out := conversation.Around(row.InputExcerpt, word), conversation.Around(row.OutputExcerpt, word)
-			if in == "" && out == "" && call == nil && ctx.Err() == nil {
-				if r, err := p.records.Request(ctx, c.Identity(), row.RequestID); err == nil {
-					read := conversation.Read(r.Content())
-					call = &read
-				}
-			}
-			if in == "" && out == "" && call != nil {
-				in, out = call.Around(word)
-			}
-			row.InputExcerpt, row.OutputExcerpt = cmp.Or(in, row.InputExcerpt), cmp.Or(out, row.OutputExcerpt)
+// showHit makes the row's excerpts show where a search has found something.
+func (r *requestRow) showHit(sought []words.Sought) {
+	if r.Snippet == nil {
+		return
+	}
+	shown := &r.InputExcerpt
+	if r.Snippet.In == "output" {
+		shown = &r.OutputExcerpt
+	}
+
+	// The beginning says what the text is about, if the hit is in sight there.
+	head := words.Head(*shown, seenRunes)
+	inSight := func(s words.Sought) bool {
+		for range s(head) {
+			return true
 		}
+		return false
+	}
+	if !slices.ContainsFunc(sought, inSight) {
+		*shown = words.Tail(r.Snippet.Before, beforeRunes) + r.Snippet.Match + r.Snippet.After
 	}
 }
 

@@ -25,13 +25,13 @@ func recordTexts(c *frame.Exchange, f filter.Filter, r wire.Record) *conversatio
 	if r.Prompt != nil {
 		t = conversation.NewTexts(r.Prompt.InputVariables)
 	}
-	words := f.Words()
-	t.Mark(words)
+	sought := f.Sought()
+	t.Mark(sought)
 	t.Prose = true
 	t.AsSent = c.URL.Query().Get("view") == sentView
 
 	q := url.Values{}
-	if len(words) > 0 {
+	if len(sought) > 0 {
 		q.Set("filter", f.Text)
 	}
 	if t.AsSent {

@@ -77,7 +77,7 @@ func (p *pages) screen(c *frame.Exchange, q *queue, call string, answered bool) 
 		}
 		t := conversation.NewTexts(nil)
 		t.Prose = true
-		t.Mark(q.Filter.Words())
+		t.Mark(q.Filter.Sought())
 		t.At = "/requests/" + call + "/text?" + url.Values{"filter": {q.Filter.Text}}.Encode()
 		v.Shown = t.Call(conversation.Read(v.Record.Content()))
 		at.Set("call", call)

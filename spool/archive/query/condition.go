@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/api/words"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/archive/textindex"
 )
@@ -72,10 +73,11 @@ type Test struct {
 	// and for From and To themselves.
 	From, To time.Time
 
-	terms []textindex.Term // of words that the text must have, as far as an index can tell
-	plain []string         // parts of it, in lower case, that the body must have; see plainParts
-	whole bool             // it looks into long metadata values
-	match func(s *Subject) bool
+	terms  []textindex.Term // of words that the text must have, as far as an index can tell
+	plain  []string         // parts of it, in lower case, that the body must have; see plainParts
+	whole  bool             // it looks into long metadata values
+	sought words.Sought     // what a positive operator looks for in texts; nil if that has no place there
+	match  func(s *Subject) bool
 }
 
 // Range is an interval of numbers.

@@ -21,6 +21,7 @@ type Finder struct {
 	sorted topRows // of an order other than time
 
 	anyOrder bool // see AnyOrder
+	judged   *Subject
 }
 
 // Fill returns a row with at least the wanted columns, valid until the next one.
@@ -34,6 +35,18 @@ func (f *Finder) Total(n int) { f.page.Total = n }
 
 // AnyOrder announces that rows do not come newest first, for an order other than time.
 func (f *Finder) AnyOrder() { f.anyOrder = true }
+
+// Judged gives the finder what holds the Subject of the row that is visited, for its snippet.
+func (f *Finder) Judged(s *Subject) { f.judged = s }
+
+// snippet returns that of the visited row.
+func (f *Finder) snippet() (*wire.Snippet, error) {
+	if f.query.Bare || f.judged == nil {
+		return nil, nil
+	}
+
+	return f.query.Snippet(f.judged)
+}
 
 // Counts reports whether another match would change the total.
 func (f *Finder) Counts() bool { return f.query.Filtered() && !f.page.TotalIsLowerBound }
@@ -95,7 +108,11 @@ func (f *Finder) VisitFar(fill Fill, far func() Locate) (more bool, err error) {
 			return false, err
 		}
 		// The store uses the row's memory again for the next one.
-		f.rows.Add(rowcode.Clone(row))
+		kept := rowcode.Clone(row)
+		if kept.Snippet, err = f.snippet(); err != nil {
+			return false, err
+		}
+		f.rows.Add(kept)
 	default:
 		f.page.More = true
 	}
@@ -116,10 +133,15 @@ func (f *Finder) sort(fill Fill, far func() Locate) error {
 		return err
 	}
 
+	snippet, err := f.snippet()
+	if err != nil {
+		return err
+	}
+
 	// Rows come newest first, so equal values are in order already.
 	value := q.Order.PositionOf(row).Value
 	if far != nil && !f.anyOrder && !bounds.atCursor(value) {
-		f.sorted.add(f, candidate{Position: Position{Value: value}, locate: far()})
+		f.sorted.add(f, candidate{Position: Position{Value: value}, locate: far(), snippet: snippet})
 		return nil
 	}
 
@@ -127,16 +149,18 @@ func (f *Finder) sort(fill Fill, far func() Locate) error {
 		return err
 	}
 	// The total counts rows before the cursor, too, but no page shows them again.
-	f.VisitPlace(q.Order.PositionOf(row))
+	f.visitPlace(q.Order.PositionOf(row), snippet)
 
 	return nil
 }
 
 // VisitPlace puts a match among the best so far, in an order other than time. It does not
 // count it.
-func (f *Finder) VisitPlace(p Position) {
+func (f *Finder) VisitPlace(p Position) { f.visitPlace(p, nil) }
+
+func (f *Finder) visitPlace(p Position, snippet *wire.Snippet) {
 	if q := f.query; q.After == nil || q.Order.Compare(p, *q.After) > 0 {
-		f.sorted.add(f, candidate{Position: p})
+		f.sorted.add(f, candidate{Position: p, snippet: snippet})
 	}
 }
 
@@ -184,6 +208,7 @@ func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.R
 				return Page{}, err
 			}
 		}
+		row.Snippet = c.snippet
 		f.rows.Add(row)
 	}
 	f.page.Rows, f.page.More = f.rows.Rows, len(places) > 0
@@ -198,8 +223,9 @@ type Locate func() (Position, error)
 type candidate struct {
 	Position
 
-	number int    // in the order of visits
-	locate Locate // nil: the position is known, not just its value
+	number  int    // in the order of visits
+	locate  Locate // nil: the position is known, not just its value
+	snippet *wire.Snippet
 }
 
 // topRows holds the first rows of an order: as many as a page and those before it need.

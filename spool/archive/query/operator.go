@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/api/words"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -132,6 +133,8 @@ func (o operation) compile(fd field) (*Test, error) {
 		t.match = func(s *Subject) bool { return holds(fd.content(s.Read(), key)) }
 		if fd.searched {
 			t.terms, t.plain = o.terms(), o.plainParts()
+			want, _, _ := parseText(o.Value)
+			t.sought = words.Seek(o.Operator, want)
 		}
 		return t, err
 
@@ -359,14 +362,11 @@ func (o operation) text() (func([]string) bool, error) {
 	holds := func(v string) bool { return o.normal(v) == whole }
 	switch o.Operator {
 	case "matches":
-		phrase, ok := phraseOf(want)
+		phrase, ok := words.ParsePhrase(want)
 		if !ok {
 			return nil, invalid(o.path+".value", "must have a word: letters or digits to look for")
 		}
-		holds = func(v string) bool {
-			_, _, found := phrase.Find(v, 0)
-			return found
-		}
+		holds = phrase.In
 	case "contains", "key_contains":
 		holds = func(v string) bool { return strings.Contains(strings.ToLower(v), part) }
 	case "starts_with":

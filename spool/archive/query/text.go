@@ -4,16 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"promptspool/api/words"
 	"promptspool/spool/archive/textindex"
 )
-
-// phraseOf returns the phrase that a value of matches stands for. With a * at its end, its last
-// word may go on. ok is false if it has no words.
-func phraseOf(value string) (p textindex.Phrase, ok bool) {
-	text, prefix := strings.CutSuffix(value, "*")
-
-	return textindex.NewPhrase(text, prefix)
-}
 
 // terms returns the terms of words that a text has if a positive operator holds for it. There are
 // none if an index cannot help.
@@ -24,12 +17,12 @@ func (o operation) terms() []textindex.Term {
 	}
 
 	// At an end of what is looked for may be a part of a word, which no index knows.
-	isGap := func(c rune) bool { return !textindex.IsWord(c) }
+	isGap := func(c rune) bool { return !words.IsWord(c) }
 	first, last := strings.IndexFunc(want, isGap), strings.LastIndexFunc(want, isGap)+1
 	switch o.Operator {
 	case "matches":
-		p, _ := phraseOf(want)
-		return p.Terms()
+		text, prefix := strings.CutSuffix(want, "*")
+		return textindex.PhraseTerms(text, prefix)
 	case "is", "eq":
 		first, last = 0, len(want)
 	case "starts_with":
@@ -43,9 +36,8 @@ func (o operation) terms() []textindex.Term {
 	if first < 0 || first >= last {
 		return nil
 	}
-	p, _ := textindex.NewPhrase(want[first:last], false)
 
-	return p.Terms()
+	return textindex.PhraseTerms(want[first:last], false)
 }
 
 // Candidates returns the documents of an index in which the query may find something; all others it

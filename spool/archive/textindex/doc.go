@@ -1,8 +1,5 @@
-// Package textindex tells which of many texts may have some words, without reading them.
-//
-// A text is taken apart into words: runs of letters, digits and marks in any script, and single
-// characters where a script has no blanks between words. Case and accents do not count. A
-// [Phrase] is looked for in the words of a text; that is what a search means.
+// Package textindex tells which of many texts may have some words, without reading them. What a word
+// is, package words knows.
 //
 // An index of up to [DocsMax] documents, which are numbered in an order of their owner, has 256
 // pages. A [Term] is the hash of a word, of two neighbouring characters, or of two words that a
@@ -13,8 +10,4 @@
 //
 // Of 4,096 texts of 4 KB with English words, code and ids the pages have about 6 % of the texts'
 // size. To look up a word reads one page, 4 KB.
-//
-//	words.go   a text, word by word
-//	phrase.go  what is looked for
-//	index.go   pages
 package textindex

@@ -7,6 +7,8 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+
+	"promptspool/api/words"
 )
 
 // Bounds of an index.
@@ -46,22 +48,22 @@ type terms struct {
 }
 
 // of appends the terms of the next word.
-func (t *terms) of(w *words, all []Term) []Term {
+func (t *terms) of(w *words.Scanner, all []Term) []Term {
 	// A single character of a script without blanks stands nearly everywhere.
-	if !w.char {
-		all = append(all, termOf(w.hash))
+	if !w.Char {
+		all = append(all, termOf(w.Hash))
 	}
-	if w.joined && w.char == t.char && (t.char || min(t.size, w.size) <= pairMax) {
-		all = append(all, termOf(t.hash*hashPrime^w.hash))
+	if w.Joined && w.Char == t.char && (t.char || min(t.size, w.Size) <= pairMax) {
+		all = append(all, termOf(t.hash*words.HashPrime^w.Hash))
 	}
-	*t = terms{w.hash, w.size, w.char}
+	*t = terms{w.Hash, w.Size, w.Char}
 
 	return all
 }
 
 // reading is what Terms needs memory for.
 type reading struct {
-	words words
+	words words.Scanner
 	seen  [1 << 12]Term // plus 1
 	all   []Term
 }
@@ -75,8 +77,8 @@ func Terms(texts ...string) []Term {
 	clear(r.seen[:])
 	kept := r.all[:0]
 	for _, text := range texts {
-		r.words = words{text: text, folded: r.words.folded}
-		for t := new(terms); r.words.scan(); {
+		r.words.Reset(text)
+		for t := new(terms); r.words.Scan(); {
 			n := len(kept)
 			more := t.of(&r.words, kept)
 			kept = more[:n]
@@ -89,10 +91,31 @@ func Terms(texts ...string) []Term {
 			}
 		}
 	}
-	r.all, r.words.text = kept, ""
+	r.all = kept
+	r.words.Reset("")
 
 	return slices.Clone(kept)
 }
+
+// PhraseTerms returns the terms that each text with a phrase has, in order. With prefix set, the last
+// word of the phrase may go on. A phrase of a single character, or of the beginning of a word, has none.
+func PhraseTerms(phrase string, prefix bool) (all []Term) {
+	var w words.Scanner
+	w.Reset(phrase)
+	for t := new(terms); w.Scan(); {
+		// No index has the hash of a part of a word.
+		if prefix && w.End == len(phrase) {
+			break
+		}
+		all = t.of(&w, all)
+	}
+	slices.Sort(all)
+
+	return slices.Compact(all)
+}
+
+// IsWord reports whether a character is part of a word.
+func IsWord(r rune) bool { return words.IsWord(r) }
 
 // Builder makes the index of up to DocsMax documents, and then of others with the same memory. The
 // zero Builder is empty. Not safe for concurrent use.

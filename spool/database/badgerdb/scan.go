@@ -47,6 +47,7 @@ type scan struct {
 	seen     int              // rows before the first block, to look at ctx now and then
 	block    block            // the current one
 	row      wire.Row         // the current one that stands alone
+	subject  query.Subject    // what was judged last
 	terms    []textindex.Term // that the query looks for
 	page     []byte           // memory for a page of words
 	alone    []lone           // that stand alone in the block's part of the list
@@ -457,7 +458,7 @@ func (s *scan) visitRange(i, end int, v blocks.Verdict) error {
 
 		// Where the columns have decided, the row is not even put together.
 		m := match{block: b, index: i}
-		if !v.Must.Has(i) {
+		if !v.Must.Has(i) || s.query.Seeks() {
 			row, err := b.Row(i, s.needs|rowcode.PlaceColumns)
 			if err != nil {
 				return err
@@ -495,8 +496,9 @@ func (s *scan) stop(i int) error {
 // judge reports whether one row matches, reading its body if need be. It stops the scan
 // when the time for bodies is over.
 func (s *scan) judge(row *wire.Row) (bool, error) {
-	// Both are called only if the columns leave the answer open.
-	subject := query.Subject{Row: row, Context: s.ctx}
+	// Both are called only if the columns leave the answer open, or for a snippet.
+	s.subject = query.Subject{Row: row, Context: s.ctx}
+	subject := &s.subject
 	if s.judged != nil && !s.deadline.IsZero() {
 		var cancel context.CancelFunc
 		subject.Context, cancel = context.WithDeadline(s.ctx, s.deadline)
@@ -518,7 +520,8 @@ func (s *scan) judge(row *wire.Row) (bool, error) {
 		return s.db.metadata(s.txn, s.keys, row.RequestID)
 	}
 
-	ok := s.query.Match(&subject)
+	ok := s.query.Match(subject)
+	subject.Context = s.ctx
 	if subject.Err != nil {
 		return false, subject.Err
 	}

@@ -46,6 +46,7 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 			}
 		}
 
+		f.Judged(&s.subject)
 		// The finder asks for the columns of a row that it needs, if any.
 		s.visit = func(m *match) (bool, error) {
 			if m.block == nil {

@@ -46,8 +46,7 @@ func found(t *testing.T, db *DB, word string) (ids []string) {
 func indexed(t *testing.T, db *DB, word string) (n int) {
 	t.Helper()
 	k, _ := keysOf("a")
-	p, _ := textindex.NewPhrase(word, false)
-	term := p.Terms()[0]
+	term := textindex.PhraseTerms(word, false)[0]
 	err := db.view(func(txn *badger.Txn) error {
 		prefix := append(k.table(tableWords), byte(term.Page()))
 		return db.each(t.Context(), txn, prefix, nil, func(_, value []byte) (bool, error) {
@@ -90,9 +89,9 @@ func TestWordsAreFoundByTheIndexOfTheirBlock(t *testing.T) {
 
 	// What the index does not have is not looked at.
 	k, _ := keysOf("a")
-	p, _ := textindex.NewPhrase("number3", false)
+	terms := textindex.PhraseTerms("number3", false)
 	err := db.exclusively(func(txn *badger.Txn) (writes []write, err error) {
-		prefix := append(k.table(tableWords), byte(p.Terms()[0].Page()))
+		prefix := append(k.table(tableWords), byte(terms[0].Page()))
 		err = db.each(t.Context(), txn, prefix, nil, func(key, _ []byte) (bool, error) {
 			writes = append(writes, write{slices.Clone(key), compress.Plain(nil)})
 			return true, nil

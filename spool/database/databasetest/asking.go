@@ -100,8 +100,12 @@ func everyOrder(t *testing.T, open Open) {
 func Select(q query.Query, rows []wire.Row, subject func(row *wire.Row) *query.Subject) query.Page {
 	var found []wire.Row
 	for i := range rows {
-		if q.Match(subject(&rows[i])) {
-			found = append(found, rows[i])
+		if s := subject(&rows[i]); q.Match(s) {
+			row := rows[i]
+			if !q.Bare {
+				row.Snippet, _ = q.Snippet(s)
+			}
+			found = append(found, row)
 		}
 	}
 	slices.SortFunc(found, func(a, b wire.Row) int {

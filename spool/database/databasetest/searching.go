@@ -2,8 +2,10 @@ package databasetest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,6 +207,67 @@ func spans(t *testing.T, open Open) {
 					t.Fatalf("hours %d to %d of %+v: %d rows of %d, want %d",
 						from, to, c.filter, len(page.Rows), page.Total, c.want)
 				}
+			}
+		}
+	}
+}
+
+// snippets searches for words, phrases and parts of texts, and sees where they were found.
+func snippets(t *testing.T, open Open) {
+	s, _ := open(t)
+	long := strings.Repeat("word ", 40)
+	for n, talk := range [][2]string{
+		{"When do I get my refund?", "A REFUND\n\ttakes 5 days."},
+		{long + "my Refünd, please " + long, "Certainly."},
+		{"İİİİ Ⱥ — refund, ﬁne", "No."},
+		{"Hello", "我们会退款给您"},
+	} {
+		body, _ := json.Marshal(map[string]any{
+			"kwargs":           map[string]any{"messages": []map[string]string{{"role": "user", "content": talk[0]}}},
+			"request_response": map[string]any{"choices": []any{map[string]any{"message": map[string]string{"content": talk[1]}}}},
+			"price":            n,
+			"tags":             []string{"all"},
+		})
+		apply(t, s, account, Event(t, n, wire.KindRequest, ID(n), string(body)))
+	}
+
+	for _, c := range []struct {
+		filter wire.Filter
+		want   []string // of the newest record first; "" has none
+	}{
+		{Condition("text", "", "matches", "refund"), []string{
+			"input: İİİİ Ⱥ — [refund], ﬁne",
+			"input: …" + long[:55] + "my [Refünd], please " + long[:49] + "…",
+			"input: When do I get my [refund]?",
+		}},
+		{Condition("output_text", "", "matches", "refund takes"), []string{"output: A [REFUND takes] 5 days."}},
+		{Condition("text", "", "matches", "退款"), []string{"output: 我们会[退款]给您"}},
+		{Condition("text", "", "contains", "ȺȺ"), nil},
+		{Condition("text", "", "contains", "ⱥ — R"), []string{"input: İİİİ [Ⱥ — r]efund, ﬁne"}},
+		{Condition("input_text", "", "ends_with", "O"), []string{"input: Hell[o]"}},
+		// Of several conditions it is the first that has a place; what must not be there has none.
+		{wire.Filter{Logic: "OR", Filters: []wire.Filter{
+			Condition("text", "", "matches", "certain*"),
+			Condition("tags", "", "is", "all"),
+		}}, []string{"", "", "output: [Certainly].", ""}},
+		{wire.Filter{Logic: "AND", Filters: []wire.Filter{
+			Condition("text", "", "not_matches", "refund"),
+			Condition("tags", "", "is", "all"),
+		}}, []string{""}},
+		{*tagged("all"), []string{"", "", "", ""}},
+	} {
+		for _, sort := range []string{"", "cost"} {
+			page := search(t, s, account, wire.Search{FilterGroup: &c.filter, SortBy: sort})
+			var got []string
+			for _, row := range page.Rows {
+				text := ""
+				if f := row.Snippet; f != nil {
+					text = f.In + ": " + f.Before + "[" + f.Match + "]" + f.After
+				}
+				got = append(got, text)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%v by %q:\n got %q\nwant %q", &c.filter, sort, got, c.want)
 			}
 		}
 	}

@@ -46,6 +46,7 @@ func Run(t *testing.T, open Open) {
 		{"many writers at once lose nothing and take nothing twice", together},
 		{"lists go by the start of calls, within reason", listTimes},
 		{"a filter within a span counts what lies in it, however days cut it", spans},
+		{"a search for words and parts of texts shows where they are", snippets},
 		{"suggestions are values of the newest records", suggesting},
 		{"an export goes on behind its cursor", exporting},
 		{"a deleted record stays deleted", deletingOne},

@@ -43,6 +43,8 @@ type scan struct {
 	line []byte // the encoded row, without at and id
 	row  wire.Row
 
+	subject query.Subject // what was judged last
+
 	// Totals so far, from which the next step's size is estimated.
 	seen  int // rows
 	bytes int // of their lines
@@ -344,13 +346,15 @@ func (s *scan) visitIfMatch(ctx context.Context, body func() ([]byte, error)) er
 			reading, cancel = context.WithDeadline(ctx, s.deadline)
 			defer cancel()
 		}
-		subject := query.Subject{
+		s.subject = query.Subject{
 			Row:      row,
 			Context:  reading,
 			Body:     body,
 			Metadata: func() (map[string]string, error) { return s.metadata(ctx) },
 		}
-		matches := s.query.Match(&subject)
+		subject := &s.subject
+		matches := s.query.Match(subject)
+		subject.Context = ctx
 		if subject.Err != nil {
 			return subject.Err
 		}

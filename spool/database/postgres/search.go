@@ -193,6 +193,7 @@ func (s *scan) find(ctx context.Context) (query.Page, error) {
 		s.oldest, s.newest = bounds(&all)
 	}
 
+	f.Judged(&s.subject)
 	s.visit = f.Visit
 	if err := s.run(ctx, math.MaxInt); err != nil {
 		return query.Page{}, err

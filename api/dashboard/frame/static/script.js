@@ -98,6 +98,30 @@ document.addEventListener("click", (event) => {
   unfold(link);
 });
 
+// What was searched for is gone through place by place. What is folded is opened where it is there.
+const matches = document.getElementById("matches");
+if (matches) matches.hidden = !document.querySelector("main :is(mark.hit, [data-hits])");
+let match;
+async function goToMatch(by) {
+  if (!matches || matches.hidden) return;
+  for (const link of document.querySelectorAll(".fold > [data-hits]")) {
+    if (!heads.has(link.closest(".passage"))) await unfold(link);
+  }
+  const all = [...document.querySelectorAll("main mark.hit:not(.rest)")], n = all.length, was = all.indexOf(match);
+  const at = was < 0 && by < 0 ? n - 1 : (was + by + n) % n;
+  if (n === 0) return;
+  match?.classList.remove("current");
+  match = all[at];
+  match.classList.add("current");
+  for (let box = match.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
+  match.scrollIntoView({ block: "center", behavior: "instant" });
+  matches.querySelector("output").textContent = `${at + 1} of ${n}`;
+}
+matches?.addEventListener("click", (event) => {
+  const by = event.target.closest("[data-match]")?.dataset.match;
+  if (by) goToMatch(+by);
+});
+
 // A form that stays sends itself, and only its parts of the page are shown anew: the next value can be typed at once.
 document.addEventListener("submit", async (event) => {
   const form = event.target, id = form.dataset.stays, by = event.submitter;
@@ -484,6 +508,8 @@ document.addEventListener("keydown", (event) => {
     },
     j: () => step(1),
     k: () => step(-1),
+    n: () => goToMatch(1),
+    N: () => goToMatch(-1),
     s: () => document.querySelector("[name=score]")?.focus(),
     "?": help,
     e: () => {

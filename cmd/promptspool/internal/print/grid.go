@@ -21,8 +21,9 @@ type Grid struct {
 	columns []column
 	spare   []string // see Spare
 	rows    [][]Cell
-	named   string // the zone that the headings of times name, with a blank before it
-	headed  bool   // the headings are printed
+	under   map[int][]Cell // lines below rows
+	named   string         // the zone that the headings of times name, with a blank before it
+	headed  bool           // the headings are printed
 }
 
 // column is how a column is shown, by the mark of its heading.
@@ -111,6 +112,15 @@ func (g *Grid) Row(cells ...any) {
 	g.rows = append(g.rows, line)
 }
 
+// Under puts a line of texts below the row that was added last. It has no columns, and must fit the
+// terminal.
+func (g *Grid) Under(texts ...Cell) {
+	if g.under == nil {
+		g.under = make(map[int][]Cell)
+	}
+	g.under[len(g.rows)-1] = texts
+}
+
 // Flush writes the rows added since the last call, with columns at least as wide as before.
 func (g *Grid) Flush() error {
 	if g.err != nil {
@@ -132,10 +142,17 @@ func (g *Grid) Flush() error {
 	g.fit()
 
 	var out strings.Builder
-	for _, row := range g.rows {
+	for i, row := range g.rows {
 		out.WriteString(strings.TrimRight(g.line(row), " ") + "\n")
+		if under := g.under[i]; under != nil {
+			out.WriteString("  ")
+			for _, c := range under {
+				out.WriteString(g.Paint(c.Style, Printable(c.text)))
+			}
+			out.WriteString("\n")
+		}
 	}
-	g.rows = nil
+	g.rows, g.under = nil, nil
 
 	_, err := io.WriteString(g.Out, out.String())
 	return err

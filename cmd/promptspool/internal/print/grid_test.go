@@ -23,3 +23,16 @@ func TestLinesEndAtTheTerminalsEdge(t *testing.T) {
 		"\x1b[1mNAME\x1b[0m   \x1b[1mN\x1b[0m  \x1b[1mTEXT\x1b[0m\n"+
 			"\x1b[36mgröße\x1b[0m  7  \x1b[31ma lo…\x1b[0m\n")
 }
+
+func TestALineBelowARowHasNoColumns(t *testing.T) {
+	var out strings.Builder
+	g := NewGrid(Painter{Out: &out, styles: true, Width: 80}, "ID", "STATUS")
+	g.Row("1", "SUCCESS")
+	g.Under(Styled("Where is my ", Faint), Styled("re\x1bfund", Bold), Styled("?", Faint))
+	g.Row("2", "ERROR")
+	if err := g.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "the line", out.String(), "\x1b[1mID\x1b[0m  \x1b[1mSTATUS\x1b[0m\n1   SUCCESS\n"+
+		"  \x1b[2mWhere is my \x1b[0m\x1b[1mre fund\x1b[0m\x1b[2m?\x1b[0m\n2   ERROR\n")
+}

@@ -8,12 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/calls"
 	"promptspool/api/wire"
+	"promptspool/api/words"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/filter"
 	"promptspool/cmd/promptspool/internal/print"
@@ -113,6 +115,22 @@ func listRows(g *print.Grid, rows []wire.Row) {
 			print.Scores(r.Scores),
 			strings.Join(r.Tags, ","),
 		)
+		// Elsewhere a line is a record.
+		if r.Snippet != nil && g.Width > 0 {
+			g.Under(snippetCells(r.Snippet, g.Width-len("  "))...)
+		}
+	}
+}
+
+// snippetCells returns a snippet with its match in bold, in at most width characters.
+func snippetCells(s *wire.Snippet, width int) []print.Cell {
+	match := words.Head(s.Match, width/2)
+	side := (width-utf8.RuneCountInString(match))/2 - 1 // each side may have a …
+
+	return []print.Cell{
+		print.Styled(words.Tail(s.Before, side), print.Faint),
+		print.Styled(match, print.Bold),
+		print.Styled(words.Head(s.After, side), print.Faint),
 	}
 }
 

@@ -1,4 +1,12 @@
-package textindex
+// Package words takes texts apart into words, and finds words, phrases and parts in them.
+//
+// Words are runs of letters, digits and marks in any script, and single characters where a script
+// has no blanks between words. Case and accents do not count.
+//
+//	words.go   a text, word by word
+//	phrase.go  words that follow each other
+//	sought.go  what a search looks for, and where a text has it
+package words
 
 import (
 	"unicode"
@@ -7,25 +15,26 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// words takes a text apart: into runs of letters, digits and marks, and each character of a
-// script that has no blanks between words. Case and accents do not count.
-type words struct {
-	text string
-	next int // where to go on
+// Scanner takes a text apart into its words. Not safe for concurrent use.
+type Scanner struct {
+	Hash       uint64 // of the word, folded
+	Size       int    // bytes of the word, folded
+	Start, End int    // where it is in the text
+	Char       bool   // it is one character of a script without blanks
+	Joined     bool   // one connector at most is between it and the word before
 
-	hash       uint64 // of the word, folded
-	size       int    // bytes of the word, folded
-	start, end int    // where it is in the text
-	char       bool   // it is one character of a script without blanks
-	joined     bool   // one connector at most is between it and the word before
-
+	text   string
+	next   int // where to go on
 	folded []byte
 }
 
-// FNV-1a: words are short.
+// Reset makes the scanner begin with a text, in the memory that it has.
+func (w *Scanner) Reset(text string) { *w = Scanner{text: text, folded: w.folded} }
+
+// Words are hashed by FNV-1a, for they are short.
 const (
 	hashOffset = 14695981039346656037
-	hashPrime  = 1099511628211
+	HashPrime  = 1099511628211
 )
 
 const connector = 1 // in ascii: it joins the parts of a name, a number, a date or an address
@@ -46,9 +55,9 @@ var ascii = func() (fold [256]byte) {
 	return fold
 }()
 
-// scan goes to the next word, and reports whether there is one.
-func (w *words) scan() bool {
-	text, before, i := w.text, w.end, w.next
+// Scan goes to the next word, and reports whether there is one.
+func (w *Scanner) Scan() bool {
+	text, before, i := w.text, w.End, w.next
 	for i < len(text) && ascii[text[i]] <= connector {
 		if text[i] >= utf8.RuneSelf {
 			r, size := utf8.DecodeRuneInString(text[i:])
@@ -63,34 +72,34 @@ func (w *words) scan() bool {
 		return false
 	}
 
-	w.joined = w.size > 0 && (i == before || i == before+1 && ascii[text[before]] == connector)
-	w.start, w.char = i, false
+	w.Joined = w.Size > 0 && (i == before || i == before+1 && ascii[text[before]] == connector)
+	w.Start, w.Char = i, false
 	h := uint64(hashOffset)
 	for ; i < len(text); i++ {
 		c := ascii[text[i]]
 		if c <= connector {
 			break
 		}
-		h = (h ^ uint64(c)) * hashPrime
+		h = (h ^ uint64(c)) * HashPrime
 	}
 	// Nearly all words are ASCII.
 	if i < len(text) && text[i] >= utf8.RuneSelf {
 		return w.scanOther(i)
 	}
-	w.hash, w.size, w.end, w.next = h, i-w.start, i, i
+	w.Hash, w.Size, w.End, w.next = h, i-w.Start, i, i
 
 	return true
 }
 
 // scanOther reads a word that has other characters than ASCII from i on.
-func (w *words) scanOther(i int) bool {
+func (w *Scanner) scanOther(i int) bool {
 	text := w.text
 	for i < len(text) {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		if isChar(r) {
 			// It is a word by itself, and ends the one before.
-			if i == w.start {
-				w.char = true
+			if i == w.Start {
+				w.Char = true
 				i += size
 			}
 			break
@@ -100,11 +109,11 @@ func (w *words) scanOther(i int) bool {
 		}
 		i += size
 	}
-	w.end, w.next = i, i
-	w.folded = fold(w.folded[:0], text[w.start:i])
-	w.hash, w.size = hashOffset, len(w.folded)
+	w.End, w.next = i, i
+	w.folded = fold(w.folded[:0], text[w.Start:i])
+	w.Hash, w.Size = hashOffset, len(w.folded)
 	for _, c := range w.folded {
-		w.hash = (w.hash ^ uint64(c)) * hashPrime
+		w.Hash = (w.Hash ^ uint64(c)) * HashPrime
 	}
 
 	return true
