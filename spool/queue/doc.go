@@ -54,7 +54,7 @@
 //
 // # The folder
 //
-//	FORMAT                        "promptspool spool format 1"; another is rejected
+//	FORMAT                        "promptspool spool format 1"; a newer one is rejected
 //	LOCK                          held by the process that has the spool open, with its pid
 //	cursor                        frontier and next sequence (cursor.go), in two slots (package disk)
 //	gen-0000000000000001/         a generation: a Badger database, named by its first sequence in hexadecimal

@@ -23,7 +23,7 @@ type Folder struct {
 }
 
 // OpenFolder opens the folder of a spool for reading; Close it afterwards. It rejects a
-// folder that is not a spool, that a process uses, or whose format is another.
+// folder that is not a spool, that a process uses, or whose format is newer.
 func OpenFolder(dir string) (*Folder, error) {
 	f := &Folder{dir: dir}
 	if !disk.Exists(f.path(formatName)) {

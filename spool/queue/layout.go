@@ -25,7 +25,7 @@ const (
 	formatVersion = 1
 )
 
-// checkFormat writes FORMAT in a new folder. It rejects a folder whose FORMAT is another,
+// checkFormat writes FORMAT in a new folder. It rejects a folder whose FORMAT is newer,
 // unreadable, or missing although there is data: unreadable data is never replaced by
 // something empty.
 func checkFormat(dir string) error {
@@ -47,10 +47,10 @@ func checkFormat(dir string) error {
 		return fmt.Errorf("spool: %s does not say a format; if the folder is a spool, write %q into it",
 			path, formatPrefix+"1")
 	}
-	if version != formatVersion {
-		return fmt.Errorf("spool: %s was written by another version of promptspool (spool format %d; this one "+
-			"reads %d only): deliver what is in it with \"promptspool spool drain\" of that version, then choose "+
-			"an empty folder", dir, version, formatVersion)
+	if version > formatVersion {
+		return fmt.Errorf("spool: %s was written by a newer version of promptspool (spool format %d; this one "+
+			"reads up to %d): run that version, or deliver what is in it with its \"promptspool spool drain\" and "+
+			"choose an empty folder", dir, version, formatVersion)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func refused(t *testing.T, dir, want string) {
 	}
 }
 
-func TestAFolderWithAnotherFormatIsRefused(t *testing.T) {
+func TestAFolderWithANewerFormatIsRefused(t *testing.T) {
 	dir := closed(t)
 	for text, want := range map[string]string{
 		"promptspool spool format 2\n":  "spool drain",

@@ -17,7 +17,7 @@ import (
 // they are counted (Status.Gaps), logged, and set aside in the folder quarantine.
 // Payloads of sealed generations are not read here: Read verifies them.
 //
-// Open rejects a folder that another process uses, one of another format, and one that
+// Open rejects a folder that another process uses, one of a newer format, and one that
 // holds data but no FORMAT. It starts no goroutines except Badger's.
 func Open(c Config) (*Queue, error) {
 	if err := c.defaults(); err != nil {

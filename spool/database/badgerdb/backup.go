@@ -40,7 +40,7 @@ const (
 )
 
 // backupHead is the first line of a backup: the versions of the file and of the layout of keys.
-var backupHead = fmt.Sprintf("%sformat 2, of a database of format %d\n", backupName, folder.Format)
+var backupHead = fmt.Sprintf("%sformat 1, of a database of format %d\n", backupName, folder.Format)
 
 // Backup counts what a backup holds.
 type Backup struct {
@@ -158,7 +158,7 @@ func readBackupHead(in *bufio.Reader) error {
 	case err != nil || !strings.HasPrefix(string(line), backupName):
 		return errors.New("this is not a promptspool backup")
 	case string(line) != backupHead:
-		return fmt.Errorf("another version of promptspool wrote this backup (%s); restore it with that version",
+		return fmt.Errorf("a newer version of promptspool wrote this backup (%s); restore it with that version",
 			strings.TrimSpace(string(line)))
 	}
 	return nil

@@ -148,7 +148,7 @@ func TestADamagedBackupIsNeverRestored(t *testing.T) {
 
 	try("nothing", nil)
 	try("something else", []byte("PK\x03\x04 and so on\n"))
-	try("another form", bytes.Replace(file, []byte("format 2,"), []byte("format 9,"), 1))
+	try("another form", bytes.Replace(file, []byte("format 1,"), []byte("format 9,"), 1))
 	format := []byte(fmt.Sprintf("format %d\n", folder.Format))
 	try("of another database", bytes.Replace(file, format, []byte("format 99\n"), 1))
 	try("more behind it", append(bytes.Clone(file), 'x'))
@@ -180,7 +180,7 @@ func TestADatabaseThatDisagreesIsNotRestored(t *testing.T) {
 }
 
 func FuzzReadBackup(f *testing.F) {
-	f.Add([]byte("promptspool backup, format 2, of a database of format 1\n"))
+	f.Add([]byte("promptspool backup, format 1, of a database of format 2\n"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		b, err := ReadBackup(bytes.NewReader(file), nil)
 		if err == nil && b.Keys > uint64(len(file))*1000 {

@@ -70,7 +70,7 @@ func TestAFolderThatCannotBeReadWholeIsRefusedAndLeftAlone(t *testing.T) {
 		name, says string
 		harm       func(dir string) error
 	}{
-		{"another format", "requests export", func(dir string) error {
+		{"a newer format", "restore a backup", func(dir string) error {
 			return writeFormat(dir, "promptspool database, format 8\n")
 		}},
 		{"a format that says nothing", "backup", func(dir string) error {

@@ -116,7 +116,7 @@ func TestServersOfTwoBuildsTakeTurnsOnOneDatabase(t *testing.T) {
 	execute(t, postgrestest.Connect(t, f.dsn), `UPDATE promptspool_schema SET number = number + 1`)
 	f.at[0], f.data[0] = harness.FreePort(t), t.TempDir()
 	refused := f.begin(0, harness.NextBinary)
-	if refused.Takes() || !strings.Contains(refused.Logged(), "its tables are of another version of promptspool") {
+	if refused.Takes() || !strings.Contains(refused.Logged(), "its tables are of a newer version of promptspool") {
 		t.Errorf("a server on tables of another version:\n%s", refused.Logged())
 	}
 	f.servers[0].Track("/rest/track-request", harness.AdminKey, harness.Chat())

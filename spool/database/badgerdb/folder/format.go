@@ -12,9 +12,9 @@ import (
 	"promptspool/spool/disk"
 )
 
-// Format is the version of the layout of keys, which package badgerdb describes. No other
-// is read.
-const Format = 3
+// Format is the version of the layout of keys, which package badgerdb describes. Earlier
+// ones, which releases wrote, are read as well; later ones are not.
+const Format = 1
 
 const (
 	formatName   = "FORMAT"
@@ -49,19 +49,19 @@ func Prepare(dir string) error {
 	return checkFormat(dir, string(text))
 }
 
-// checkFormat returns an error unless Format is the content of FORMAT.
+// checkFormat returns an error unless the content of FORMAT is a format that is read.
 func checkFormat(dir, text string) error {
 	// A torn or edited file must not be taken for a version.
 	number, ok := strings.CutPrefix(strings.TrimSpace(text), formatPrefix)
 	n, err := strconv.Atoi(number)
 
 	switch {
-	case !ok || err != nil:
+	case !ok || err != nil || n < 1:
 		return fmt.Errorf("%s does not name a format; restore it from a backup", filepath.Join(dir, formatName))
-	case n != Format:
-		return fmt.Errorf("%s was written by another version of promptspool (database format %d; this one reads "+
-			"%d only): copy its records with \"promptspool requests export\" of that version and \"promptspool "+
-			"requests import\" of this one, into an empty folder", dir, n, Format)
+	case n > Format:
+		return fmt.Errorf("%s was written by a newer version of promptspool (database format %d; this one reads "+
+			"up to %d): run that version, or restore a backup from before the upgrade into another folder",
+			dir, n, Format)
 	}
 	return nil
 }

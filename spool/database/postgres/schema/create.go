@@ -12,8 +12,9 @@ import (
 	"promptspool/spool/database/postgres/connection"
 )
 
-// version is the version of the tables of SQL. A server works on no others.
-const version = 3
+// version is the version of the tables of SQL. Releases may have made earlier ones; a
+// server does not work on later ones.
+const version = 1
 
 // SQL creates the tables in an empty database.
 //
@@ -26,17 +27,17 @@ const versionTable = `CREATE TABLE IF NOT EXISTS promptspool_schema (
 	applied_at timestamptz NOT NULL
 )`
 
-// Create creates the tables in an empty database. It rejects tables of another version.
+// Create creates the tables in an empty database. It rejects tables of a later version.
 func (t *Tables) Create(ctx context.Context) error {
 	found, err := t.version(ctx)
 	if err == nil && found == 0 {
 		found, err = t.create(ctx)
 	}
 
-	if err == nil && found != version {
-		err = wire.Errorf(wire.CodeUnavailable, "its tables are of another version of promptspool (schema %d; this "+
-			"one works with %d only): copy its records with \"promptspool requests export\" of that version and "+
-			"\"promptspool requests import\" of this one, into an empty database", found, version)
+	if err == nil && found > version {
+		err = wire.Errorf(wire.CodeUnavailable, "its tables are of a newer version of promptspool (schema %d; this "+
+			"one works with up to %d): run that version, or restore a dump from before the upgrade into another "+
+			"database", found, version)
 	}
 
 	return err
