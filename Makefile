@@ -6,6 +6,8 @@
 #               Scoop (see the page Install)
 # make release-check  a whole release, twice: the chart and every byte must come out the same
 # make generate writes what derives from the code: API reference, lists on pages, packed pages
+# make fixtures what a server and a sidecar of this version leave on disk, for the tests of later ones, once before a
+#               release: it replaces those of the same version
 # make chart    renders the Helm chart again for the tests, after a change to it
 # make soak     the long forms of tests: the spool broken for PROMPTSPOOL_SOAK (10m by default) on end: kills, power
 #               cuts, full and broken disks, a day in short, a fuzzer and hostile input on the listeners
@@ -27,7 +29,7 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 # Only the race detector needs cgo. Everything else shares what the shipped binary is compiled from.
 export CGO_ENABLED := 0
 
-.PHONY: test check packages race scenes plain portable build generate release release-check chart soak bench screenshots fuzz
+.PHONY: test check packages race scenes plain portable build generate fixtures release release-check chart soak bench screenshots fuzz
 
 test:
 	@export PROMPTSPOOL_ABSENT PROMPTSPOOL_LEFT_OUT
@@ -93,6 +95,9 @@ generate:
 	go test -vet=off ./api/filterline ./api/openapi ./api/calls/otel/dialect -update
 	go test -vet=off ./cmd/promptspool -run TestGeneratedPages -update
 	go test -vet=off ./api/dashboard/docs -update
+
+fixtures:
+	go test -vet=off -count=1 ./cmd/promptspool/e2e/releases -update
 
 build:
 	go build -tags urfave_cli_no_docs,nethttpomithttp2 -ldflags '-s -w' -o promptspool ./cmd/promptspool

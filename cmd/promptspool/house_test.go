@@ -189,6 +189,7 @@ var imports = map[string]string{
 	"cmd/promptspool/e2e/durability": "",
 	"cmd/promptspool/e2e/install":    "",
 	"cmd/promptspool/e2e/overload":   "",
+	"cmd/promptspool/e2e/releases":   "",
 	// What they log where a page needs something to show.
 	"cmd/promptspool/e2e/seed": "api/wire cmd/promptspool/internal/demo",
 }
