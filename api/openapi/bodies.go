@@ -245,7 +245,7 @@ type Blueprint struct {
 	// Which function the model must call: auto, none, or one by its name.
 	FunctionCall any `json:"function_call,omitempty" jsonschema:"anyof_type=string;object"`
 	// How the variables of a completion are written.
-	TemplateFormat templateFormat `json:"template_format,omitempty"`
+	TemplateFormat string `json:"template_format,omitempty" jsonschema:"enum=f-string,enum=jinja2"`
 	// The names of the variables.
 	InputVariables []string `json:"input_variables,omitempty"`
 }
@@ -260,7 +260,7 @@ type Message struct {
 	// The text.
 	Content Contents `json:"content,omitempty"`
 	// How the variables of the message are written.
-	TemplateFormat templateFormat `json:"template_format,omitempty"`
+	TemplateFormat string `json:"template_format,omitempty" jsonschema:"enum=f-string,enum=jinja2"`
 	// The names of the variables.
 	InputVariables []string `json:"input_variables,omitempty"`
 	// Who says it, among several of a role; for the role function, the function.
@@ -286,6 +286,9 @@ func openWithNulls(s *jsonschema.Schema) {
 		}
 	}
 }
+
+// messageRole has its values in specialSchema.
+type messageRole string
 
 // Contents is what is said: content blocks, such as {"type": "text", "text": "Hello"}; or
 // one string.
@@ -315,9 +318,6 @@ type ImageURL struct {
 	// Where it is: an address, or data:.
 	URL string `json:"url"`
 }
-
-// templateFormat has its values in specialSchema.
-type templateFormat string
 
 // Tool is a tool that a model may call.
 type Tool struct {
@@ -358,9 +358,6 @@ type FunctionCall struct {
 	// The arguments, as JSON in a string.
 	Arguments string `json:"arguments"`
 }
-
-// messageRole has its values in specialSchema.
-type messageRole string
 
 // FetchTemplate chooses a version of a template, and what it is filled with.
 type FetchTemplate struct {
@@ -561,4 +558,65 @@ type ExportLine struct {
 	// A cursor that continues after the lines before it. An export without a mark that is
 	// done was cut.
 	Export *wire.ExportMark `json:"export,omitempty"`
+}
+
+// Comparison names two versions, and chooses the records by which they are compared.
+type Comparison struct {
+	open
+	wire.ComparisonQuery
+}
+
+// Statistics chooses the records that are summed up.
+type Statistics struct {
+	open
+	wire.StatisticsQuery
+	// No effect on sums; the answer has a warning.
+	SortBy string `json:"sort_by,omitempty"`
+	// No effect on sums; the answer has a warning.
+	SortOrder string `json:"sort_order,omitempty"`
+}
+
+// Export chooses the records of an export.
+type Export struct {
+	open
+	wire.Search
+	Unsearched
+	// Events, one a line, or CSV: a line for each record, with the beginning of its texts.
+	Format string `json:"format,omitempty" jsonschema:"enum=events,enum=csv,default=events"`
+}
+
+// RollupSearch chooses sessions, traces or users.
+type RollupSearch struct {
+	open
+	wire.RollupSearch
+}
+
+// SpanSearch chooses spans.
+type SpanSearch struct {
+	open
+	wire.SpanSearch
+}
+
+// DefineScore defines the scores of a name.
+type DefineScore struct {
+	// The name in the path, once more.
+	Name string `json:"name,omitempty" jsonschema:"maxLength=512"`
+	// The kind of the values. A number may also be sent as score.
+	Kind string `json:"kind" jsonschema:"enum=number,enum=boolean,enum=category"`
+	// The least number that fits.
+	Min *float64 `json:"min,omitempty"`
+	// The greatest number that fits.
+	Max *float64 `json:"max,omitempty"`
+	// The categories that fit; all do if there are none.
+	Categories []string `json:"categories,omitempty" jsonschema:"maxItems=50"`
+	// The direction that comparisons call better; without it, neither.
+	Better string `json:"better,omitempty" jsonschema:"enum=higher,enum=lower"`
+	// A text for reviewers.
+	Description string `json:"description,omitempty" jsonschema:"maxLength=1000"`
+}
+
+// Heartbeat is what a sidecar reports about itself.
+type Heartbeat struct {
+	open
+	wire.Heartbeat
 }

@@ -51,7 +51,7 @@ func TestEveryPropertyIsDescribedInTheNamesOfJSON(t *testing.T) {
 	}
 
 	// An entry that describes nothing any more would mislead whoever changes it.
-	for property := range described {
+	for property := range shared.Properties {
 		if !named[property] {
 			t.Errorf("no property is called %s", property)
 		}
@@ -64,7 +64,7 @@ func TestTheDescriptionHasNoOlderSpellings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range operations() {
-		for path := range strings.FieldsSeq(o.older) {
+		for path := range strings.FieldsSeq(o.Older) {
 			if d.Paths[path] != nil {
 				t.Errorf("%s is described", path)
 			}

@@ -1,8 +1,8 @@
 // Package openapi describes the HTTP API: for programs as OpenAPI 3.1, for people as a
 // page of the documentation.
 //
-// The description is generated from a table of operations and from the types that cross
-// the wire. The binary contains only the result (openapi.json and the pages
+// The description is generated from tables (*.yaml), which list the operations with examples, and
+// from the types that cross the wire. The binary contains only the result (openapi.json and the pages
 // api-*.md in api/dashboard/docs), not this package. Tests compare both with this package, with the
 // route table, and with the requests that the tests themselves make; see Checker.
 package openapi
@@ -54,8 +54,6 @@ type server struct {
 type tag struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-
-	page string // of the reference for people
 }
 
 type components struct {
@@ -115,48 +113,6 @@ type Media struct {
 	Example any                `json:"example,omitempty"`
 }
 
-// VersionMark stands for the program's version until the description is served.
-const VersionMark = "VERSION"
-
-const introduction = "The HTTP API of promptspool, the same for a server and a sidecar. " +
-	"A sidecar answers writes and fetched templates by itself, and passes everything else on to its server." +
-	"\n\n" +
-	"The key goes into the header `X-API-KEY` or, in a body, into `api_key`; " +
-	"without both, the credentials of `Authorization: Bearer` count, " +
-	"and on the routes for OpenTelemetry the password of `Basic`, too. " +
-	"A member of a body that is null counts as absent. " +
-	"Unknown members of what is logged are kept and forwarded; those of a query are an error, which names the " +
-	"closest known one. Members of a query that have no effect here are named in `warning`. " +
-	"Bodies may be compressed with gzip, deflate or zstd. " +
-	"Every answer has the header `Promptspool-Version`; answers may gain members."
-
-// schemes are the ways to show a key.
-var schemes = map[string]map[string]string{
-	"key": {
-		"type": "apiKey",
-		"in":   "header",
-		"name": "X-API-KEY",
-		"description": "As `promptspool keys create` or the dashboard makes them. " +
-			"A key has some of the rights log, score, fetch, read, publish and manage: " +
-			"scope `app` is the first three, `full` is all. Each request names those of which it needs one.",
-	},
-	"bearer": {
-		"type":        "http",
-		"scheme":      "bearer",
-		"description": "The same key. It counts only where neither the header nor the body has one.",
-	},
-	"basic": {
-		"type":        "http",
-		"scheme":      "basic",
-		"description": "The same key as the password, with any user. Only for what exporters send.",
-	},
-}
-
-var (
-	allCalls  = []security{{"key": {}}, {"bearer": {}}}
-	exporters = []security{{"key": {}}, {"bearer": {}}, {"basic": {}}}
-)
-
 // Describe returns the description. It reads the comments on the types from their source,
 // so it works only in this package's folder.
 func Describe() (*Document, error) {
@@ -165,59 +121,40 @@ func Describe() (*Document, error) {
 		return nil, err
 	}
 
-	d := &Document{
-		OpenAPI: "3.1.0",
-		Info: info{
-			Title:   "promptspool",
-			Version: VersionMark,
-			Summary: "A durable record of every call to a language model, and a registry of " +
-				"prompt templates.",
-			Description: introduction,
-			License:     map[string]string{"name": "Apache-2.0", "identifier": "Apache-2.0"},
-		},
-		Servers:  []server{{"/", "where this description was read"}},
-		Docs:     externalDocs{"/docs/api", "the same for people, with examples"},
-		Security: allCalls,
-		Tags:     tags,
-		Paths:    make(map[string]map[string]*Operation),
-		Components: components{
-			SecuritySchemes: schemes,
-			Schemas:         s.all,
-			Responses:       errorResponses(s),
-			Headers:         headers,
-		},
+	d := load[Document]("document")
+	d.Paths = make(map[string]map[string]*Operation)
+	d.Components.Schemas = s.all
+	d.Components.Responses = errorResponses(s)
+
+	for _, part := range parts {
+		d.Tags = append(d.Tags, part.tag)
+		for _, o := range part.Operations {
+			d.add(s, o)
+		}
 	}
 
-	for _, o := range operations() {
-		d.add(s, o)
-	}
-
-	return d, nil
+	return &d, nil
 }
 
 // add adds an operation in its usual spelling. Older ones are served, and left out here:
 // generators of clients make a function of every operation.
-func (d *Document) add(s *schemas, o operation) {
-	method, path, _ := strings.Cut(o.route, " ")
-	described := &Operation{
-		ID:          o.id,
-		Tags:        []string{o.tag},
-		Summary:     o.summary,
-		Description: o.detail,
+func (d *Document) add(s *schemas, o *operation) {
+	method, path, _ := strings.Cut(o.Route, " ")
+	if d.Paths[path] == nil {
+		d.Paths[path] = make(map[string]*Operation)
+	}
+
+	d.Paths[path][strings.ToLower(method)] = &Operation{
+		ID:          o.ID,
+		Tags:        []string{o.part.Name},
+		Summary:     o.Summary,
+		Description: o.Detail,
 		Scope:       o.scope().Names(),
+		Security:    o.part.Security,
 		Parameters:  o.parameters(s),
 		Body:        o.requestBody(s),
 		Responses:   o.responses(s),
 	}
-
-	if o.tag == tagOTLP {
-		described.Security = exporters
-	}
-
-	if d.Paths[path] == nil {
-		d.Paths[path] = make(map[string]*Operation)
-	}
-	d.Paths[path][strings.ToLower(method)] = described
 }
 
 // JSON returns the description as it is served.

@@ -21,19 +21,16 @@ import (
 // one for the requests of each tag, and one for the objects that several of them share.
 func (d *Document) Pages() map[string]string {
 	r := &reference{document: d, uses: make(map[string]int), home: make(map[string]string)}
-	all := operations()
-	r.settle(all)
+	r.settle()
 
 	pages := make(map[string]string)
-	for _, t := range tags {
+	for _, t := range parts {
 		p := &page{reference: r, name: t.page}
-		fmt.Fprintf(p, "# API: %s\n\n%s\n\n", lowered(t.Name), t.Description)
+		fmt.Fprintf(p, "# API: %s\n\n%s\n\n", t.Title, t.Description)
 		p.WriteString("[API reference](api.md) says how a key is sent and lists all errors.\n\n" + generated)
-		p.WriteString(operationsOf(t, "") + "\n")
-		for _, o := range all {
-			if o.tag == t.Name {
-				p.section(&o)
-			}
+		p.WriteString(t.list("") + "\n")
+		for _, o := range t.Operations {
+			p.section(o)
 		}
 		p.objects()
 		pages[t.page] = p.String() + generatedEnd
@@ -60,21 +57,19 @@ const objectsPage = "api-objects"
 // Index lists all requests by their tags, with links into Pages.
 func (d *Document) Index() string {
 	var b strings.Builder
-	for _, t := range tags {
-		fmt.Fprintf(&b, "### %s\n\n%s\n\n%s\n", t.Name, t.Description, operationsOf(t, t.page+".md"))
+	for _, t := range parts {
+		fmt.Fprintf(&b, "### %s\n\n%s\n\n%s\n", t.Name, t.Description, t.list(t.page+".md"))
 	}
 
 	return b.String()
 }
 
-// operationsOf returns a table of the requests of a tag, which file describes; "" is the same page.
-func operationsOf(t tag, file string) string {
+// list returns a table of the requests of a part, which file describes; "" is the same page.
+func (t *part) list(file string) string {
 	var b strings.Builder
 	b.WriteString("| Call | What it does | Scope |\n|---|---|---|\n")
-	for _, o := range operations() {
-		if o.tag == t.Name {
-			fmt.Fprintf(&b, "| `%s` | [%s](%s#%s) | %s |\n", o.route, o.summary, file, anchor(o.summary), o.rights())
-		}
+	for _, o := range t.Operations {
+		fmt.Fprintf(&b, "| `%s` | [%s](%s#%s) | %s |\n", o.Route, o.Summary, file, anchor(o.Summary), o.rights())
 	}
 
 	return b.String()
@@ -85,20 +80,12 @@ func (d *Document) Spellings() string {
 	var b strings.Builder
 	b.WriteString("| Call | Also served at |\n|---|---|\n")
 	for _, o := range operations() {
-		if paths := strings.Fields(o.older); len(paths) > 0 {
-			fmt.Fprintf(&b, "| `%s` | `%s` |\n", o.route, strings.Join(paths, "`, `"))
+		if paths := strings.Fields(o.Older); len(paths) > 0 {
+			fmt.Fprintf(&b, "| `%s` | `%s` |\n", o.Route, strings.Join(paths, "`, `"))
 		}
 	}
 
 	return b.String()
-}
-
-// lowered returns a title as it reads within a sentence.
-func lowered(title string) string {
-	if strings.ToUpper(title[1:2]) == title[1:2] || title == tagOTLP {
-		return title
-	}
-	return strings.ToLower(title[:1]) + title[1:]
 }
 
 // reference is what all parts of the reference know.
@@ -110,20 +97,12 @@ type reference struct {
 
 // settle decides where each object is described: with the requests of a tag if only they lead to
 // it, so that readers need not jump.
-func (r *reference) settle(all []operation) {
-	for _, o := range all {
-		for _, schema := range r.schemasOf(&o) {
-			r.uses[schema]++
-		}
-	}
-
-	for _, t := range tags {
+func (r *reference) settle() {
+	for _, t := range parts {
 		reached := make(map[string]bool)
-		for _, o := range all {
-			if o.tag != t.Name {
-				continue
-			}
-			for _, schema := range r.schemasOf(&o) {
+		for _, o := range t.Operations {
+			for _, schema := range r.schemasOf(o) {
+				r.uses[schema]++
 				r.reach(schema, reached)
 			}
 		}
@@ -191,7 +170,7 @@ type page struct {
 
 // described returns the operation as the document has it.
 func (r *reference) described(o *operation) *Operation {
-	method, path, _ := strings.Cut(o.route, " ")
+	method, path, _ := strings.Cut(o.Route, " ")
 	return r.document.Paths[path][strings.ToLower(method)]
 }
 
@@ -222,9 +201,9 @@ func nameOf(s *jsonschema.Schema) string {
 // section writes the section of an operation.
 func (p *page) section(o *operation) {
 	d := p.described(o)
-	fmt.Fprintf(p, "## %s\n\n`%s` with a key of scope %s.", o.summary, o.route, o.rights())
-	if o.detail != "" {
-		p.WriteString("\n\n" + o.detail)
+	fmt.Fprintf(p, "## %s\n\n`%s` with a key of scope %s.", o.Summary, o.Route, o.rights())
+	if o.Detail != "" {
+		p.WriteString("\n\n" + o.Detail)
 	}
 	p.WriteString("\n\n")
 
@@ -253,7 +232,7 @@ func (p *page) section(o *operation) {
 
 // example writes the request as a command for curl.
 func (p *page) example(o *operation, d *Operation) {
-	method, path, _ := strings.Cut(o.route, " ")
+	method, path, _ := strings.Cut(o.Route, " ")
 	query := url.Values{}
 	for _, v := range d.Parameters {
 		switch {
@@ -270,7 +249,7 @@ func (p *page) example(o *operation, d *Operation) {
 
 	// Apps call their sidecar, everything else the server.
 	address := "http://127.0.0.1:8788"
-	if o.scope()&wire.ScopeApp != 0 && o.tag != tagSync {
+	if o.scope()&wire.ScopeApp != 0 && o.part.page != sidecars {
 		address = "http://127.0.0.1:8787"
 	}
 
@@ -302,22 +281,22 @@ func (p *page) example(o *operation, d *Operation) {
 
 // answers writes the successful answers, with an example of each, and the errors.
 func (p *page) answers(o *operation, d *Operation) {
-	for _, a := range o.answers {
-		media, ok := d.Responses[fmt.Sprint(a.status)].Content[cmp.Or(a.media, MediaJSON)]
-		if a.text != "" {
-			fmt.Fprintf(p, "Answer %d: %s", a.status, a.text)
+	for _, a := range o.Answers {
+		media, ok := d.Responses[fmt.Sprint(a.Status)].Content[cmp.Or(a.Media, MediaJSON)]
+		if a.Text != "" {
+			fmt.Fprintf(p, "Answer %d: %s", a.Status, a.Text)
 		}
 		if !ok {
 			p.WriteString("\n\n")
 			continue
 		}
-		if a.media != "" {
-			fmt.Fprintf(p, " As `%s`:", a.media)
+		if a.Media != "" {
+			fmt.Fprintf(p, " As `%s`:", a.Media)
 		}
 		p.WriteString("\n\n")
 
 		// CSV has neither members nor lines to indent.
-		if a.media != MediaCSV {
+		if a.Media != MediaCSV {
 			fmt.Fprintf(p, "```json shown (an example)\n%s\n```\n\n", inLines(media.Example))
 			p.fields(media.Schema, false)
 		} else {

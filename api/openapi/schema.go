@@ -79,7 +79,7 @@ func specialSchema(t reflect.Type) *jsonschema.Schema {
 	words := func(all ...any) *jsonschema.Schema { return &jsonschema.Schema{Type: "string", Enum: all} }
 
 	switch t {
-	case reflect.TypeFor[object]():
+	case reflect.TypeFor[map[string]any]():
 		return anyObject()
 
 	case reflect.TypeFor[wire.Pair]():
@@ -93,8 +93,6 @@ func specialSchema(t reflect.Type) *jsonschema.Schema {
 			MaxItems:    &two,
 		}
 
-	case reflect.TypeFor[templateFormat]():
-		return words("f-string", "jinja2")
 	case reflect.TypeFor[messageRole]():
 		return words("system", "user", "assistant", "function", "tool", "developer", "placeholder")
 	case reflect.TypeFor[templateOrder]():
@@ -109,11 +107,11 @@ func specialSchema(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[wire.ResultCode]():
 		return words(wire.ResultInvalid, wire.ResultLater, wire.ResultForbidden)
 
-	// CodeMethod is not among the failures: no operation answers with it.
+	// CodeMethod is not among the errors: no operation answers with it.
 	case reflect.TypeFor[wire.Code]():
-		codes := make([]any, len(failures))
-		for i, f := range failures {
-			codes[i] = f.code
+		codes := make([]any, len(shared.Errors))
+		for i, e := range shared.Errors {
+			codes[i] = e.Code
 		}
 		return words(append(codes, wire.CodeMethod)...)
 	}
@@ -155,7 +153,7 @@ func (s *schemas) refine(schema *jsonschema.Schema, t reflect.Type) {
 		if !ok {
 			continue
 		}
-		p.Description = cmp.Or(p.Description, described[name])
+		p.Description = cmp.Or(p.Description, shared.Properties[name])
 
 		nullable := f.Type.Kind() == reflect.Pointer
 		if f.Type == reflect.TypeFor[json.RawMessage]() {
@@ -213,11 +211,12 @@ func orNull(p *jsonschema.Schema) *jsonschema.Schema {
 	return p
 }
 
-// query returns the fields of a struct as parameters of a query.
-func (s *schemas) query(v any) (all []Parameter) {
-	if v == nil {
+// query returns the fields of a query as parameters.
+func (s *schemas) query(of *value) (all []Parameter) {
+	if of == nil {
 		return nil
 	}
+	v := of.parse()
 
 	// Each field is its own parameter, so the struct itself needs no name.
 	reflector := *s.reflector
@@ -234,7 +233,7 @@ func (s *schemas) query(v any) (all []Parameter) {
 		all = append(all, Parameter{
 			Name:        p.Key,
 			In:          "query",
-			Description: cmp.Or(p.Value.Description, described[p.Key]),
+			Description: cmp.Or(p.Value.Description, shared.Properties[p.Key]),
 			Required:    slices.Contains(schema.Required, p.Key),
 			Schema:      p.Value,
 			Example:     values[p.Key],
@@ -245,6 +244,17 @@ func (s *schemas) query(v any) (all []Parameter) {
 	}
 
 	return all
+}
+
+// media returns the schema and the example of what a body or an answer holds.
+func (s *schemas) media(v *value) Media {
+	if v.Media == MediaCSV { // which has no schema
+		header := strings.Join(wire.CSVColumns, ",") + "\n"
+		return Media{Schema: &jsonschema.Schema{Type: "string"}, Example: header}
+	}
+
+	example := v.parse()
+	return Media{Schema: s.schemaOf(example), Example: s.example(example)}
 }
 
 // example returns a value as JSON.
