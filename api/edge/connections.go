@@ -78,7 +78,7 @@ func (b boundedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 
-		var admitted counted = &plainConn{lateConn: lateConn{Conn: conn}}
+		var admitted counted = &plainConn{Conn: conn}
 		if secret, ok := conn.(*tls.Conn); ok {
 			admitted = &tlsConn{Conn: secret}
 		}
@@ -99,44 +99,60 @@ type counted interface {
 	cut()
 }
 
-// waiting is the turn at which a connection began to keep us waiting. It is 0 while a request is
-// being answered, and once the connection is cut or closed.
-type waiting struct{ since atomic.Int64 }
+// waiting is what a connection knows of itself.
+type waiting struct {
+	// since is the turn at which it began to keep us waiting. It is 0 while a request is being
+	// answered, and once the connection is cut or closed.
+	since atomic.Int64
+	isCut atomic.Bool
+}
 
 func (w *waiting) turn() *atomic.Int64 { return &w.since }
 
+// longPast is a deadline that is over.
+var longPast = time.Unix(1, 0)
+
+// endReads ends the read of a connection that is under way, and all later ones.
+func (w *waiting) endReads(conn net.Conn) {
+	w.isCut.Store(true)
+	_ = conn.SetReadDeadline(longPast)
+}
+
+// readUntil sets when reads of a connection end, unless it was cut.
+func (w *waiting) readUntil(conn net.Conn, t time.Time) error {
+	err := conn.SetReadDeadline(t)
+	// Asked after it: the deadline may have replaced the one of a cut.
+	if w.isCut.Load() {
+		err = conn.SetReadDeadline(longPast)
+	}
+
+	return err
+}
+
 // plainConn is a connection without TLS.
 type plainConn struct {
-	lateConn
+	net.Conn
 	waiting
 }
 
 // NetConn returns the connection itself.
 func (c *plainConn) NetConn() net.Conn { return c.Conn }
 
+func (c *plainConn) cut() { c.endReads(c.Conn) }
+
+// SetReadDeadline sets when reads end, unless the connection was cut.
+func (c *plainConn) SetReadDeadline(t time.Time) error { return c.readUntil(c.Conn, t) }
+
 // tlsConn is a connection with TLS. By its methods fasthttp knows that it is one.
 type tlsConn struct {
 	*tls.Conn
 	waiting
-	isCut atomic.Bool
 }
 
-// cut ends the read that is under way, and all later ones.
-func (c *tlsConn) cut() {
-	c.isCut.Store(true)
-	_ = c.Conn.SetReadDeadline(longPast)
-}
+func (c *tlsConn) cut() { c.endReads(c.Conn) }
 
 // SetReadDeadline sets when reads end, unless the connection was cut.
-func (c *tlsConn) SetReadDeadline(t time.Time) error {
-	err := c.Conn.SetReadDeadline(t)
-	// Asked after it: the deadline may have replaced the one of a cut.
-	if c.isCut.Load() {
-		err = c.Conn.SetReadDeadline(longPast)
-	}
-
-	return err
-}
+func (c *tlsConn) SetReadDeadline(t time.Time) error { return c.readUntil(c.Conn, t) }
 
 // refusal is the answer to a connection that is not admitted.
 var refusal = func() []byte {

@@ -21,7 +21,7 @@ func TestWhoeverHasLeftIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer accepted.Close()
-	conn := &plainConn{lateConn: lateConn{Conn: accepted}}
+	conn := &plainConn{Conn: accepted}
 
 	// What was sent and not read yet does not hide it.
 	if _, err := caller.Write([]byte("the next call")); err != nil {
