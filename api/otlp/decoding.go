@@ -169,11 +169,8 @@ const (
 // headBytesMax bounds a resource with its scope, as JSON.
 const headBytesMax = 4 << 20
 
-// Bounds of nesting of a value.
-const (
-	plainLevelsMax = 100  // beyond it a value becomes the text of its JSON
-	levelsMax      = 5000 // beyond it a span is refused
-)
+// levelsMax is how deep a value may nest. The body is never too deep for other readers then.
+const levelsMax = 100
 
 // Why a span is refused.
 var (

@@ -48,8 +48,6 @@
 //   - A double that is not a number is "NaN", "Infinity" or "-Infinity", or null if it was.
 //   - A value that is not of the type that its member names is {"stringValue":"as it was
 //     sent"}. Bytes are always as they were sent in JSON.
-//   - A value nested deeper than 100 is the text of its JSON: {"stringValue":"{...}"}. So the
-//     body is never too deep for other readers.
 //   - An enum that is not known is kept as the number or the text that it was. So is the id
 //     of a parent or a link.
 //   - An unreadable time is left out, and so is such an enum or id of more than 64 bytes.
@@ -58,7 +56,7 @@
 // Other secrets, within texts, are found by package secrets.
 //
 // Only a span whose trace or span id is missing, zero or of another length is refused,
-// one that is not protobuf or is nested deeper than 5000, and one that becomes too large.
+// one that is not protobuf or is nested deeper than 100, and one that becomes too large.
 // The others of its request are not affected. The same holds for log records, of which
 // those that are not about model calls are dropped. The ids of a span that an evaluation or the
 // details of a call lack are made up.

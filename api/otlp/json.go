@@ -13,9 +13,9 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// jsonLevelsMax is how deep brackets of a request may nest. A level of a value takes up to
-// four.
-const jsonLevelsMax = 4*levelsMax + 32
+// jsonLevelsMax is how deep brackets of a request may nest. A value's own bound, which refuses only its
+// span, takes less than 500 of them.
+const jsonLevelsMax = 20_000
 
 // jsonRequest checks a request, such as an ExportTraceServiceRequest. It is read like a message of
 // protobuf: what is not of the type that OTLP defines does not exist.

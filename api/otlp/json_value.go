@@ -21,7 +21,7 @@ func writeAttributes(o *output, v value) error {
 		plainMembers(o, v.json, 0, 1)
 	}
 
-	return nil
+	return o.depthFault()
 }
 
 // writeBody writes the body of a LogRecord. Without one it has none; an empty one is a value that is
@@ -32,7 +32,17 @@ func writeBody(o *output, v value) error {
 	}
 	jsonValue(o, v.json, 0, 1)
 
-	return nil
+	return o.depthFault()
+}
+
+// depthFault returns errDeep, once, if a value was too deep.
+func (o *output) depthFault() error {
+	if !o.deep {
+		return nil
+	}
+	o.deep = false
+
+	return errDeep
 }
 
 // The functions below write the value that begins at json[i], and return the index after it;
@@ -115,11 +125,10 @@ func isSecret(key []byte) bool {
 }
 
 // jsonValue writes an AnyValue. Of several members the first counts that is not null.
-func jsonValue(o *output, json []byte, i, level int) (end int) {
-	// Deeper ones are JSON within a text, which readers need not follow.
-	if level == plainLevelsMax {
-		o.nested(func() { end = jsonValue(o, json, i, level+1) })
-		return end
+func jsonValue(o *output, json []byte, i, level int) int {
+	if level > levelsMax {
+		o.deep = true
+		return jsonscan.SkipValue(json, i)
 	}
 	if json[i] != '{' || !isAnyValue(json, i) {
 		return plainValue(o, json, i, level)

@@ -20,6 +20,7 @@ type output struct {
 	b    []byte
 	max  int
 	full bool
+	deep bool // a value in JSON is nested too deep
 }
 
 const (
@@ -227,36 +228,6 @@ func (o *output) stringValue(t text) {
 	o.put(`{"stringValue":`)
 	o.string(t)
 	o.put("}")
-}
-
-// nested has write write a value that is too deep for readers, as the text of its JSON.
-func (o *output) nested(write func()) {
-	o.put(`{"stringValue":"`)
-	begin := len(o.b)
-	write()
-
-	// It is escaped where it is. JSON has only quotes and backslashes to escape.
-	more := 0
-	for _, c := range o.b[begin:] {
-		if c == '"' || c == '\\' {
-			more++
-		}
-	}
-	if !o.space(more) {
-		return
-	}
-	from, to := len(o.b), len(o.b)+more
-	o.b = o.b[:to]
-	for from < to {
-		from, to = from-1, to-1
-		c := o.b[from]
-		o.b[to] = c
-		if c == '"' || c == '\\' {
-			to--
-			o.b[to] = '\\'
-		}
-	}
-	o.put(`"}`)
 }
 
 func (o *output) boolValue(value bool) {

@@ -126,19 +126,14 @@ func protobufPair(o *output, message []byte, level int) error {
 }
 
 // protobufValue writes an AnyValue. level is how deep it is nested.
-func protobufValue(o *output, message []byte, level int) (err error) {
-	switch level {
-	case levelsMax:
+func protobufValue(o *output, message []byte, level int) error {
+	if level > levelsMax {
 		return errDeep
-	case plainLevelsMax:
-		// Deeper ones are JSON within a text, which readers need not follow.
-		o.nested(func() { err = protobufValue(o, message, level+1) })
-		return err
 	}
 
 	// Of the members of a oneof the last one counts.
 	var member field
-	err = eachField(message, func(f field) error {
+	err := eachField(message, func(f field) error {
 		if f.number >= 1 && f.number <= 7 {
 			member = f
 		}
