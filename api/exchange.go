@@ -78,8 +78,8 @@ func (a *API) handle(ctx *fasthttp.RequestCtx, onlyOTLP bool) {
 	case r != nil:
 		name = r.name
 		c := a.newExchange(ctx, r, ident, started)
+		defer c.ownContext.end()
 		err = a.serveExchange(c)
-		c.ownContext.end()
 	}
 
 	// A client that is still sending would not read the answer, so its body is drained first.
@@ -104,10 +104,9 @@ func (a *API) newExchange(ctx *fasthttp.RequestCtx, r *route, ident string, star
 	a.beginContext(&c.ownContext, ctx, started)
 	c.ownContext.claim = a.c.Room.Claim(r.isForApps())
 
-	// With the connection, the context ends when the caller leaves. A write continues without its
-	// caller, who may never send it again.
+	// A write continues without its caller, who may never send it again.
 	if r.isReadOnly() {
-		c.ownContext.conn = ctx.Conn()
+		c.ownContext.endWhenLeft(ctx.Conn())
 	}
 	c.context = &c.ownContext
 

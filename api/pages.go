@@ -67,10 +67,10 @@ func firstSegment(path string) string {
 func (a *API) page(ctx *fasthttp.RequestCtx) {
 	pageCtx := new(requestContext)
 	a.beginContext(pageCtx, ctx, time.Now())
-	defer pageCtx.end()
 	if ctx.IsGet() {
-		pageCtx.conn = ctx.Conn() // a page that is only read is of no use once the caller has left
+		pageCtx.endWhenLeft(ctx.Conn()) // a page that is only read is of no use once the caller has left
 	}
+	defer pageCtx.end()
 	w := &pageWriter{header: http.Header{}, status: http.StatusOK, exports: a.pageExports}
 
 	b, err := a.intake.Read(ctx, pageBodyBytesMax, noKey)

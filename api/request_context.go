@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -15,49 +14,14 @@ import (
 
 // requestContext is the context of a request. It ends with the API, after requestTimeMax,
 // when the request is answered, or when its caller leaves.
-//
-// Most requests are answered without waiting for anything. So only a call of Done, or of Err
-// after a while, makes a real context, with a timer. Safe for concurrent use.
 type requestContext struct {
-	parent   context.Context
-	deadline time.Time
-	conn     net.Conn // the caller's; if it is nil, the request continues after its caller has left
-	claim    admission.RoomClaim
+	context.Context
+	end   context.CancelFunc // a capability that still has it finds it canceled
+	claim admission.RoomClaim
 
 	peer    net.Addr      // the other end of the connection
 	proxies *edge.Proxies // who may say for whom they call, with these headers
 	hops    []string
-
-	mu     sync.Mutex
-	ctx    context.Context    // under mu; nil until it is needed
-	cancel context.CancelFunc // under mu; of ctx
-	ended  bool               // under mu
-}
-
-// end ends the context. A capability that still has it finds it canceled.
-func (c *requestContext) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ended = true
-	if c.cancel != nil {
-		c.cancel()
-	}
-}
-
-// timed returns the real context after this one, and makes it if there is none yet.
-func (c *requestContext) timed() context.Context {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ctx == nil {
-		c.ctx, c.cancel = context.WithDeadline(c.parent, c.deadline)
-		if c.ended {
-			c.cancel()
-		} else if c.conn != nil {
-			go cancelWhenLeft(c.ctx, c.cancel, c.conn)
-		}
-	}
-
-	return c.ctx
 }
 
 // leftCheckInterval is how often a long request checks that its caller is still there. The
@@ -65,57 +29,37 @@ func (c *requestContext) timed() context.Context {
 // after a request still gets the answer to a short one.
 const leftCheckInterval = 400 * time.Millisecond
 
+// endWhenLeft ends the context when its caller leaves.
+func (c *requestContext) endWhenLeft(conn net.Conn) {
+	ctx, cancel := c.Context, c.end
+	look := time.AfterFunc(leftCheckInterval, func() { cancelWhenLeft(ctx, cancel, conn) })
+	c.end = func() {
+		look.Stop()
+		cancel()
+	}
+}
+
 // cancelWhenLeft cancels a context when the caller has left.
 func cancelWhenLeft(ctx context.Context, cancel context.CancelFunc, conn net.Conn) {
 	tick := time.NewTicker(leftCheckInterval)
 	defer tick.Stop()
 
-	for {
+	for ctx.Err() == nil {
+		if edge.HasLeft(conn) {
+			cancel()
+			return
+		}
+
 		select {
 		case <-tick.C:
-			if edge.HasLeft(conn) {
-				cancel()
-				return
-			}
 		case <-ctx.Done():
-			return
 		}
 	}
 }
 
-// Deadline returns the time requestTimeMax after the request came.
-func (c *requestContext) Deadline() (time.Time, bool) { return c.deadline, true }
-
-// Done returns a channel that is closed when the context ends.
-func (c *requestContext) Done() <-chan struct{} { return c.timed().Done() }
-
-// Err returns why the context ended, or nil if it has not.
-func (c *requestContext) Err() error {
-	c.mu.Lock()
-	ctx, ended := c.ctx, c.ended
-	c.mu.Unlock()
-
-	// Stores ask for Err between rows and never for Done. From now on a caller who leaves must
-	// end their work, too.
-	if ctx == nil && c.conn != nil && !ended && time.Until(c.deadline) < requestTimeMax-leftCheckInterval {
-		ctx = c.timed()
-	}
-
-	switch {
-	case ctx != nil:
-		return ctx.Err()
-	case ended:
-		return context.Canceled
-	case !time.Now().Before(c.deadline):
-		return context.DeadlineExceeded
-	}
-
-	return c.parent.Err()
-}
-
 // beginContext begins the context of a request that came at a time.
 func (a *API) beginContext(c *requestContext, ctx *fasthttp.RequestCtx, started time.Time) {
-	c.parent, c.deadline = a.root, started.Add(requestTimeMax)
+	c.Context, c.end = context.WithDeadline(a.root, started.Add(requestTimeMax))
 	c.peer, c.proxies = ctx.RemoteAddr(), &a.c.Proxies
 	if !c.proxies.Any() {
 		return
@@ -125,8 +69,7 @@ func (a *API) beginContext(c *requestContext, ctx *fasthttp.RequestCtx, started 
 	}
 }
 
-// Value returns the request's claim of the room, where it came from, or what the real context has: package
-// context finds out there what to end together with it.
+// Value returns the request's claim of the room, or where it came from.
 func (c *requestContext) Value(key any) any {
 	switch key {
 	case admission.RoomKey:
@@ -135,5 +78,5 @@ func (c *requestContext) Value(key any) any {
 		return c.proxies.Client(c.peer, c.hops)
 	}
 
-	return c.timed().Value(key)
+	return c.Context.Value(key)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 func TestTheContextOfACallEndsWithTheCallTheAPIOrItsTime(t *testing.T) {
@@ -26,7 +28,8 @@ func TestTheContextOfACallEndsWithTheCallTheAPIOrItsTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				parent, stop := context.WithCancel(t.Context())
 				defer stop()
-				l := &requestContext{parent: parent, deadline: time.Now().Add(requestTimeMax)}
+				a, l := &API{root: parent}, new(requestContext)
+				a.beginContext(l, new(fasthttp.RequestCtx), time.Now())
 				defer l.end()
 
 				if at, ok := l.Deadline(); !ok || time.Until(at) != requestTimeMax || l.Err() != nil {
