@@ -35,58 +35,18 @@ type firstCall struct{ ID, Name, Text string }
 func (v view) FirstCalls(key string) []firstCall {
 	fill := strings.NewReplacer("{base}", v.Base, "{key}", cmp.Or(key, "YOUR KEY"))
 	calls := []firstCall{
-		{"python", "Python", pythonCall},
-		{"javascript", "JavaScript", javaScriptCall},
-		{"curl", "curl", curlCall},
-		{"otel", "OpenTelemetry", openTelemetryCall},
+		{ID: "python", Name: "Python"},
+		{ID: "javascript", Name: "JavaScript"},
+		{ID: "curl", Name: "curl"},
+		{ID: "otel", Name: "OpenTelemetry"},
 	}
 	for i := range calls {
-		calls[i].Text = fill.Replace(calls[i].Text)
+		text, err := shared.ReadFile("first-calls/" + calls[i].ID + ".txt")
+		if err != nil {
+			panic("dashboard: " + err.Error())
+		}
+		calls[i].Text = fill.Replace(strings.TrimSpace(string(text)))
 	}
 
 	return calls
 }
-
-const curlCall = `curl {base}/rest/track-request -H 'Content-Type: application/json' -d '{
-  "api_key": "{key}", "function_name": "openai.ChatCompletion.create",
-  "kwargs": {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Say hello."}]},
-  "request_response": {"model": "gpt-4o-mini", "choices": [{"index": 0, "finish_reason": "stop",
-    "message": {"role": "assistant", "content": "Hello!"}}],
-    "usage": {"prompt_tokens": 10, "completion_tokens": 2}},
-  "request_start_time": '$(date +%s)', "request_end_time": '$(date +%s)'}'`
-
-const pythonCall = `import json, time, urllib.request
-
-now = time.time()
-call = {
-    "api_key": "{key}", "function_name": "openai.ChatCompletion.create",
-    "kwargs": {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Say hello."}]},
-    "request_response": {"model": "gpt-4o-mini", "choices": [{"index": 0, "finish_reason": "stop",
-        "message": {"role": "assistant", "content": "Hello!"}}],
-        "usage": {"prompt_tokens": 10, "completion_tokens": 2}},
-    "request_start_time": now, "request_end_time": now,
-}
-request = urllib.request.Request("{base}/rest/track-request",
-    json.dumps(call).encode(), {"Content-Type": "application/json"})
-print(urllib.request.urlopen(request).read().decode())`
-
-const javaScriptCall = `const now = Date.now() / 1000;
-const answer = await fetch("{base}/rest/track-request", {
-  method: "POST",
-  headers: { "Content-Type": "application/json" },
-  body: JSON.stringify({
-    api_key: "{key}", function_name: "openai.ChatCompletion.create",
-    kwargs: { model: "gpt-4o-mini", messages: [{ role: "user", content: "Say hello." }] },
-    request_response: { model: "gpt-4o-mini", choices: [{ index: 0, finish_reason: "stop",
-      message: { role: "assistant", content: "Hello!" } }],
-      usage: { prompt_tokens: 10, completion_tokens: 2 } },
-    request_start_time: now, request_end_time: now,
-  }),
-});
-console.log(await answer.text());`
-
-const openTelemetryCall = `# for an app that is instrumented with OpenTelemetry already
-export OTEL_EXPORTER_OTLP_ENDPOINT={base}
-export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
-export OTEL_EXPORTER_OTLP_HEADERS="X-API-KEY={key}"
-export OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY`

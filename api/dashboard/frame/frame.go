@@ -67,7 +67,7 @@ type Frame struct {
 //go:embed static error.html
 var files embed.FS
 
-//go:embed layout.html components
+//go:embed layout.html components first-calls
 var shared embed.FS
 
 // New returns a Frame of sections. It panics if one of their pages does not parse, or has the name of another.
