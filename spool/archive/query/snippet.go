@@ -25,7 +25,7 @@ func seeks(c Condition) bool {
 func (q *Query) Snippet(s *Subject) (*wire.Snippet, error) { return snippet(q.Where, s), s.Err }
 
 func snippet(c Condition, s *Subject) *wire.Snippet {
-	if t, isTest := c.(*Test); isTest && t.sought != nil && t.Match(s) {
+	if t, isTest := c.(*Test); isTest && t.sought != nil {
 		content := s.Read()
 		if found := t.snippetIn("input", content.Input); found != nil {
 			return found
