@@ -106,7 +106,8 @@ func keyArgument(c *cli.Context) (string, error) {
 func listKeys(c *cli.Context) error {
 	return askServer(c, "GET", "/keys", nil, func(t *print.Table, list ops.KeyList) {
 		now := time.Now()
-		t.Head("ID", "PROJECT", "SCOPE", "NAME", "CREATED", "LAST USED", "STATE", "EXPIRES", "TEMPLATES")
+		t.Head("ID", "PROJECT", "SCOPE", "NAME", "@CREATED", "@LAST USED", "STATE", "@EXPIRES", "TEMPLATES").
+			Spare("TEMPLATES", "CREATED", "EXPIRES", "NAME")
 		for _, k := range list.Items {
 			// Ids, never keys: the server could not show these if it wanted to.
 			t.Row(k.ID, k.AccountName, k.Scope, k.Name, t.Moment(k.CreatedAt),

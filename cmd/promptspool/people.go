@@ -48,7 +48,7 @@ func peopleCommand() *cli.Command {
 func listPeople(c *cli.Context) error {
 	query := url.Values{"project": {config.Read(c).Text("project")}}
 	return askServer(c, "GET", "/people?"+query.Encode(), nil, func(t *print.Table, people ops.PeopleList) {
-		t.Head("EMAIL", "PROJECT", "ROLE", "SINCE", "DISABLED")
+		t.Head("EMAIL", "PROJECT", "ROLE", "@SINCE", "@DISABLED")
 		for _, u := range people.Items {
 			t.Row(u.Email, u.AccountName, u.Role, t.Moment(u.CreatedAt), t.MomentOrNone(u.DisabledAt))
 		}
@@ -141,10 +141,10 @@ func linkTo(base, page, code string) string {
 	return u.String()
 }
 
-// printLink prints a link whole, however long: a table would cut it.
+// printLink prints a link, whole, and what to do with it.
 func printLink(c *cli.Context, v any, link, note string) error {
 	return print.Output(c, ops.InProject(v), func(t *print.Table) {
-		t.Line(link)
+		t.Row(link)
 		t.Row(note)
 	})
 }

@@ -48,7 +48,7 @@ func archiveProject(c *cli.Context) error {
 
 func listProjects(c *cli.Context) error {
 	return askServer(c, "GET", "/projects", nil, func(t *print.Table, list ops.ProjectList) {
-		t.Head("PROJECT", "PEOPLE", "KEYS", "CREATED", "ARCHIVED")
+		t.Head("PROJECT", ">PEOPLE", ">KEYS", "@CREATED", "@ARCHIVED")
 		for _, p := range list.Items {
 			t.Row(p.Name, p.People, p.Keys, t.Moment(p.CreatedAt), t.MomentOrNone(p.ArchivedAt))
 		}
@@ -91,7 +91,7 @@ func applyProjects(c *cli.Context) error {
 	}
 	return askServer(c, "POST", "/projects/apply", read, func(t *print.Table, applied ops.Applied) {
 		for _, change := range applied.Changes {
-			t.Line(change) // whole: it may have a secret
+			t.Row(change)
 		}
 		if len(applied.Changes) == 0 {
 			t.Row("Nothing to change.")

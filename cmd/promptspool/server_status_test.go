@@ -50,7 +50,7 @@ func TestTheStatusNamesNodesThatAreAway(t *testing.T) {
 	}}
 	err := app.Run([]string{"status"})
 	text := shown.String()
-	if err != nil || !strings.Contains(text, "db1:5432") || !strings.Contains(text, "2 alive, 1 silent") ||
+	if err != nil || !strings.Contains(text, "db1:5432") || !strings.Contains(text, "2 online, 1 offline") ||
 		strings.Contains(text, "records") || strings.Contains(text, "orphans") {
 		t.Errorf("%v:\n%s", err, text)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/dashboard/number"
 	"promptspool/api/ops"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
@@ -115,7 +116,7 @@ func describeServer(t *print.Table, s serverStatus) {
 	} else { // they could not be counted
 		t.Row("", "These nodes do not answer: "+strings.Join(s.NodesAway, ", "))
 	}
-	t.Row("sidecars", fmt.Sprintf("%d alive, %d silent (listed by `promptspool status --url URL`)",
+	t.Row("sidecars", fmt.Sprintf("%d online, %d offline (listed by `promptspool status --url URL`)",
 		s.Alive, s.Sidecars-s.Alive))
 	if len(s.NodesAway) == 0 {
 		t.Row("orphans", fmt.Sprintf("%s for %s not received yet",
@@ -134,7 +135,7 @@ func describeSidecar(t *print.Table, s sidecarStatus) {
 		server += ", which does not answer"
 	}
 	t.Row("server", server)
-	t.Row("clock", skewText(s.ClockAhead))
+	t.Row("clock", number.ClockOffset(s.ClockAhead))
 	t.Row("queued", fmt.Sprintf("%s, %s",
 		print.Quantity(h.BacklogEvents, "event"), humanize.IBytes(uint64(h.BacklogBytes))))
 	t.Row("disk", fmt.Sprintf("%s of %s",
@@ -149,7 +150,7 @@ func describeSidecar(t *print.Table, s sidecarStatus) {
 // describeDrops shows what OpenTelemetry exporters sent today and was not kept.
 func describeDrops(t *print.Table, where string, drops []wire.Drop) {
 	for _, d := range drops {
-		t.Line(fmt.Sprintf("%s%s dropped today: %s", where, print.Quantity(d.Count, d.What), d.Why))
+		t.Row(fmt.Sprintf("%s%s dropped today: %s", where, print.Quantity(d.Count, d.What), d.Why))
 	}
 }
 
@@ -159,15 +160,16 @@ func describeFleet(t *print.Table, fleet wire.Fleet) {
 		t.Row("No sidecar of this project was heard within a month.")
 		return
 	}
-	t.Head("SIDECAR", "STATE", "SEEN", "VERSION", "UP", "WAITING", "OLDEST", "HELD", "DEAD", "LOST", "CLOCK", "ID")
+	t.Head("SIDECAR", "STATE", "SEEN", "VERSION", "UP", ">WAITING", "OLDEST", ">HELD", ">DEAD", ">LOST", "CLOCK", "ID").
+		Spare("ID", "VERSION", "UP")
 	for _, s := range fleet.Items {
-		state, up := "alive", print.Age(s.LastSeen.Sub(s.StartedAt))
+		state, up := "online", print.Age(s.LastSeen.Sub(s.StartedAt))
 		if !s.Alive {
-			state, up = "silent", "-"
+			state, up = "offline", "-"
 		}
 		t.Row(s.Name, state, print.Age(time.Since(s.LastSeen))+" ago", s.Version, up,
 			humanize.Comma(s.BacklogEvents), oldestText(s.Heartbeat), s.HeldEvents,
-			print.DeadLetters(s.DeadLetters, s.Dropped), s.LostEvents, skewText(s.ClockAhead), s.ID)
+			print.DeadLetters(s.DeadLetters, s.Dropped), s.LostEvents, number.ClockOffset(s.ClockAhead), s.ID)
 	}
 
 	for _, s := range fleet.Items {
@@ -182,18 +184,4 @@ func oldestText(h wire.Heartbeat) string {
 		return "-"
 	}
 	return print.Age(time.Duration(h.OldestSeconds * float64(time.Second)))
-}
-
-// skewText says how far a clock is from the server's.
-func skewText(ahead *float64) string {
-	switch {
-	case ahead == nil:
-		return "-"
-	// The journey of an answer alone can make that much.
-	case *ahead > -0.1 && *ahead < 0.1:
-		return "right"
-	case *ahead < 0:
-		return fmt.Sprintf("%.1f s behind", -*ahead)
-	}
-	return fmt.Sprintf("%.1f s ahead", *ahead)
 }

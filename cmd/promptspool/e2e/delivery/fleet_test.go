@@ -59,7 +59,7 @@ func TestTheFleetTellsWhatEachSidecarLacks(t *testing.T) {
 	for _, url := range []string{"http://" + server.Addr, "http://" + sidecar.Addr} {
 		out, errs, code := harness.RunWith(t, []string{"PROMPTSPOOL_KEY=" + harness.AdminKey}, "status", "--url", url)
 		isPlain := !strings.Contains(out, "\x1b") && strings.Contains(out, "pod [31m-1")
-		if code != 0 || !isPlain || !strings.Contains(out, "alive") {
+		if code != 0 || !isPlain || !strings.Contains(out, "online") {
 			t.Errorf("status: %d\n%s%s", code, out, errs)
 		}
 	}

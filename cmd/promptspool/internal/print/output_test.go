@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
@@ -18,11 +17,11 @@ import (
 // printed returns a table of these rows.
 func printed(rows ...[]any) string {
 	var b bytes.Buffer
-	t := newTable(&b, time.UTC)
+	t := Table{Painter: Painter{Out: &b}}
 	for _, r := range rows {
 		t.Row(r...)
 	}
-	_ = t.Flush()
+	t.Head()
 	return b.String()
 }
 
@@ -30,16 +29,16 @@ func TestTables(t *testing.T) {
 	equal(t, "table", printed([]any{"ID", "NAME"}, []any{1, "a"}, []any{22, "ü"}), "ID  NAME\n1   a\n22  ü\n")
 	equal(t, "what drives a terminal",
 		printed([]any{"a\x1b[31mb\tc\nd\re\u009bf\u202eg\x7fh\u200bi", "x"}), "a [31mb c d e f g h i  x\n")
-	equal(t, "a cell as long as it may be", printed([]any{strings.Repeat("é", 80)}), strings.Repeat("é", 80)+"\n")
-	equal(t, "a longer one", printed([]any{strings.Repeat("é", 81)}), strings.Repeat("é", 79)+"…\n")
+	equal(t, "a cell as long as it may be", printed([]any{"a", strings.Repeat("é", 80)}), "a  "+strings.Repeat("é", 80)+"\n")
+	equal(t, "a longer one", printed([]any{"a", strings.Repeat("é", 81)}), "a  "+strings.Repeat("é", 79)+"…\n")
+	equal(t, "a sentence", printed([]any{strings.Repeat("é", 81)}), strings.Repeat("é", 81)+"\n")
 	equal(t, "bytes that are no text", printed([]any{"a\xffb"}), "a\uFFFDb\n")
 }
 
 func TestAnEmptyListSaysSo(t *testing.T) {
 	var b bytes.Buffer
-	table := newTable(&b, time.UTC)
-	table.Head("ID", "NAME")
-	_ = table.Flush()
+	table := Table{Painter: Painter{Out: &b}}
+	table.Head("ID", "NAME").Head()
 	equal(t, "without rows", b.String(), "None.\n")
 }
 

@@ -60,7 +60,6 @@ type Painter struct {
 
 	styles bool           // are shown
 	zone   *time.Location // of times; nil is the machine's
-	c      *cli.Context   // whose --columns counts; nil for all columns
 }
 
 // Moment is a time for people.
@@ -71,7 +70,7 @@ func (p Painter) Moment(at time.Time) string {
 // NewPainter returns a painter of a command's output.
 func NewPainter(c *cli.Context) Painter {
 	w := c.App.Writer
-	return Painter{Out: w, Width: TerminalWidth(w), styles: showsStyles(w), zone: config.Read(c).Zone(), c: c}
+	return Painter{Out: w, Width: TerminalWidth(w), styles: showsStyles(w), zone: config.Read(c).Zone()}
 }
 
 // Paint returns a text with its style.

@@ -18,11 +18,12 @@ import (
 const closestMax = 3 * time.Second
 
 // printUnmatched says that a line finds none of what it is about, and what is close to it.
-func printUnmatched(c *cli.Context, records closest.Records, id wire.Identity, line filterline.Line, what string) {
-	p := print.NewPainter(c)
+func printUnmatched(
+	c *cli.Context, t *print.Table, records closest.Records, id wire.Identity, line filterline.Line, what string,
+) {
 	if len(line.Terms) == 0 {
 		// Without a filter there is nothing that could be close.
-		fmt.Fprintf(p.Out, "No %s.\n", what)
+		t.Row("No " + what + ".")
 		return
 	}
 
@@ -30,8 +31,7 @@ func printUnmatched(c *cli.Context, records closest.Records, id wire.Identity, l
 	unknown := ""
 	for _, value := range closest.Find(c.Context, records, id, line, closestMax) {
 		if value.Key != "" {
-			unknown += fmt.Sprintf(" Unknown key %s: did you mean %s?",
-				print.Printable(value.Instead.Part), print.Printable(value.Key))
+			unknown += fmt.Sprintf(" Unknown key %s: did you mean %s?", value.Instead.Part, value.Key)
 			continue
 		}
 		name := strings.TrimSpace(value.Term.Field.Name + " " + value.Term.Part)
@@ -40,12 +40,12 @@ func printUnmatched(c *cli.Context, records closest.Records, id wire.Identity, l
 			// Counting it to the end is not worth a person's time here.
 			found += "+"
 		}
-		all = append(all, fmt.Sprintf("%s %s (%s)", print.Printable(name), print.Printable(value.Text()), found))
+		all = append(all, fmt.Sprintf("%s %s (%s)", name, value.Text(), found))
 	}
 
-	fmt.Fprintf(p.Out, "No %s match these filters.%s", what, unknown)
+	text := fmt.Sprintf("No %s match these filters.%s", what, unknown)
 	if all != nil {
-		fmt.Fprint(p.Out, " Closest: "+strings.Join(all, ", "))
+		text += " Closest: " + strings.Join(all, ", ")
 	}
-	fmt.Fprintln(p.Out)
+	t.Row(text)
 }

@@ -38,7 +38,7 @@ func listOrphans(c *cli.Context) error {
 			return
 		}
 
-		t.Head("REQUEST_ID", "EVENTS", "SINCE", "LAST", "KINDS", "ACCEPTED BY")
+		t.Head("REQUEST_ID", ">EVENTS", "@SINCE", "@LAST", "KINDS", "ACCEPTED BY")
 		for _, o := range page.Items {
 			kinds := make([]string, len(o.Kinds))
 			for i, k := range o.Kinds {
@@ -47,12 +47,11 @@ func listOrphans(c *cli.Context) error {
 			t.Row(o.RequestID, o.Events, t.Moment(o.FirstArrivedAt), t.Moment(o.LastArrivedAt),
 				strings.Join(kinds, " "), strings.Join(o.Sidecars, " "))
 		}
-		_ = t.Flush()
-
-		fmt.Fprintf(c.App.Writer, "\nMissing: %s, awaited by %s.\n",
-			print.Quantity(page.Total, "request"), print.Quantity(page.Events, "event"))
+		t.Row()
+		t.Row(fmt.Sprintf("Missing: %s, awaited by %s.",
+			print.Quantity(page.Total, "request"), print.Quantity(page.Events, "event")))
 		if page.NextCursor != nil {
-			fmt.Fprintf(c.App.Writer, "More: --cursor %s\n", print.Printable(*page.NextCursor))
+			t.Row("More: --cursor " + *page.NextCursor)
 		}
 	})
 }

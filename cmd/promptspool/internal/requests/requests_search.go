@@ -38,7 +38,7 @@ func listFlags(what string, fields []string) []cli.Flag {
 func searchRequests(c *cli.Context) error {
 	v := config.Read(c)
 	line, selected := filter.Read(v)
-	limit, asData := v.Count("limit", wire.PageItemsMax), v.AsData()
+	limit := v.Count("limit", wire.PageItemsMax)
 	sortBy := v.OneOf("sort")
 	cl, id, err := v.Remote()
 	if err != nil {
@@ -58,55 +58,50 @@ func searchRequests(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if asData {
-		return print.Data(c, page)
-	}
-	// A page may be empty although there is more: looking into texts has a budget.
-	if len(page.Items) == 0 && page.NextCursor == nil {
-		printUnmatched(c, cl, id, line, "requests")
-		return nil
-	}
-
-	g := rowGrid(print.NewPainter(c))
-	listRows(g, page.Items)
-	if err := g.Flush(); err != nil {
-		return err
-	}
-	tellTotal(c, len(page.Items), page)
-	return nil
+	return print.Output(c, page, func(t *print.Table) {
+		// A page may be empty although there is more: looking into texts has a budget.
+		if len(page.Items) == 0 && page.NextCursor == nil {
+			printUnmatched(c, t, cl, id, line, "requests")
+			return
+		}
+		listRows(rowTable(t), page.Items)
+		tellTotal(t, len(page.Items), page)
+	})
 }
 
 // tellTotal says how much there is beyond what is listed of a page, and how to get it.
-func tellTotal(c *cli.Context, listed int, page wire.SearchPage) {
-	p := print.NewPainter(c)
+func tellTotal(t *print.Table, listed int, page wire.SearchPage) {
 	if page.Total > listed {
 		of := humanize.Comma(int64(page.Total))
 		if page.TotalIsLowerBound {
 			// Without this, a count that was cut short would read like a fact.
 			of = "more than " + of
 		}
-		fmt.Fprintln(p.Out, "\n"+p.Paint(print.Faint, fmt.Sprintf("%d of %s", listed, of)))
+		t.Row()
+		t.Row(print.Styled(fmt.Sprintf("%d of %s", listed, of), print.Faint))
 	}
 	if page.BudgetMS > 0 && !page.Complete {
-		fmt.Fprintf(p.Out, "\nThe time for looking into records ran out; older ones were not looked at.\n")
+		t.Row()
+		t.Row("The time for looking into records ran out; older ones were not looked at.")
 	}
 	if page.NextCursor != nil {
-		fmt.Fprintf(p.Out, "\nMore: --cursor %s\n", print.Printable(*page.NextCursor))
+		t.Row()
+		t.Row("More: --cursor " + *page.NextCursor)
 	}
 }
 
-func rowGrid(p print.Painter) *print.Grid {
-	return print.NewGrid(p, "REQUEST_ID", "STATUS", "@STARTED", "~TEMPLATE", ">LATENCY", ">COST",
+func rowTable(t *print.Table) *print.Table {
+	return t.Head("REQUEST_ID", "STATUS", "@STARTED", "~TEMPLATE", ">LATENCY", ">COST",
 		"~MODEL", ">TOKENS", "SCORES", "TAGS").Spare("TAGS", "SCORES", "TOKENS", "MODEL")
 }
 
-func listRows(g *print.Grid, rows []wire.Row) {
-	for i, id := range listedIDs(g.Painter, rows) {
+func listRows(t *print.Table, rows []wire.Row) {
+	for i, id := range listedIDs(t.Painter, rows) {
 		r := rows[i]
-		g.Row(
+		t.Row(
 			print.Styled(id, print.Cyan),
 			statusCell(r.Status),
-			g.Moment(r.ListTime),
+			t.Moment(r.ListTime),
 			templateOf(r),
 			milliseconds(r.Latency),
 			money(r.Price),
@@ -116,8 +111,8 @@ func listRows(g *print.Grid, rows []wire.Row) {
 			strings.Join(r.Tags, ","),
 		)
 		// Elsewhere a line is a record.
-		if r.Snippet != nil && g.Width > 0 {
-			g.Under(snippetCells(r.Snippet, g.Width-len("  "))...)
+		if r.Snippet != nil && t.Width > 0 {
+			t.Under(snippetCells(r.Snippet, t.Width-len("  "))...)
 		}
 	}
 }

@@ -42,7 +42,6 @@ func requestStats(c *cli.Context) error {
 			config.DidYouMean(by, statsDimensions))
 	}
 	line, selected := filter.Read(v)
-	asData := v.AsData()
 	cl, id, err := v.Remote()
 	if err != nil {
 		return err
@@ -60,79 +59,79 @@ func requestStats(c *cli.Context) error {
 		return err
 	}
 
-	g := statsGrid(c, by, sums)
-	switch by {
-	case "version":
-		versions, err := cl.TemplateStatistics(c.Context, id, q)
-		switch {
-		case err != nil:
-			return err
-		case asData:
-			return print.Data(c, versions)
+	var versions wire.TemplateStatistics
+	var values []valueTotals
+	var shown any
+	if by == "version" {
+		versions, err = cl.TemplateStatistics(c.Context, id, q)
+		shown = versions
+	} else {
+		values, err = countEach(c, cl, id, q, valuesBy(by, key, sums))
+		shown = map[string][]valueTotals{"items": values}
+	}
+	if err != nil {
+		return err
+	}
+	return print.Output(c, shown, func(t *print.Table) {
+		if sums.Overall.Requests == 0 && !sums.Incomplete {
+			printUnmatched(c, t, cl, id, line, "requests")
+			return
 		}
+		g := newStatsTable(c, t, by, sums)
 		g.versions(versions)
-	case "model":
-		g.series(sums.ByModel, sums.ModelRequestsByDay, sums.LatencyByModelByDay)
-	case "provider":
-		g.series(sums.ByProvider, sums.ProviderRequestsByDay, sums.LatencyByProviderByDay)
-	default:
-		values, err := eachValue(c, cl, id, q, by, sums)
-		switch {
-		case err != nil:
-			return err
-		case asData:
-			return print.Data(c, map[string][]valueTotals{"items": values})
-		}
-		for _, value := range values {
-			g.totals(print.Styled(value.Value, print.Cyan), value.Totals, trendsOf(value.sums), g.dates)
-		}
-		g.bounded = len(values) == valuesMax
-	}
-	switch {
-	case asData:
-		return print.Data(c, sums)
-	case sums.Overall.Requests == 0 && !sums.Incomplete:
-		printUnmatched(c, cl, id, line, "requests")
-		return nil
-	}
-	return g.finish(sums)
+		g.values(values)
+		g.finish(len(values))
+	})
 }
 
-// valuesMax is how many values of a tag or of metadata are counted, each by another request.
+// valuesMax is how many values are counted, each by one call.
 const valuesMax = 20
 
-// valueTotals are the totals of the calls with one value.
+// valueTotals are the totals of one value, such as a tag.
 type valueTotals struct {
 	Value string `json:"value"`
 	wire.Totals
 	sums wire.Analytics
 }
 
-// eachValue counts the calls of the most frequent values.
-func eachValue(
-	c *cli.Context, cl *client.Client, id wire.Identity, q wire.StatisticsQuery, by string, sums wire.Analytics,
-) ([]valueTotals, error) {
+// valuesBy returns conditions for the values that requests are counted by.
+func valuesBy(by, key string, sums wire.Analytics) (terms []filterline.Term) {
 	field, part, _ := strings.Cut(by, ".")
-	var values []filterline.Term
+	var values []string
+	switch by {
+	case "model":
+		values = slices.Sorted(maps.Keys(sums.ByModel))
+	case "provider":
+		values = slices.Sorted(maps.Keys(sums.ByProvider))
+	case "tag":
+		for _, t := range sums.TagsBreakdown {
+			values = append(values, t.Tag)
+		}
+	}
+
+	for _, value := range values {
+		terms = append(terms, filterline.Where(field, part, value))
+	}
 	for _, m := range sums.MetadataValueBreakdown {
 		term := filterline.Where(field, part, m.Value)
 		if m.Truncated {
 			term = term.With(filterline.Begins)
 		}
-		if q.MetadataKey != "" && m.Key == q.MetadataKey {
-			values = append(values, term)
+		if key != "" && m.Key == key {
+			terms = append(terms, term)
 		}
 	}
-	for _, t := range sums.TagsBreakdown {
-		if by == "tag" {
-			values = append(values, filterline.Where(field, part, t.Tag))
-		}
-	}
+	return terms[:min(len(terms), valuesMax)]
+}
 
+// countEach counts the requests of each condition, those of the most first.
+func countEach(
+	c *cli.Context, cl *client.Client, id wire.Identity, q wire.StatisticsQuery, terms []filterline.Term,
+) ([]valueTotals, error) {
 	all := []valueTotals{}
-	progress := print.NewProgress(c, "Counting", "values", int64(min(len(values), valuesMax)))
+	progress := print.NewProgress(c, "Counting", "values", int64(len(terms)))
 	defer progress.End()
-	for _, term := range values[:min(len(values), valuesMax)] {
+	for _, term := range terms {
 		selected, err := term.Compile(filterline.Clock{})
 		if err != nil {
 			return all, err
@@ -146,20 +145,14 @@ func eachValue(
 		all = append(all, valueTotals{term.Values[0].Text, sums.Overall, sums})
 		progress.Add(1)
 	}
+	slices.SortStableFunc(all, func(a, b valueTotals) int { return cmp.Compare(b.Requests, a.Requests) })
 	return all, nil
 }
 
-// series adds a row for each of what has a series, the busiest first.
-func (g statsTable) series(
-	totals map[string]wire.Totals, requests map[string][]wire.Pair, latency map[string]wire.DimensionLatency,
-) {
-	names := slices.SortedFunc(maps.Keys(totals), func(a, b string) int {
-		// Names decide among equals, so that two runs look the same.
-		return cmp.Or(cmp.Compare(totals[b].Requests, totals[a].Requests), strings.Compare(a, b))
-	})
-	for _, name := range names {
-		t := trends{requests: byName(requests[name]), latency: byName(latency[name].P50)}
-		g.totals(print.Styled(name, print.Cyan), totals[name], t, g.dates)
+// values adds a row for each value.
+func (g statsTable) values(all []valueTotals) {
+	for _, v := range all {
+		g.totals(print.Styled(v.Value, print.Cyan), v.Totals, trendsOf(v.sums), g.dates)
 	}
 }
 
@@ -188,22 +181,10 @@ func (g statsTable) versions(versions wire.TemplateStatistics) {
 		}
 		g.totals(print.Styled(name, print.Cyan), v.Totals, t, order)
 	}
-
-	if len(versions.Versions) == 0 {
-		g.Row(print.Styled("(no request has a template)", print.Faint))
-	}
 }
 
 // trends are what a row draws, by date. The latency is the median.
 type trends struct{ requests, latency, cost map[string]float64 }
-
-func byName(pairs []wire.Pair) map[string]float64 {
-	m := make(map[string]float64)
-	for _, p := range pairs {
-		m[p.Name] = p.Value
-	}
-	return m
-}
 
 // trendsOf are the trends of everything that an answer counts.
 func trendsOf(sums wire.Analytics) trends {
@@ -214,32 +195,33 @@ func trendsOf(sums wire.Analytics) trends {
 	return t
 }
 
-// statsTable is a grid with a row for each of what is counted.
+// statsTable is a table with a row for each of what is counted.
 type statsTable struct {
-	*print.Grid
-	bars     int // of a trend
-	progress wire.Progress
-	zone     string   // of the dates
-	dates    []string // of trends
-	scores   []string // by name, the most frequent first, which is the one that rows have
-	bounded  bool     // there may be more values
+	*print.Table
+	sums   wire.Analytics // of all
+	bars   int            // of a trend
+	zone   string         // of the dates
+	dates  []string       // of trends
+	scores []string       // by name, the most frequent first, which is the one that rows have
 }
 
-func statsGrid(c *cli.Context, by string, sums wire.Analytics) statsTable {
-	p := print.NewPainter(c)
+func newStatsTable(c *cli.Context, t *print.Table, by string, sums wire.Analytics) statsTable {
 	bars := trendBarsMin
-	if p.Width > 0 { // what the other columns leave
-		bars = min(max((p.Width-116)/3, trendBarsMin), trendBarsMax)
+	if t.Width > 0 { // what the other columns leave
+		bars = min(max((t.Width-116)/3, trendBarsMin), trendBarsMax)
 	}
-
-	what := strings.ToUpper(by)
 	if by == "version" {
-		what = "TEMPLATE"
+		by = "template"
 	}
-	grid := print.NewGrid(p, "~"+what, ">REQUESTS", "TREND", ">ERRORS", ">SCORE", "0..100",
+	t.Head("~"+strings.ToUpper(by), ">REQUESTS", "TREND", ">ERRORS", ">SCORE", "0..100",
 		">P50", "TREND", ">P95", ">P99", ">COST", "TREND", ">TOKENS").Spare("TREND", "0..100", "P99", "TOKENS")
-	return statsTable{grid, bars, sums.Progress, cmp.Or(filter.Zone(config.Read(c)), "UTC"), dates(sums),
-		wire.ScoreNames(sums.Overall.Scores), false}
+
+	var dates []string
+	for _, s := range sums.Stats {
+		dates = append(dates, s.Date)
+	}
+	return statsTable{t, sums, bars, cmp.Or(filter.Zone(config.Read(c)), "UTC"), dates,
+		wire.ScoreNames(sums.Overall.Scores)}
 }
 
 func (g statsTable) totals(name print.Cell, t wire.Totals, by trends, dates []string) {
@@ -250,7 +232,7 @@ func (g statsTable) totals(name print.Cell, t wire.Totals, by trends, dates []st
 	}
 
 	mark := "" // + marks a sum that further records would raise
-	if g.progress.Incomplete {
+	if g.sums.Incomplete {
 		mark = "+"
 	}
 
@@ -265,47 +247,42 @@ func (g statsTable) totals(name print.Cell, t wire.Totals, by trends, dates []st
 		print.Styled(trend(by.latency, dates, g.bars, mean), print.Green),
 		milliseconds(t.Latency.P95),
 		milliseconds(t.Latency.P99),
-		costOf(t, g.progress.Incomplete),
+		costOf(t, g.sums.Incomplete),
 		print.Styled(trend(by.cost, dates, g.bars, sum), print.Green),
 		humanize.Comma(t.Tokens())+mark,
 	)
 }
 
-// finish writes the line of all requests below the table, and what the numbers are of and leave out.
-func (g statsTable) finish(sums wire.Analytics) error {
-	g.totals(print.Styled("all", print.Bold), sums.Overall, trendsOf(sums), g.dates)
-	if err := g.Flush(); err != nil {
-		return err
-	}
+// finish adds the row of all requests, and below the table what the numbers are of and leave out.
+func (g statsTable) finish(counted int) {
+	all := g.sums.Overall
+	g.totals(print.Styled("all", print.Bold), all, trendsOf(g.sums), g.dates)
+	_ = g.Flush() // which finds out what is left out, and keeps an error
+	left := g.Left()
 
-	say := func(format string, args ...any) {
-		fmt.Fprintln(g.Out, g.Paint(print.Faint, print.Printable(fmt.Sprintf(format, args...))))
-	}
-	fmt.Fprintln(g.Out)
+	say := func(format string, args ...any) { g.Row(print.Styled(fmt.Sprintf(format, args...), print.Faint)) }
+	g.Row()
 	if len(g.dates) > 0 {
 		say("From %s to %s, %s.", g.date(g.dates[0]), g.date(g.dates[len(g.dates)-1]), g.zone)
 	}
 	if len(g.scores) > 0 {
 		say("SCORE is the mean of %s where a row names no other, and of how many.", g.scores[0])
 	}
-	if n := sums.Overall.Unpriced; n > 0 {
-		say("Not in the cost, because their price is unknown: %s", humanize.Comma(n))
+	if all.Unpriced > 0 {
+		say("Not in the cost, because their price is unknown: %s", humanize.Comma(all.Unpriced))
 	}
-	if g.bounded {
+	if counted == valuesMax {
 		say("Only the first %d values are counted; a filter counts others.", valuesMax)
 	}
-	left := g.Left()
 	if left != nil {
 		say("This terminal has no room for: %s", strings.Join(left, ", "))
 	}
 	if !slices.Contains(left, "TREND") {
 		say("The trend beside P50 is of the median latency.")
 	}
-	if sums.Incomplete {
-		fmt.Fprintf(g.Out, "Partial result: calls since %s. Numbers with a + are lower bounds.\n",
-			g.Moment(g.progress.Since))
+	if g.sums.Incomplete {
+		g.Row(fmt.Sprintf("Partial result: calls since %s. Numbers with a + are lower bounds.", g.Moment(g.sums.Since)))
 	}
-	return nil
 }
 
 // scoreOf is the mean of a score, of how many it is, and how its values are spread. It is the score that is the most
@@ -350,12 +327,4 @@ func (g statsTable) date(text string) string {
 		return g.Painter.Moment(at)
 	}
 	return text
-}
-
-func dates(sums wire.Analytics) []string {
-	var all []string
-	for _, s := range sums.Stats {
-		all = append(all, s.Date)
-	}
-	return all
 }

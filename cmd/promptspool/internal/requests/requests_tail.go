@@ -48,16 +48,17 @@ func tailRequests(c *cli.Context) error {
 	}
 
 	// The first page may be empty, but the rows that come later have ids and times.
-	g := rowGrid(print.NewPainter(c))
-	ids := listedIDs(g.Painter, []wire.Row{{RequestID: wire.NewID()}})
-	g.AtLeast(len(ids[0]), len("SUCCESS"), len(g.Moment(time.Now())), 12, len("1000 ms"), len("$0.00042"), 12, 0, 0, 0)
+	table := rowTable(print.NewTable(c))
+	ids := listedIDs(table.Painter, []wire.Row{{RequestID: wire.NewID()}})
+	table.AtLeast(len(ids[0]), len("SUCCESS"), len(table.Moment(time.Now())), 12, len("1000 ms"), len("$0.00042"), 12,
+		0, 0, 0)
 
 	t := &tail{where: selected, inTexts: len(line.Sought()) > 0, known: make(map[string]place)}
 	t.find = func(s wire.Search) (wire.SearchPage, error) { return cl.Search(c.Context, id, s) }
 	t.show = func(rows []wire.Row) error {
 		if !asData {
-			listRows(g, rows)
-			return g.Flush()
+			listRows(table, rows)
+			return table.Flush()
 		}
 		for _, r := range rows {
 			if err := print.JSONLine(c.App.Writer, r); err != nil {

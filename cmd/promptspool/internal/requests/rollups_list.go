@@ -31,11 +31,11 @@ func UsersCommand() *cli.Command {
 // rollupCommand lists sessions, traces or users, or does more with one of them.
 func rollupCommand(of, usage string, more ...*cli.Command) *cli.Command {
 	list := config.Command("list", "list "+of+", the last seen first",
-		func(c *cli.Context) error { return listRollups(c, of) }, listFlags(of, wire.RollupSortFields))
+		func(c *cli.Context) error { return searchRollups(c, of) }, listFlags(of, wire.RollupSortFields))
 	return config.Commands(of, usage, append([]*cli.Command{list}, more...)...)
 }
 
-func listRollups(c *cli.Context, of string) error {
+func searchRollups(c *cli.Context, of string) error {
 	v := config.Read(c)
 	line, selected := filter.ReadRollup(v)
 	search := selected.Search(of)
@@ -50,52 +50,37 @@ func listRollups(c *cli.Context, of string) error {
 	if err != nil {
 		return err
 	}
-	if v.AsData() {
-		return print.Data(c, page)
-	}
-	if len(page.Items) == 0 && page.NextCursor == nil {
-		printUnmatched(c, cl, id, line, of)
-		return nil
-	}
-
-	g := rollupGrid(print.NewPainter(c), of)
-	for _, r := range page.Items {
-		g.Row(rollupCells(g, &r)...)
-	}
-	if err := g.Flush(); err != nil {
-		return err
-	}
-
-	told := wire.SearchPage{NextCursor: page.NextCursor, Complete: page.Complete, BudgetMS: 1}
-	told.Total = page.Total
-	tellTotal(c, len(page.Items), told)
-	return nil
+	return print.Output(c, page, func(t *print.Table) {
+		if len(page.Items) == 0 && page.NextCursor == nil {
+			printUnmatched(c, t, cl, id, line, of)
+			return
+		}
+		listRollups(t, of, page.Items...)
+		told := wire.SearchPage{NextCursor: page.NextCursor, Complete: page.Complete, BudgetMS: 1}
+		told.Total = page.Total
+		tellTotal(t, len(page.Items), told)
+	})
 }
 
-func rollupGrid(p print.Painter, of string) *print.Grid {
+func listRollups(t *print.Table, of string, rollups ...wire.Rollup) {
 	name := "~NAME"
 	if of != "traces" {
 		name = ""
 	}
 
-	return print.NewGrid(p, strings.ToUpper(strings.TrimSuffix(of, "s"))+"_ID", "@LAST_SEEN", ">DURATION", ">TURNS",
+	t.Head(strings.ToUpper(strings.TrimSuffix(of, "s"))+"_ID", "@LAST_SEEN", ">DURATION", ">TURNS",
 		">SPANS", ">ERRORS", ">TOKENS", ">COST", ">SCORE", name).
 		Spare("SPANS", "TOKENS", "SCORE", "TURNS", "ERRORS", "NAME")
-}
-
-func rollupCells(g *print.Grid, r *wire.Rollup) []any {
-	errors, score := print.Unstyled, "-"
-	if r.Errors > 0 {
-		errors = print.Red
-	}
-	if r.MeanScore != nil {
-		score = strconv.FormatFloat(*r.MeanScore, 'f', 1, 64)
-	}
-
-	return []any{
-		print.Styled(r.ID, print.Cyan), g.Moment(r.LastSeen), brief(r.LastSeen.Sub(r.FirstSeen)), r.Turns, r.Spans,
-		print.Styled(strconv.FormatInt(r.Errors, 10), errors),
-		tokens(wire.Row{InputTokens: &r.InputTokens, OutputTokens: &r.OutputTokens}), money(&r.Cost), score,
-		r.Name,
+	for _, r := range rollups {
+		failed, score := print.Unstyled, "-"
+		if r.Errors > 0 {
+			failed = print.Red
+		}
+		if r.MeanScore != nil {
+			score = strconv.FormatFloat(*r.MeanScore, 'f', 1, 64)
+		}
+		t.Row(print.Styled(r.ID, print.Cyan), t.Moment(r.LastSeen), brief(r.LastSeen.Sub(r.FirstSeen)),
+			r.Turns, r.Spans, print.Styled(strconv.FormatInt(r.Errors, 10), failed),
+			tokens(wire.Row{InputTokens: &r.InputTokens, OutputTokens: &r.OutputTokens}), money(&r.Cost), score, r.Name)
 	}
 }

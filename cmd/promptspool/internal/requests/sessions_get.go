@@ -48,9 +48,9 @@ func getSession(c *cli.Context) error {
 	if v.AsData() {
 		show = func(_ wire.Row, r wire.Record) { whole.Calls = append(whole.Calls, r) }
 	} else {
-		g := rollupGrid(p, "sessions")
-		g.Row(rollupCells(g, &found.Rollup)...)
-		if err := g.Flush(); err != nil {
+		t := print.NewTable(c)
+		listRollups(t, "sessions", found.Rollup)
+		if err := t.Flush(); err != nil {
 			return err
 		}
 	}

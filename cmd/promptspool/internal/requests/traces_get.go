@@ -40,14 +40,12 @@ func getTrace(c *cli.Context) error {
 		return err
 	}
 	tree := tracetree.Of(trace)
-	if v.AsData() {
-		return print.Data(c, tree)
-	}
-
-	p := print.NewPainter(c)
 	all := tracetree.Rows(&tree, nil)
-	printTraceFacts(p, &tree)
-	if err := drawTrace(p, &tree, all); err != nil || tree.Total.Errors == 0 {
+	err = print.Output(c, tree, func(t *print.Table) {
+		printTraceFacts(t, &tree)
+		drawTrace(t, &tree, all)
+	})
+	if err != nil || v.AsData() || tree.Total.Errors == 0 {
 		return err
 	}
 
@@ -56,6 +54,7 @@ func getTrace(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	p := print.NewPainter(c)
 	fmt.Fprintln(p.Out, "\n"+p.Paint(print.Red, print.Printable(fault.Name)+", "+fault.ID))
 	if failure := calls.Read(r.Content()).Failure; failure != nil {
 		p.Lines(print.Unstyled, cmp.Or(failure.Message, failure.Type, "No error message was logged."))
@@ -65,14 +64,14 @@ func getTrace(c *cli.Context) error {
 }
 
 // printTraceFacts prints what a trace adds up to.
-func printTraceFacts(p print.Painter, tree *wire.TraceTree) {
-	t := &tree.Total
+func printTraceFacts(t *print.Table, tree *wire.TraceTree) {
+	sum := &tree.Total
 	facts := []string{
-		between(t.StartTime, t.EndTime), print.Quantity(t.Spans, "span"), print.Quantity(t.Calls, "call"),
-		tokensOf(t) + " tokens", money(t.Price), print.Quantity(t.Errors, "error"),
+		between(sum.StartTime, sum.EndTime), print.Quantity(sum.Spans, "span"), print.Quantity(sum.Calls, "call"),
+		tokensOf(sum) + " tokens", money(sum.Price), print.Quantity(sum.Errors, "error"),
 	}
-	if t.StartTime != nil {
-		facts = append([]string{p.Moment(*t.StartTime)}, facts...)
+	if sum.StartTime != nil {
+		facts = append([]string{t.Moment(*sum.StartTime)}, facts...)
 	}
 	if tree.SessionID != "" {
 		facts = append(facts, "session "+tree.SessionID)
@@ -83,18 +82,19 @@ func printTraceFacts(p print.Painter, tree *wire.TraceTree) {
 	if tree.Running {
 		facts = append(facts, "still running")
 	}
-	fmt.Fprintln(p.Out, print.Printable(strings.Join(facts, ", "))+"\n")
+	t.Row(strings.Join(facts, ", "))
+	t.Row()
 }
 
 // drawTrace prints the rows of a tree, each with a bar of its time.
-func drawTrace(p print.Painter, tree *wire.TraceTree, all []tracetree.Row) error {
+func drawTrace(t *print.Table, tree *wire.TraceTree, all []tracetree.Row) {
 	fits := tracetree.DepthThatFits(all, traceRowsMax)
 	rows := tracetree.Rows(tree, func(_ *wire.TraceNode, depth int) bool { return depth < fits })
 
 	// The numbers take 41 columns; the rest is for names and bars.
-	left := max(cmp.Or(p.Width, traceWidth)-41, 30)
+	left := max(cmp.Or(t.Width, traceWidth)-41, 30)
 	nameWidth, barWidth := left*3/5, left*2/5
-	g := print.NewGrid(p, "SPAN", "TIMELINE", ">DURATION", ">TOKENS", ">COST")
+	t.Head("SPAN", "TIMELINE", ">DURATION", ">TOKENS", ">COST")
 	var guides [wire.TraceDepthMax + 1]string // by depth
 	for _, row := range rows[:min(len(rows), traceRowsMax)] {
 		name := print.Cut(nodeText(row, guides[row.Depth]), nameWidth)
@@ -108,17 +108,12 @@ func drawTrace(p print.Painter, tree *wire.TraceTree, all []tracetree.Row) error
 		if row.Status == "ERROR" {
 			style = print.Red
 		}
-		g.Row(print.Styled(name, style), print.Styled(barOf(tree, row, barWidth), cmp.Or(style, print.Cyan)),
+		t.Row(print.Styled(name, style), print.Styled(barOf(tree, row, barWidth), cmp.Or(style, print.Cyan)),
 			between(row.StartTime, row.EndTime), tokensOf(&row.Total), money(row.Total.Price))
 	}
-	if err := g.Flush(); err != nil {
-		return err
-	}
 	if more := len(rows) - traceRowsMax; more > 0 {
-		fmt.Fprintln(p.Out, p.Paint(print.Faint, print.Quantity(more, "more row")+". All of it: -o json"))
+		t.Row(print.Styled(print.Quantity(more, "more row")+". All of it: -o json", print.Faint))
 	}
-
-	return nil
 }
 
 // nodeText returns the name of a span after the lines of the tree. A span that failed has a cross.

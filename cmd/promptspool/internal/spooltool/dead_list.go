@@ -64,7 +64,7 @@ func listDead(c *cli.Context) error {
 	}
 
 	return print.Output(c, map[string][]deadRow{"items": rows}, func(t *print.Table) {
-		t.Head("SEQUENCE", "LANE", "KIND", "REQUEST_ID", "MOVED", "CAUSE", "REASON")
+		t.Head("SEQUENCE", "LANE", "KIND", "REQUEST_ID", "@MOVED", "CAUSE", "REASON")
 		for _, r := range rows {
 			t.Row(r.Seq, r.Lane, r.Kind, r.RequestID, t.Moment(r.MovedAt), cmp.Or(r.Cause, "-"), r.Reason)
 		}
@@ -101,11 +101,9 @@ func showDead(c *cli.Context) error {
 		t.Row("lane", event.Lane)
 		t.Row("moved", t.Moment(event.MovedAt))
 		t.Known("cause", event.Cause)
-		_ = t.Flush()
-
-		// A table would cut the event at the terminal's edge.
-		fmt.Fprintf(c.App.Writer, "reason    %s\n\n%s\n",
-			print.Printable(event.Reason), print.Printable(string(event.Data)))
+		t.Row("reason", event.Reason)
+		t.Row()
+		t.Row(string(event.Data))
 	})
 }
 

@@ -71,11 +71,8 @@ func folderStatus(c *cli.Context, data string) (status queue.Status, err error) 
 
 // damageTable prints the losses and the damage in the report of a spool.
 func damageTable(t *print.Table, data string, r queue.Report) {
-	// The columns of what follows are others.
-	_ = t.Flush()
-
 	for _, l := range r.Lost {
-		t.Line("Lost: " + lossText(t, queue.RecordedLoss{
+		t.Row("Lost: " + lossText(t, queue.RecordedLoss{
 			FoundAt: l.FoundAt,
 			First:   l.First,
 			Last:    l.Last,
@@ -85,19 +82,19 @@ func damageTable(t *print.Table, data string, r queue.Report) {
 	}
 	for _, l := range r.Lanes {
 		for _, e := range l.Errors {
-			t.Line("Damaged: " + e)
+			t.Row("Damaged: " + e)
 		}
 	}
 	for _, l := range r.Earlier {
-		t.Line("Lost earlier: " + lossText(t, l))
+		t.Row("Lost earlier: " + lossText(t, l))
 	}
 
 	quarantine := filepath.Join(datafolder.Spool(data), "quarantine")
 	for _, name := range r.Quarantine {
-		t.Line("Set aside: " + filepath.Join(quarantine, name))
+		t.Row("Set aside: " + filepath.Join(quarantine, name))
 	}
 	if len(r.Quarantine)+len(r.Earlier) > 0 {
-		t.Line("Once you have dealt with it, remove the folder " + quarantine + "; it is reported until then.")
+		t.Row("Once you have dealt with it, remove the folder " + quarantine + "; it is reported until then.")
 	}
 }
 
@@ -133,7 +130,7 @@ func reportTable(t *print.Table, data string, r queue.Report) {
 
 	// Apart from what is lost: the app may never have been told that these are safe.
 	if r.Uncertain > 0 {
-		t.Line("Not certain: " + print.Quantity(r.Uncertain, "event") + " of the newest commit missing; " +
+		t.Row("Not certain: " + print.Quantity(r.Uncertain, "event") + " of the newest commit missing; " +
 			"the power most likely failed before the app was told that they are safe")
 	}
 

@@ -70,7 +70,7 @@ func drainStopped(c *cli.Context) error {
 	}
 
 	if err := print.Output(c, left, func(t *print.Table) {
-		t.Row("waiting", "held", "dead letters", "lost")
+		t.Head(">WAITING", ">HELD", ">DEAD LETTERS", ">LOST")
 		t.Row(left.Events, left.Held, print.DeadLetters(int64(left.Dead), int64(left.Dropped)), left.Gaps)
 	}); err != nil {
 		return err

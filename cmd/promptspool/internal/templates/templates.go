@@ -91,7 +91,7 @@ func listTemplates(c *cli.Context) error {
 		return printUnmatched(c, cl, id, q)
 	}
 	return print.Output(c, list, func(t *print.Table) {
-		t.Head("ID", "NAME", "LATEST", "LABELS", "TAGS")
+		t.Head(">ID", "NAME", ">LATEST", "LABELS", "TAGS")
 		for _, i := range list.Items {
 			labels := make([]string, len(i.Labels))
 			for j, l := range i.Labels {

@@ -51,14 +51,14 @@ func compareVersions(c *cli.Context) error {
 	}
 
 	return print.Output(c, answer, func(t *print.Table) {
-		t.Row("METRIC", fmt.Sprint("VERSION ", answer.A.Version), fmt.Sprint("VERSION ", answer.B.Version),
-			"DIFFERENCE", "95% INTERVAL", "VERDICT")
+		t.Head("METRIC", fmt.Sprint(">VERSION ", answer.A.Version), fmt.Sprint(">VERSION ", answer.B.Version),
+			">DIFFERENCE", "95% INTERVAL", "VERDICT").Spare("95% INTERVAL")
 		for _, m := range answer.Metrics {
 			if m.CountA+m.CountB > 0 {
 				t.Row(comparedCells(m)...)
 			}
 		}
-		t.Line(callsText(answer.A) + "; " + callsText(answer.B) + ".")
+		t.Row(callsText(answer.A) + "; " + callsText(answer.B) + ".")
 	})
 }
 

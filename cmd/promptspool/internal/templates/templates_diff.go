@@ -15,7 +15,7 @@ import (
 func diffCommand() *cli.Command {
 	return config.Command("diff DIR", "show what `templates push` would change", diffTemplates, []cli.Flag{
 		config.ListFlag("label", "a `label` to give to what is pushed; repeatable"),
-		config.SwitchFlag("exit-code", "fail, with exit code 1, if anything would be published"),
+		config.SwitchFlag("exit-code", "exit with 1 if anything would be published, and with 2 on failure"),
 	}, config.RemoteFlags())
 }
 
@@ -27,22 +27,36 @@ type difference struct {
 	Diff    string `json:"diff"`
 }
 
+// diffTemplates exits with --exit-code as diff does: 1 for a difference, 2 where it is not known.
 func diffTemplates(c *cli.Context) error {
+	different, err := showDifferences(c)
+	switch {
+	case !c.Bool("exit-code"):
+		return err
+	case err != nil:
+		return cli.Exit(err, 2)
+	case different > 0:
+		return cli.Exit("the server does not have "+print.Quantity(different, "template")+" as they are here", 1)
+	}
+	return nil
+}
+
+func showDifferences(c *cli.Context) (different int, err error) {
 	dir, err := config.Argument(c, "the folder of templates")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	plan, _, _, err := makePlan(c, dir, config.Read(c).List("label"))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	printWarnings(c.App.ErrWriter, planFindings(plan))
 
 	return showPlan(c, plan)
 }
 
-// showPlan prints what a push would change.
-func showPlan(c *cli.Context, plan []change) error {
+// showPlan prints what a push would change, and returns how many templates.
+func showPlan(c *cli.Context, plan []change) (different int, err error) {
 	differences := []difference{}
 	for _, ch := range plan {
 		if ch.State == "unchanged" {
@@ -51,28 +65,23 @@ func showPlan(c *cli.Context, plan []change) error {
 
 		before, after, err := ch.texts()
 		if err != nil {
-			return err
+			return 0, err
 		}
 		d := difference{change: ch}
 		d.Diff, d.Added, d.Removed = lineDiff(before, after)
 		differences = append(differences, d)
 	}
 
-	var err error
-	if config.Read(c).AsData() {
-		err = print.Data(c, differences)
-	} else {
-		err = printDifferences(print.NewPainter(c), differences, len(plan))
-	}
-	if err == nil && len(differences) > 0 && c.Bool("exit-code") {
-		err = fmt.Errorf("the server does not have %s as they are here", print.Quantity(len(differences), "template"))
-	}
-	return err
+	return len(differences), print.Output(c, differences, func(t *print.Table) {
+		printDifferences(t, differences, len(plan))
+	})
 }
 
 // printDifferences prints one line for each template, and then the texts that differ.
-func printDifferences(p print.Painter, differences []difference, total int) error {
-	g := print.NewGrid(p, "STATE", "NAME", ">LATEST", "LINES")
+func printDifferences(t *print.Table, differences []difference, total int) {
+	if len(differences) > 0 {
+		t.Head("STATE", "NAME", ">LATEST", "LINES")
+	}
 	for _, d := range differences {
 		latest, lines := "-", ""
 		if d.Latest > 0 {
@@ -81,23 +90,16 @@ func printDifferences(p print.Painter, differences []difference, total int) erro
 		if d.Added+d.Removed > 0 {
 			lines = fmt.Sprintf("+%d -%d", d.Added, d.Removed)
 		}
-		g.Row(print.Styled(d.State, stateStyles[d.State]), d.Name, latest, lines)
+		t.Row(print.Styled(d.State, stateStyles[d.State]), d.Name, latest, lines)
 	}
-	if len(differences) > 0 {
-		if err := g.Flush(); err != nil {
-			return err
-		}
-	}
-
-	fmt.Fprintf(p.Out, "%d of %d templates would be published.\n", len(differences), total)
+	t.Row(fmt.Sprintf("%d of %d templates would be published.", len(differences), total))
 
 	for _, d := range differences {
 		// A label that moves changes no line.
 		if d.Diff != "" {
-			printDiff(p, d)
+			printDiff(t.Painter, d)
 		}
 	}
-	return nil
 }
 
 // printDiff prints the changed lines of one template, as diff -u does.

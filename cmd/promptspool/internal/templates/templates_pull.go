@@ -58,16 +58,16 @@ func pullTemplates(c *cli.Context) error {
 	written := slices.DeleteFunc(slices.Clone(rows), func(r pulled) bool { return r.State == "unchanged" })
 	err = print.Output(c, rows, func(t *print.Table) {
 		if len(written) > 0 {
-			t.Head("FILE", "NAME", "VERSION")
+			t.Head("FILE", "NAME", ">VERSION")
 		}
 		for _, r := range written {
 			t.Row(r.File, r.Name, r.Version)
 		}
+		t.Row(fmt.Sprintf("%d of %s written.", len(written), print.Quantity(len(rows), "template")))
 	})
 	if err != nil || v.AsData() {
 		return err
 	}
-	fmt.Fprintf(c.App.Writer, "%d of %s written.\n", len(written), print.Quantity(len(rows), "template"))
 
 	for _, name := range folder.Names() {
 		// It may be new and not pushed yet, so it is never deleted.

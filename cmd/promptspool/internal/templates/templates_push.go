@@ -54,21 +54,24 @@ func pushTemplates(c *cli.Context) error {
 	}
 
 	if c.Bool("dry-run") {
-		return showPlan(c, plan)
+		_, err := showPlan(c, plan)
+		return err
 	}
 
 	// Versions published before an error are printed too: they are on the server.
 	done, failed := publishPlan(c, cl, id, plan, wire.Publish{CommitMessage: message, Labels: labels})
-	if config.Read(c).AsData() {
-		return errors.Join(print.Data(c, done), failed)
-	}
-	if err := printPushed(print.NewPainter(c), done); err != nil {
-		return err
-	}
-	if failed == nil {
-		fmt.Fprintf(c.App.Writer, "%d of %d templates published.\n", len(done), len(plan))
-	}
-	return failed
+	err = print.Output(c, done, func(t *print.Table) {
+		if len(done) > 0 {
+			t.Head("STATE", "NAME", ">VERSION")
+		}
+		for _, d := range done {
+			t.Row(print.Styled(d.State, stateStyles[d.State]), d.Name, d.Version)
+		}
+		if failed == nil {
+			t.Row(fmt.Sprintf("%d of %d templates published.", len(done), len(plan)))
+		}
+	})
+	return errors.Join(err, failed)
 }
 
 // publishPlan publishes the changes of a plan in order, with the message and labels of
@@ -103,18 +106,6 @@ func publishPlan(
 		done = append(done, pushed{ch, result.VersionNumber})
 	}
 	return done, nil
-}
-
-func printPushed(p print.Painter, done []pushed) error {
-	if len(done) == 0 {
-		return nil
-	}
-
-	g := print.NewGrid(p, "STATE", "NAME", ">VERSION")
-	for _, d := range done {
-		g.Row(print.Styled(d.State, stateStyles[d.State]), d.Name, d.Version)
-	}
-	return g.Flush()
 }
 
 // stateStyles are how the states of changes are shown.

@@ -8,9 +8,9 @@ import (
 func TestLinesEndAtTheTerminalsEdge(t *testing.T) {
 	table := func(width int, on bool) string {
 		var out strings.Builder
-		g := NewGrid(Painter{Out: &out, styles: on, Width: width}, "NAME", ">N", "TEXT")
-		g.Row(Styled("größe", Cyan), 7, Styled("a long text", Red))
-		if err := g.Flush(); err != nil {
+		table := Table{Painter: Painter{Out: &out, styles: on, Width: width}}
+		table.Head("NAME", ">N", "TEXT").Row(Styled("größe", Cyan), 7, Styled("a long text", Red))
+		if err := table.Flush(); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
@@ -26,11 +26,11 @@ func TestLinesEndAtTheTerminalsEdge(t *testing.T) {
 
 func TestALineBelowARowHasNoColumns(t *testing.T) {
 	var out strings.Builder
-	g := NewGrid(Painter{Out: &out, styles: true, Width: 80}, "ID", "STATUS")
-	g.Row("1", "SUCCESS")
-	g.Under(Styled("Where is my ", Faint), Styled("re\x1bfund", Bold), Styled("?", Faint))
-	g.Row("2", "ERROR")
-	if err := g.Flush(); err != nil {
+	table := Table{Painter: Painter{Out: &out, styles: true, Width: 80}}
+	table.Head("ID", "STATUS").Row("1", "SUCCESS")
+	table.Under(Styled("Where is my ", Faint), Styled("re\x1bfund", Bold), Styled("?", Faint))
+	table.Row("2", "ERROR")
+	if err := table.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "the line", out.String(), "\x1b[1mID\x1b[0m  \x1b[1mSTATUS\x1b[0m\n1   SUCCESS\n"+
