@@ -74,7 +74,7 @@ func TestShowATemplate(t *testing.T) {
 	got := say(t, "templates", "show", "a/b", "--version", "2", "--label", "prod", "--url", url, "--key", "k")
 	Equal(t, "call", *call, "k GET /prompt-templates/a%2Fb?label=prod&version=2 ")
 	Equal(t, "template", got, said{Out: "template  a/b\nid        7\nversion   2\nlabels    prod\n" +
-		"tags      \nmessage   m\n{\n  \"a\": \"<b>\"\n}\n"})
+		"tags\nmessage   m\n{\n  \"a\": \"<b>\"\n}\n"})
 }
 
 func TestListTemplates(t *testing.T) {
@@ -83,7 +83,7 @@ func TestListTemplates(t *testing.T) {
 		`"labels":[{"name":"prod","version":1}],"tags":["x","y"]}]}`)
 	got := say(t, "templates", "list", "--name", "a", "--url", url, "--key", "k")
 	Equal(t, "call", *call, "k GET /prompt-templates?name=a&page=1&per_page=100 ")
-	Equal(t, "list", got, said{Out: "ID  NAME  LATEST  LABELS  TAGS\n7   a     2       prod=1  x,y\n"})
+	Equal(t, "list", got, said{Out: "ID  NAME  LATEST  LABELS  TAGS\n 7  a          2  prod=1  x,y\n"})
 }
 
 func TestTemplatesThatDoNotExistHaveCloseOnes(t *testing.T) {
@@ -102,6 +102,34 @@ func TestTemplatesThatDoNotExistHaveCloseOnes(t *testing.T) {
 	} {
 		Equal(t, flag, say(t, "templates", "list", flag, "--url", server.URL, "--key", "k"),
 			said{Out: "No templates match" + want + "\n"})
+	}
+}
+
+func TestADiffExitsAsDiffDoes(t *testing.T) {
+	withoutVariables(t)
+	file := filepath.Join(t.TempDir(), "greet.yaml")
+	if err := os.WriteFile(file, []byte("messages:\n- role: user\n  content: Hello\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const none = `{"success":true,"items":[]}`
+	same := `{"success":true,"items":[{"id":1,"prompt_name":"greet","version":1,"prompt_template":` +
+		`{"type":"chat","input_variables":[],"messages":[{"role":"user","input_variables":[],` +
+		`"content":[{"type":"text","text":"Hello"}]}]}}]}`
+	for _, tt := range []struct {
+		folder, answer string
+		code           int
+	}{
+		{filepath.Dir(file), same, 0},
+		{filepath.Dir(file), none, 1},
+		{filepath.Dir(file), `no JSON`, 2},
+		{file, none, 2},
+	} {
+		url, _ := answering(t, tt.answer)
+		args := []string{"templates", "diff", tt.folder, "--url", url, "--key", "k"}
+		got, plain := say(t, append(args, "--exit-code")...), say(t, args...)
+		if got.Code != tt.code || (plain.Code == 0) != (tt.code < 2) || (got.Err == "") != (tt.code == 0) {
+			t.Errorf("%s, %s: %+v, without --exit-code %+v", tt.folder, tt.answer, got, plain)
+		}
 	}
 }
 
@@ -187,8 +215,8 @@ func TestKeys(t *testing.T) {
 	Equal(t, "list", say(t, "keys", "list", "--utc"), said{Out: "" +
 		"ID     PROJECT  SCOPE  NAME  CREATED                  LAST USED                " +
 		"STATE    EXPIRES  TEMPLATES\n" +
-		"key_1  acme     full   n     " + at + "  " + at + "  active   -        \n" +
-		"key_0           none         " + at + "  -                        revoked  -        \n"})
+		"key_1  acme     full   n     " + at + "  " + at + "  active   -\n" +
+		"key_0           none         " + at + "  -                        revoked  -\n"})
 	Equal(t, "create with an end", say(t, "keys", "create",
 		"--scope", "log", "--prefix", "a/", "--expires", "2100-01-31", "--utc"), said{Out: "" +
 		"key        ps_new\nid         key_2\nproject    default\nscope      log\n" +
@@ -306,7 +334,7 @@ func TestContextsKeepServersAndTheirKeys(t *testing.T) {
 		t.Errorf("the file of keys: %v, %v", info, err)
 	}
 	Equal(t, "list", say(t, "contexts", "list", "--columns", "name,current"), said{Out: "NAME             CURRENT\n" +
-		strings.TrimPrefix(test, "http://") + "  \nprod             yes\n"})
+		strings.TrimPrefix(test, "http://") + "\nprod             yes\n"})
 
 	say(t, "contexts", "use", strings.TrimPrefix(test, "http://"))
 	for _, tt := range []struct {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
@@ -22,7 +24,8 @@ var steps = strings.NewReplacer(
 	"`promptspool templates list` shows those that exist.",
 )
 
-// report prints why a command failed, as JSON if its output is, and returns the exit code: 1 failed, 2 usage.
+// report prints why a command failed, as JSON if its output is, and returns the exit code: the error's own,
+// or 1 failed, 2 usage.
 func report(w io.Writer, err error, asJSON bool) int {
 	code, body := 1, wire.ErrorBody{Error: "failed", Message: err.Error(), Fields: []wire.FieldError{}}
 	more := "" // than the message, for people
@@ -37,6 +40,9 @@ func report(w io.Writer, err error, asJSON bool) int {
 		}
 	}
 
+	if e, ok := errors.AsType[cli.ExitCoder](err); ok {
+		code = e.ExitCode()
+	}
 	if asJSON {
 		_ = print.JSONLine(w, body) // as every write to stderr
 		return code

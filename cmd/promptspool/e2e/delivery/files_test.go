@@ -73,6 +73,7 @@ func TestTemplatesArePublishedFromFilesAndPulledBack(t *testing.T) {
 	pulled := filepath.Join(t.TempDir(), "new")
 	harness.Run(t, 0, at("templates", "pull", pulled)...)
 	harness.Run(t, 0, at("templates", "diff", pulled, "--exit-code")...)
+	harness.Run(t, 2, at("templates", "diff", filepath.Join(pulled, "nowhere"), "--exit-code")...)
 	if out, _ := harness.Run(t, 0, at("templates", "push", pulled)...); out != "0 of 2 templates published.\n" {
 		t.Errorf("what was pulled is pushed: %s", out)
 	}
