@@ -27,18 +27,35 @@ import (
 func ArchiveCommand() *cli.Command {
 	return config.Commands("archive",
 		"verify a server's archive, copy it into another, or spread it over several nodes",
-		archiveCopyCommand(), archiveCheckCommand(), archiveSpreadCommand())
-}
+		config.Command("copy",
+			"copy everything a stopped server holds, records, templates, keys and people, into another archive, "+
+				"and prove both the same; can be interrupted and resumed",
+			copyArchive, []cli.Flag{
+				config.TextFlag("from", "",
+					"the `archive` to read: badger:DIR, DIR the data folder of a server, "+
+						"or postgres://USER@HOST/NAME"),
+				config.TextFlag("to", "",
+					"the `archive` to fill, in the same form; it must be empty, or hold what an earlier copy brought"),
+				config.OutputFlag(),
+			}),
 
-func archiveCheckCommand() *cli.Command {
-	return config.Command("check",
-		"read and verify every record, and prove that lists, counts and templates agree with them",
-		checkArchiveCommand, []cli.Flag{
-			config.ServerDataFlag(),
-			config.OutputFlag(),
-			config.TextFlag("archive", "",
-				"a `database` that no server uses at the moment, postgres://USER@HOST/NAME, in the place of --data"),
-		})
+		config.Command("check",
+			"read and verify every record, and prove that lists, counts and templates agree with them",
+			checkArchiveCommand, []cli.Flag{
+				config.ServerDataFlag(),
+				config.OutputFlag(),
+				config.TextFlag("archive", "",
+					"a `database` that no server uses at the moment, postgres://USER@HOST/NAME, in the place of --data"),
+			}),
+
+		config.Command("spread",
+			"spread a database over the workers of a Citus, by project, empty or with records in it; "+
+				"can be interrupted and resumed",
+			spreadArchive, []cli.Flag{
+				config.TextFlag("archive", "", "the `database`, on the coordinator of a Citus, that no server uses "+
+					"at the moment, postgres://USER@HOST/NAME"),
+				config.OutputFlag(),
+			}))
 }
 
 // Live is the archive of this process, as the control socket shows it.

@@ -26,19 +26,6 @@ import (
 	"promptspool/spool/database/transfer"
 )
 
-func archiveCopyCommand() *cli.Command {
-	return config.Command("copy",
-		"copy everything a stopped server holds, records, templates, keys and people, into another archive, "+
-			"and prove both the same; can be interrupted and resumed",
-		copyArchive, []cli.Flag{
-			config.TextFlag("from", "",
-				"the `archive` to read: badger:DIR, DIR the data folder of a server, or postgres://USER@HOST/NAME"),
-			config.TextFlag("to", "",
-				"the `archive` to fill, in the same form; it must be empty, or hold what an earlier copy brought"),
-			config.OutputFlag(),
-		})
-}
-
 // movable is an archive that can be copied.
 type movable interface {
 	transfer.Mover

@@ -10,17 +10,6 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-func archiveSpreadCommand() *cli.Command {
-	return config.Command("spread",
-		"spread a database over the workers of a Citus, by project, empty or with records in it; "+
-			"can be interrupted and resumed",
-		spreadArchive, []cli.Flag{
-			config.TextFlag("archive", "", "the `database`, on the coordinator of a Citus, that no server uses "+
-				"at the moment, postgres://USER@HOST/NAME"),
-			config.OutputFlag(),
-		})
-}
-
 // spreadReport is what `archive spread` prints.
 type spreadReport struct {
 	Tables []string `json:"tables"` // that this run has spread

@@ -29,9 +29,10 @@ func TestTables(t *testing.T) {
 	equal(t, "table", printed([]any{"ID", "NAME"}, []any{1, "a"}, []any{22, "ü"}), "ID  NAME\n1   a\n22  ü\n")
 	equal(t, "what drives a terminal",
 		printed([]any{"a\x1b[31mb\tc\nd\re\u009bf\u202eg\x7fh\u200bi", "x"}), "a [31mb c d e f g h i  x\n")
-	equal(t, "a cell as long as it may be", printed([]any{"a", strings.Repeat("é", 80)}), "a  "+strings.Repeat("é", 80)+"\n")
-	equal(t, "a longer one", printed([]any{"a", strings.Repeat("é", 81)}), "a  "+strings.Repeat("é", 79)+"…\n")
-	equal(t, "a sentence", printed([]any{strings.Repeat("é", 81)}), strings.Repeat("é", 81)+"\n")
+	long := strings.Repeat("é", 80)
+	equal(t, "a cell as long as it may be", printed([]any{"a", long}), "a  "+long+"\n")
+	equal(t, "a longer one", printed([]any{"a", long + "é"}), "a  "+strings.Repeat("é", 79)+"…\n")
+	equal(t, "a sentence", printed([]any{long + "é"}), long+"é\n")
 	equal(t, "bytes that are no text", printed([]any{"a\xffb"}), "a\uFFFDb\n")
 }
 

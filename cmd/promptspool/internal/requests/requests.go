@@ -1,14 +1,86 @@
 package requests
 
 import (
+	"context"
+	"strings"
+
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/client"
+	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/filter"
 )
 
 // Command is `promptspool requests`: find, read, count, import and export records.
 func Command() *cli.Command {
 	return config.Commands("requests", "find, read and count what was logged",
-		importCommand(), exportCommand(), getCommand(), searchCommand(), tailCommand(), statsCommand(),
-		deleteCommand(), repriceCommand(), rereadCommand(), scanCommand(), orphansCommand())
+		config.Command("import FILE, or - for stdin",
+			"send events to a server, one a line, as `requests export`, `spool export` and `dead export` write them",
+			importEvents, config.RemoteFlags()),
+
+		config.Command("export [FILE]",
+			"write the events of all records, or of those that match, one a line, as `requests import` takes them",
+			exportRequests, filter.Flags(), []cli.Flag{
+				config.ChoiceFlag("format", "events", "the `form` (events: these can be imported; csv: a line for "+
+					"each record with the beginning of its texts, for a spreadsheet)", "events", "csv"),
+				config.ChoiceFlag("order", "desc", "`which` come first (desc: the newest; "+
+					"asc: those that started first, which takes longer)", "desc", "asc"),
+				config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted export printed"),
+				config.SwitchFlag("force", "write over a file that exists"),
+			}, config.RemoteFlags()),
+
+		config.Command("get REQUEST_ID", "show one record, as a conversation", getRequest, []cli.Flag{
+			config.SwitchFlag("web", "open the record's page of the dashboard, whose address is printed"),
+		}, config.RemoteFlags()),
+
+		config.Command("search", "list records, newest first",
+			searchRequests, listFlags("records", wire.SortWords)),
+
+		config.Command("tail",
+			"follow new requests, oldest first, until Ctrl-C; arrivals more than a minute late are not shown",
+			tailRequests, filter.Flags(), []cli.Flag{
+				config.TextFlag("limit", "10", "the `number` of records to begin with, at most 1000"),
+			}, config.RemoteFlags()),
+
+		config.Command("stats",
+			"count: requests, errors, scores, latency, tokens, cost; by template version, model, metadata or user",
+			requestStats, filter.Flags(), []cli.Flag{
+				config.TextFlag("by", "version", "by `what`: "+strings.Join(statsDimensions, ", ")+" or metadata.KEY"),
+				config.ChoiceFlag("bucket", "", "`width` of each time bucket, if absent chosen from the time range",
+					"second", "minute", "hour", "day"),
+			}, config.RemoteFlags()),
+
+		config.Command("delete [REQUEST_ID]",
+			"delete a record, or all with a metadata value, permanently; re-imported events stay deleted",
+			deleteRequests, []cli.Flag{
+				config.TextFlag("metadata", "",
+					"all records with this `key=value`, as when a person asks to be forgotten"),
+				config.SwitchFlag("yes", "do it; without it nothing is deleted"),
+			}, config.RemoteFlags()),
+
+		renewCommand("reprice", "record",
+			"read what is stored again and price it by what the server's prices say for its time",
+			(*client.Client).Reprice),
+
+		renewCommand("reread", "span",
+			"read stored OpenTelemetry spans again with what the server knows of them today",
+			func(cl *client.Client, ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error) {
+				part, err := cl.Reread(ctx, id, cursor)
+				return wire.Repriced(part), err
+			}),
+
+		config.Command("scan",
+			"find credentials in stored requests, and mask them with --mask; can be interrupted and resumed",
+			scanRequests, []cli.Flag{
+				config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted run printed"),
+				config.SwitchFlag("mask", "mask what is found, for good; without it nothing is changed"),
+			}, config.RemoteFlags()),
+
+		config.Command("orphans", "list scores, metadata and links whose request has not arrived",
+			listOrphans, []cli.Flag{
+				config.TextFlag("limit", "100", "the `number` of lines, at most 1000"),
+				config.TextFlag("cursor", "", "continue at the `cursor` that an earlier list printed"),
+				config.ColumnsFlag(),
+			}, config.RemoteFlags()))
 }

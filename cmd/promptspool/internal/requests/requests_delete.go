@@ -11,15 +11,6 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-func deleteCommand() *cli.Command {
-	return config.Command("delete [REQUEST_ID]",
-		"delete a record, or all with a metadata value, permanently; re-imported events stay deleted",
-		deleteRequests, []cli.Flag{
-			config.TextFlag("metadata", "", "all records with this `key=value`, as when a person asks to be forgotten"),
-			config.SwitchFlag("yes", "do it; without it nothing is deleted"),
-		}, config.RemoteFlags())
-}
-
 func deleteRequests(c *cli.Context) error {
 	var d wire.Deletion
 	var where *wire.Filter

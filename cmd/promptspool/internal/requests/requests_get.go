@@ -21,12 +21,6 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-func getCommand() *cli.Command {
-	return config.Command("get REQUEST_ID", "show one record, as a conversation", getRequest, []cli.Flag{
-		config.SwitchFlag("web", "open the record's page of the dashboard, whose address is printed"),
-	}, config.RemoteFlags())
-}
-
 func getRequest(c *cli.Context) error {
 	v := config.Read(c)
 	given := v.Argument("one request id, or its beginning as `promptspool requests search` lists it")

@@ -17,12 +17,6 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-func importCommand() *cli.Command {
-	return config.Command("import FILE, or - for stdin",
-		"send events to a server, one a line, as `requests export`, `spool export` and `dead export` write them",
-		importEvents, config.RemoteFlags())
-}
-
 // imported is what became of the lines.
 type imported struct {
 	Accepted  int           `json:"accepted"`

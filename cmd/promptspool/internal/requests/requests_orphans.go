@@ -11,15 +11,6 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-func orphansCommand() *cli.Command {
-	return config.Command("orphans", "list scores, metadata and links whose request has not arrived",
-		listOrphans, []cli.Flag{
-			config.TextFlag("limit", "100", "the `number` of lines, at most 1000"),
-			config.TextFlag("cursor", "", "continue at the `cursor` that an earlier list printed"),
-			config.ColumnsFlag(),
-		}, config.RemoteFlags())
-}
-
 func listOrphans(c *cli.Context) error {
 	v := config.Read(c)
 	limit := v.Count("limit", wire.PageItemsMax)

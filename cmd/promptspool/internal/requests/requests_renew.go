@@ -13,21 +13,6 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-func repriceCommand() *cli.Command {
-	return renewCommand("reprice", "record",
-		"read what is stored again and price it by what the server's prices say for its time",
-		(*client.Client).Reprice)
-}
-
-func rereadCommand() *cli.Command {
-	return renewCommand("reread", "span",
-		"read stored OpenTelemetry spans again with what the server knows of them today",
-		func(cl *client.Client, ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error) {
-			part, err := cl.Reread(ctx, id, cursor)
-			return wire.Repriced(part), err
-		})
-}
-
 // renewCommand is a command that brings what is stored up to date, a part in each request.
 func renewCommand(
 	name, noun, usage string,

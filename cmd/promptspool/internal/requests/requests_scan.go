@@ -14,15 +14,6 @@ import (
 // scanListMax bounds how many places of secrets one run lists.
 const scanListMax = 10_000
 
-func scanCommand() *cli.Command {
-	return config.Command("scan",
-		"find credentials in stored requests, and mask them with --mask; can be interrupted and resumed",
-		scanRequests, []cli.Flag{
-			config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted run printed"),
-			config.SwitchFlag("mask", "mask what is found, for good; without it nothing is changed"),
-		}, config.RemoteFlags())
-}
-
 func scanRequests(c *cli.Context) error {
 	cl, id, err := config.Read(c).Remote()
 	if err != nil {

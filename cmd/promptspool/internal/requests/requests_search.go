@@ -21,11 +21,6 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-func searchCommand() *cli.Command {
-	return config.Command("search", "list records, newest first",
-		searchRequests, listFlags("records", wire.SortWords))
-}
-
 // listFlags are the flags of a command that lists things, with the fields that it sorts by.
 func listFlags(what string, fields []string) []cli.Flag {
 	return slices.Concat(filter.Flags(), []cli.Flag{

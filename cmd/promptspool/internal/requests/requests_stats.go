@@ -23,16 +23,6 @@ import (
 // statsDimensions are what statistics can be by, besides metadata.KEY.
 var statsDimensions = []string{"version", "model", "provider", "tag", "user", "session", "environment"}
 
-func statsCommand() *cli.Command {
-	return config.Command("stats",
-		"count: requests, errors, scores, latency, tokens, cost; by template version, model, metadata or user",
-		requestStats, filter.Flags(), []cli.Flag{
-			config.TextFlag("by", "version", "by `what`: "+strings.Join(statsDimensions, ", ")+" or metadata.KEY"),
-			config.ChoiceFlag("bucket", "", "`width` of each time bucket, if absent chosen from the time range",
-				"second", "minute", "hour", "day"),
-		}, config.RemoteFlags())
-}
-
 func requestStats(c *cli.Context) error {
 	v := config.Read(c)
 	by, bucket := v.Text("by"), v.OneOf("bucket")

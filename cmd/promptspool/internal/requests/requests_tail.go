@@ -27,14 +27,6 @@ const (
 	tailKnown  = 2 * wire.PageItemsMax
 )
 
-func tailCommand() *cli.Command {
-	return config.Command("tail",
-		"follow new requests, oldest first, until Ctrl-C; arrivals more than a minute late are not shown",
-		tailRequests, filter.Flags(), []cli.Flag{
-			config.TextFlag("limit", "10", "the `number` of records to begin with, at most 1000"),
-		}, config.RemoteFlags())
-}
-
 func tailRequests(c *cli.Context) error {
 	v := config.Read(c)
 	line, selected := filter.Read(v)

@@ -14,13 +14,17 @@ import (
 
 // TracesCommand is `promptspool traces`: read what agents did.
 func TracesCommand() *cli.Command {
-	return rollupCommand("traces", "find and read traces of agents", getTraceCommand())
+	return rollupCommand("traces", "find and read traces of agents",
+		config.Command("get TRACE_ID",
+			"draw a trace as a tree, with the time, tokens, cost and errors of each span",
+			getTrace, config.RemoteFlags()))
 }
 
 // SessionsCommand is `promptspool sessions`: read conversations.
 func SessionsCommand() *cli.Command {
 	return rollupCommand("sessions", "find and read sessions, which are conversations of several calls",
-		getSessionCommand())
+		config.Command("get SESSION_ID", "show a session as one conversation, with what each call added",
+			getSession, config.RemoteFlags()))
 }
 
 // UsersCommand is `promptspool users`: what was done for whom.

@@ -16,11 +16,6 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-func getSessionCommand() *cli.Command {
-	return config.Command("get SESSION_ID", "show a session as one conversation, with what each call added",
-		getSession, config.RemoteFlags())
-}
-
 func getSession(c *cli.Context) error {
 	v := config.Read(c)
 	sessionID := v.Argument("one session id, as requests get prints it")

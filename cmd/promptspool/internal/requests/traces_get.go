@@ -16,12 +16,6 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-func getTraceCommand() *cli.Command {
-	return config.Command("get TRACE_ID",
-		"draw a trace as a tree, with the time, tokens, cost and errors of each span",
-		getTrace, config.RemoteFlags())
-}
-
 // Bounds of what is drawn; JSON has the whole.
 const (
 	traceRowsMax = 500

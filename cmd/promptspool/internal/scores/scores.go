@@ -16,12 +16,24 @@ import (
 // Command is `promptspool scores`: define scores, list and remove definitions.
 func Command() *cli.Command {
 	return config.Commands("scores", "define scores: their kind, range, categories and direction",
-		listCommand(), defineCommand(), removeCommand())
-}
+		config.Command("list", "list the definitions of scores",
+			list, []cli.Flag{config.ColumnsFlag()}, config.RemoteFlags()),
 
-func listCommand() *cli.Command {
-	return config.Command("list", "list the definitions of scores",
-		list, []cli.Flag{config.ColumnsFlag()}, config.RemoteFlags())
+		config.Command("define NAME",
+			"define the scores of a name, or replace their definition: a server then refuses what does not fit; "+
+				"`promptspool docs scores` has more",
+			define, []cli.Flag{
+				config.ChoiceFlag("kind", "", "the `kind` of its values", wire.DefinedKinds...),
+				config.TextFlag("min", "", "the least `number`"),
+				config.TextFlag("max", "", "the greatest `number`"),
+				config.ListFlag("category", "a `text` that it may be; repeatable; without it, any"),
+				config.ChoiceFlag("better", "", "the `direction` that is better; without it, neither",
+					wire.Directions...),
+				config.TextFlag("description", "", "a `text` for people who review: what is judged"),
+			}, config.ServerFlags()),
+
+		config.Command("remove NAME", "remove the definition of a score; the scores stay",
+			remove, config.ServerFlags()))
 }
 
 func list(c *cli.Context) error {
@@ -41,20 +53,6 @@ func list(c *cli.Context) error {
 			t.Row(d.Name, d.Expected(), d.Better, d.Description)
 		}
 	})
-}
-
-func defineCommand() *cli.Command {
-	return config.Command("define NAME",
-		"define the scores of a name, or replace their definition: a server then refuses what does not fit; "+
-			"`promptspool docs scores` has more",
-		define, []cli.Flag{
-			config.ChoiceFlag("kind", "", "the `kind` of its values", wire.DefinedKinds...),
-			config.TextFlag("min", "", "the least `number`"),
-			config.TextFlag("max", "", "the greatest `number`"),
-			config.ListFlag("category", "a `text` that it may be; repeatable; without it, any"),
-			config.ChoiceFlag("better", "", "the `direction` that is better; without it, neither", wire.Directions...),
-			config.TextFlag("description", "", "a `text` for people who review: what is judged"),
-		}, config.ServerFlags())
 }
 
 func define(c *cli.Context) error {
@@ -89,11 +87,6 @@ func define(c *cli.Context) error {
 	}
 	fmt.Fprintln(c.App.Writer, print.Printable("The score "+d.Name+" is "+d.Expected()+"."))
 	return nil
-}
-
-func removeCommand() *cli.Command {
-	return config.Command("remove NAME", "remove the definition of a score; the scores stay",
-		remove, config.ServerFlags())
 }
 
 func remove(c *cli.Context) error {

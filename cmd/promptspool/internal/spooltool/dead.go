@@ -11,7 +11,24 @@ import (
 // DeadCommand is `promptspool dead`: events that the server rejects, held for their key or dead letters.
 func DeadCommand() *cli.Command {
 	return config.Commands("dead", "list, show, replay, export and purge events that the server refuses",
-		deadListCommand(), deadShowCommand(), deadReplayCommand(), deadExportCommand(), deadPurgeCommand())
+		config.Command("list", "list held events and dead letters",
+			listDead, laneFlags(), config.ShowingFlags(), []cli.Flag{config.ColumnsFlag()}),
+
+		config.Command("show SEQUENCE", "show one event as it is on disk",
+			showDead, laneFlags(), config.ShowingFlags()),
+
+		config.Command("replay [SEQUENCE...]", "send events again", replayDead, laneFlags(), []cli.Flag{
+			allFlag(),
+			config.TextFlag("key-file", "", "a `file` with the key that replaces theirs"),
+		}, config.ShowingFlags()),
+
+		config.Command("export [FILE]",
+			"write events as newline-delimited JSON, which `requests import` takes", exportDead, laneFlags()),
+
+		config.Command("purge [SEQUENCE...]", "remove events for good", purgeDead, laneFlags(), []cli.Flag{
+			allFlag(),
+			config.SwitchFlag("yes", "do it; without, only say how many"),
+		}, config.ShowingFlags()))
 }
 
 // laneFlags returns --lane and --data, which every subcommand has.
@@ -25,13 +42,8 @@ func laneFlags() []cli.Flag {
 
 func allFlag() cli.Flag { return config.SwitchFlag("all", "every event, instead of some by sequence") }
 
-func deadExportCommand() *cli.Command {
-	export := func(c *cli.Context) error {
-		return export(c, func(do func(ops.SpoolEvent) error) error { return deadEvents(c, do) })
-	}
-	return config.Command("export [FILE]",
-		"write events as newline-delimited JSON, which `requests import` takes",
-		export, laneFlags())
+func exportDead(c *cli.Context) error {
+	return export(c, func(do func(ops.SpoolEvent) error) error { return deadEvents(c, do) })
 }
 
 // deadEvents calls do for every event in the lane of --lane, or in both lanes.

@@ -14,16 +14,6 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-func deadListCommand() *cli.Command {
-	return config.Command("list", "list held events and dead letters",
-		listDead, laneFlags(), config.ShowingFlags(), []cli.Flag{config.ColumnsFlag()})
-}
-
-func deadShowCommand() *cli.Command {
-	return config.Command("show SEQUENCE", "show one event as it is on disk",
-		showDead, laneFlags(), config.ShowingFlags())
-}
-
 // deadRow is one event in the list.
 type deadRow struct {
 	Seq       uint64    `json:"sequence"`

@@ -18,20 +18,6 @@ import (
 	"promptspool/proxy"
 )
 
-func deadReplayCommand() *cli.Command {
-	return config.Command("replay [SEQUENCE...]", "send events again", replayDead, laneFlags(), []cli.Flag{
-		allFlag(),
-		config.TextFlag("key-file", "", "a `file` with the key that replaces theirs"),
-	}, config.ShowingFlags())
-}
-
-func deadPurgeCommand() *cli.Command {
-	return config.Command("purge [SEQUENCE...]", "remove events for good", purgeDead, laneFlags(), []cli.Flag{
-		allFlag(),
-		config.SwitchFlag("yes", "do it; without, only say how many"),
-	}, config.ShowingFlags())
-}
-
 // readSequences reads the arguments of a command.
 func readSequences(c *cli.Context) ([]uint64, error) {
 	var seqs []uint64

@@ -10,17 +10,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/ops"
-	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/spool/queue"
 )
-
-func spoolCheckCommand() *cli.Command {
-	return config.Command("check",
-		"read and verify every event, and prove that none is missing; changes nothing",
-		checkSpool, []cli.Flag{sidecarDataFlag(), config.OutputFlag()})
-}
 
 func checkSpool(c *cli.Context) error {
 	data, running, _, err := spoolTarget(c)

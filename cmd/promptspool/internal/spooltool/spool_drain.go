@@ -18,18 +18,6 @@ import (
 	"promptspool/spool/queue"
 )
 
-func spoolDrainCommand() *cli.Command {
-	return config.Command("drain",
-		"deliver what a stopped sidecar's spool holds, until it is empty; "+
-			"held events too, if the server takes their key",
-		drainStopped, []cli.Flag{
-			config.TextFlag("timeout", "10m", "after which `time` to give up; what is left stays"),
-			sidecarDataFlag(),
-			config.TextFlag("upstream", "", "the server's `URL`, such as http://127.0.0.1:8788"),
-			config.OutputFlag(),
-		}, config.TrustFlags("upstream"))
-}
-
 func drainStopped(c *cli.Context) error {
 	v := config.Read(c)
 	timeout, address := v.Duration("timeout"), v.Required("upstream")

@@ -11,15 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/ops"
-	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
 )
-
-func spoolExportCommand() *cli.Command {
-	return config.Command("export [FILE]",
-		"write events as newline-delimited JSON, which `requests import` takes",
-		exportSpool, []cli.Flag{sidecarDataFlag()})
-}
 
 func exportSpool(c *cli.Context) error {
 	err := export(c, func(do func(ops.SpoolEvent) error) error { return eachEvent(c, "", do) })

@@ -8,15 +8,6 @@ import (
 	"promptspool/spool/queue"
 )
 
-func spoolRepairCommand() *cli.Command {
-	return config.Command("repair", "show what would mend a stopped sidecar's spool, and do it with --apply",
-		repairSpool, []cli.Flag{
-			config.SwitchFlag("apply", "do it; what is damaged is kept in the folder quarantine"),
-			sidecarDataFlag(),
-			config.OutputFlag(),
-		})
-}
-
 func repairSpool(c *cli.Context) error {
 	data, err := stoppedSpool(c)
 	if err != nil {

@@ -4,15 +4,8 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
-	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
 )
-
-func spoolStatusCommand() *cli.Command {
-	return config.Command("status",
-		"show the events queued for the server; for a stopped sidecar, every event is read",
-		spoolStatus, config.ShowingFlags(), []cli.Flag{sidecarDataFlag()})
-}
 
 func spoolStatus(c *cli.Context) error {
 	data, running, status, err := spoolTarget(c)

@@ -10,9 +10,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/client"
 	"promptspool/api/closest"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/filter"
 	"promptspool/cmd/promptspool/internal/print"
 )
 
@@ -20,8 +22,65 @@ import (
 // labels.
 func Command() *cli.Command {
 	c := config.Commands("templates", "look at prompt templates, publish them from files, move their labels",
-		listCommand(), showCommand(), pushCommand(), pullCommand(), diffCommand(), compareCommand(), renderCommand(),
-		labelCommand(), archiveCommand(), restoreCommand())
+		config.Command("list", "list templates", listTemplates, []cli.Flag{
+			config.TextFlag("name", "", "only with this `text` in the name"),
+			config.TextFlag("label", "", "only with this `label`"),
+			config.TextFlag("page", "1", "the `number` of the page"),
+			config.TextFlag("limit", "100", "the `number` of templates a page, at most 1000"),
+			config.ColumnsFlag(),
+		}, config.RemoteFlags()),
+
+		config.Command("show NAME", "show a version of a template",
+			showTemplate, versionFlags(), config.RemoteFlags()),
+
+		config.Command("push DIR",
+			"publish what changed in a folder of templates; a bad file stops everything before anything is published",
+			pushTemplates, []cli.Flag{
+				config.TextFlag("message", "", "the `text` of the commit message of what is published"),
+				config.ListFlag("label",
+					"a `label` that is to point to what the folder holds, of every template in it; repeatable"),
+				config.SwitchFlag("dry-run", "show what would be published, as templates diff does, and do nothing"),
+				config.SwitchFlag("force", "publish templates that cannot be rendered as well, with warnings"),
+			}, config.RemoteFlags()),
+
+		config.Command("pull DIR",
+			"write the newest version of every template into a folder; files that say the same stay as they are",
+			pullTemplates, config.RemoteFlags()),
+
+		config.Command("diff DIR", "show what `templates push` would change", diffTemplates, []cli.Flag{
+			config.ListFlag("label", "a `label` to give to what is pushed; repeatable"),
+			config.SwitchFlag("exit-code", "exit with 1 if anything would be published, and with 2 on failure"),
+		}, config.RemoteFlags()),
+
+		config.Command("compare NAME A B",
+			"compare two versions by their calls: `compare NAME A B`, each a version's number or a label; "+
+				"`promptspool docs scores` explains the verdicts",
+			compareVersions, filter.Flags(), config.RemoteFlags()),
+
+		config.Command("render NAME",
+			"print the llm_kwargs of a template for given variables, as an app gets them",
+			renderTemplate, versionFlags(), []cli.Flag{
+				config.ListFlag("var", "a variable: `name=text`, or name:=JSON for anything but a text; repeatable"),
+				config.TextFlag("provider", "", "for this `provider`, instead of the template's own"),
+			}, config.ServerFlags()),
+
+		config.Command("label NAME LABEL [VERSION]",
+			"point a label to a version: `label NAME LABEL VERSION`; "+
+				"with --delete take it away: `label NAME LABEL --delete`",
+			labelTemplate, []cli.Flag{
+				config.SwitchFlag("delete", "take the label away"),
+				config.SwitchFlag("force", "also point to a version that cannot be rendered, with warnings"),
+			}, config.ServerFlags()),
+
+		config.Command("archive NAME",
+			"take a template out of use; its versions stay, and `templates restore` brings it back",
+			withTemplate((*client.Client).Archive,
+				"%s is archived. `promptspool templates restore %[1]s` brings it back."),
+			config.ServerFlags()),
+
+		config.Command("restore NAME", "bring an archived template back",
+			withTemplate((*client.Client).Restore, "%s is in use again."), config.ServerFlags()))
+
 	for _, sub := range c.Subcommands {
 		sub.Action = orClosest(sub.Action)
 	}
@@ -45,21 +104,6 @@ func orClosest(action cli.ActionFunc) cli.ActionFunc {
 		}
 		return err
 	}
-}
-
-func listCommand() *cli.Command {
-	return config.Command("list", "list templates", listTemplates, []cli.Flag{
-		config.TextFlag("name", "", "only with this `text` in the name"),
-		config.TextFlag("label", "", "only with this `label`"),
-		config.TextFlag("page", "1", "the `number` of the page"),
-		config.TextFlag("limit", "100", "the `number` of templates a page, at most 1000"),
-		config.ColumnsFlag(),
-	}, config.RemoteFlags())
-}
-
-func showCommand() *cli.Command {
-	return config.Command("show NAME", "show a version of a template",
-		showTemplate, versionFlags(), config.RemoteFlags())
 }
 
 // versionFlags choose a version of a template.

@@ -15,13 +15,6 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-func compareCommand() *cli.Command {
-	return config.Command("compare NAME A B",
-		"compare two versions by their calls: `compare NAME A B`, each a version's number or a label; "+
-			"`promptspool docs scores` explains the verdicts",
-		compareVersions, filter.Flags(), config.RemoteFlags())
-}
-
 func compareVersions(c *cli.Context) error {
 	args, v := c.Args().Slice(), config.Read(c)
 	if len(args) != 3 {

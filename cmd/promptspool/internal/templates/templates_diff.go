@@ -12,13 +12,6 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-func diffCommand() *cli.Command {
-	return config.Command("diff DIR", "show what `templates push` would change", diffTemplates, []cli.Flag{
-		config.ListFlag("label", "a `label` to give to what is pushed; repeatable"),
-		config.SwitchFlag("exit-code", "exit with 1 if anything would be published, and with 2 on failure"),
-	}, config.RemoteFlags())
-}
-
 // difference is one template that a push would change.
 type difference struct {
 	change

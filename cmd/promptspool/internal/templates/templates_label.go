@@ -13,16 +13,6 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-func labelCommand() *cli.Command {
-	return config.Command("label NAME LABEL [VERSION]",
-		"point a label to a version: `label NAME LABEL VERSION`; "+
-			"with --delete take it away: `label NAME LABEL --delete`",
-		labelTemplate, []cli.Flag{
-			config.SwitchFlag("delete", "take the label away"),
-			config.SwitchFlag("force", "also point to a version that cannot be rendered, with warnings"),
-		}, config.ServerFlags())
-}
-
 func labelTemplate(c *cli.Context) error {
 	args, version := c.Args().Slice(), 0
 	switch {
@@ -109,18 +99,6 @@ func pointLabel(
 	_, err = cl.MoveLabel(ctx, id, now.ID, version, "")
 	return fmt.Sprintf("The label %s of %s now points to version %d (was %d).",
 		label, template, version, now.Version), err
-}
-
-func archiveCommand() *cli.Command {
-	return config.Command("archive NAME",
-		"take a template out of use; its versions stay, and `templates restore` brings it back",
-		withTemplate((*client.Client).Archive, "%s is archived. `promptspool templates restore %[1]s` brings it back."),
-		config.ServerFlags())
-}
-
-func restoreCommand() *cli.Command {
-	return config.Command("restore NAME", "bring an archived template back",
-		withTemplate((*client.Client).Restore, "%s is in use again."), config.ServerFlags())
 }
 
 // withTemplate returns an action that does something to the template that the argument names.

@@ -14,12 +14,6 @@ import (
 	"promptspool/registry/gitfiles"
 )
 
-func pullCommand() *cli.Command {
-	return config.Command("pull DIR",
-		"write the newest version of every template into a folder; files that say the same stay as they are",
-		pullTemplates, config.RemoteFlags())
-}
-
 // pulled is one template of the server, and what pull did with its file.
 type pulled struct {
 	State   string `json:"state"` // written or unchanged

@@ -14,18 +14,6 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-func pushCommand() *cli.Command {
-	return config.Command("push DIR",
-		"publish what changed in a folder of templates; a bad file stops everything before anything is published",
-		pushTemplates, []cli.Flag{
-			config.TextFlag("message", "", "the `text` of the commit message of what is published"),
-			config.ListFlag("label",
-				"a `label` that is to point to what the folder holds, of every template in it; repeatable"),
-			config.SwitchFlag("dry-run", "show what would be published, as templates diff does, and do nothing"),
-			config.SwitchFlag("force", "publish templates that cannot be rendered as well, with warnings"),
-		}, config.RemoteFlags())
-}
-
 // pushed is one template that push published.
 type pushed struct {
 	change

@@ -14,15 +14,6 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-func renderCommand() *cli.Command {
-	return config.Command("render NAME",
-		"print the llm_kwargs of a template for given variables, as an app gets them",
-		renderTemplate, versionFlags(), []cli.Flag{
-			config.ListFlag("var", "a variable: `name=text`, or name:=JSON for anything but a text; repeatable"),
-			config.TextFlag("provider", "", "for this `provider`, instead of the template's own"),
-		}, config.ServerFlags())
-}
-
 func renderTemplate(c *cli.Context) error {
 	v := config.Read(c)
 	name := v.Argument("the name or id of one template; `promptspool templates list` shows them")
