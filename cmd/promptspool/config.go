@@ -15,7 +15,8 @@ import (
 // configCommand checks and shows configurations.
 func configCommand() *cli.Command {
 	return config.Commands("config", "check and show configuration files",
-		config.Command("check FILE", "report every error in a configuration file", checkConfig),
+		config.Command("check FILE", "report every error in a configuration file",
+			config.WithArgument("the configuration file to check", checkConfig)),
 		config.Command("print [FILE]", "show all settings and where each comes from: those of a running process, "+
 			"or those that one started here with FILE would have",
 			printConfig, []cli.Flag{
@@ -26,11 +27,7 @@ func configCommand() *cli.Command {
 }
 
 // checkConfig checks the sections of a file as the start of each role would, as if nothing came before the file.
-func checkConfig(c *cli.Context) error {
-	path, err := config.Argument(c, "the configuration file to check")
-	if err != nil {
-		return err
-	}
+func checkConfig(c *cli.Context, path string) error {
 	file, err := config.ReadFile(c.App, path)
 	if err != nil {
 		return config.Usagef(c, "%v", err)

@@ -84,11 +84,8 @@ func askKey(c *cli.Context) (string, error) {
 func contextsCommand() *cli.Command {
 	// change is a command about one context.
 	change := func(name, usage string, do func(all *config.Contexts, name string)) *cli.Command {
-		return config.Command(name+" NAME", usage, func(c *cli.Context) error {
-			name, err := config.Argument(c, "the name of one context; `promptspool contexts list` shows them")
-			if err != nil {
-				return err
-			}
+		const wanted = "the name of one context; `promptspool contexts list` shows them"
+		return config.Command(name+" NAME", usage, config.WithArgument(wanted, func(c *cli.Context, name string) error {
 			all, err := config.ReadContexts()
 			if err != nil {
 				return err
@@ -98,7 +95,7 @@ func contextsCommand() *cli.Command {
 			}
 			do(&all, name)
 			return all.Save()
-		})
+		}))
 	}
 
 	return config.Commands("contexts", "list, choose and forget the servers that login keeps",

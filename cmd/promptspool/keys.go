@@ -29,14 +29,15 @@ func keysCommand() *cli.Command {
 			"how the names of the only templates that the key may use `begin`, such as support/; "+
 				"not with the rights read and manage"),
 	}
+	const key = "the id of one key; `promptspool keys list` shows them"
 	rotate := []cli.Flag{config.TextFlag("overlap", "24h", "`how long` the old key still works")}
 
 	return config.Commands("keys", "make, list, rotate and revoke keys, beside a running server",
 		config.Command("create", "make a key and show it, this once", createKey, create, common),
 		config.Command("list", "list keys", listKeys, []cli.Flag{config.ColumnsFlag()}, common),
 		config.Command("rotate KEY_ID", "make the successor of a key and show it, this once; "+
-			"the old key ends after --overlap", rotateKey, rotate, common),
-		config.Command("revoke KEY_ID", "revoke a key", revokeKey, common))
+			"the old key ends after --overlap", config.WithArgument(key, rotateKey), rotate, common),
+		config.Command("revoke KEY_ID", "revoke a key", config.WithArgument(key, revokeKey), common))
 }
 
 func createKey(c *cli.Context) error {
@@ -81,11 +82,7 @@ func printKey(t *print.Table, key ops.CreatedKey) {
 	t.Row("", "It is not shown again: the server keeps a hash only.")
 }
 
-func rotateKey(c *cli.Context) error {
-	id, err := keyArgument(c)
-	if err != nil {
-		return err
-	}
+func rotateKey(c *cli.Context, id string) error {
 	v := config.Read(c)
 	rotation := ops.Rotation{ID: id, Overlap: v.Duration("overlap")}
 	if err := v.Err(); err != nil {
@@ -96,11 +93,6 @@ func rotateKey(c *cli.Context) error {
 		printKey(t, key.CreatedKey)
 		t.Row("", fmt.Sprintf("It replaces %s, which ends at %s.", key.Old.ID, t.Moment(*key.Old.ExpiresAt)))
 	})
-}
-
-// keyArgument returns the id of a key that the command line names.
-func keyArgument(c *cli.Context) (string, error) {
-	return config.Argument(c, "the id of one key; `promptspool keys list` shows them")
 }
 
 func listKeys(c *cli.Context) error {
@@ -116,11 +108,7 @@ func listKeys(c *cli.Context) error {
 	})
 }
 
-func revokeKey(c *cli.Context) error {
-	id, err := keyArgument(c)
-	if err != nil {
-		return err
-	}
+func revokeKey(c *cli.Context, id string) error {
 	return askServer(c, "DELETE", "/keys/"+url.PathEscape(id), nil, func(t *print.Table, key wire.Key) {
 		t.Row(fmt.Sprintf("Key %s of %s is revoked.", key.ID, key.AccountName))
 	})

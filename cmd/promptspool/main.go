@@ -24,7 +24,6 @@ import (
 	"promptspool/cmd/promptspool/internal/archivetool"
 	"promptspool/cmd/promptspool/internal/completion"
 	"promptspool/cmd/promptspool/internal/config"
-	"promptspool/cmd/promptspool/internal/machine"
 	"promptspool/cmd/promptspool/internal/requests"
 	"promptspool/cmd/promptspool/internal/scores"
 	"promptspool/cmd/promptspool/internal/spooltool"
@@ -32,19 +31,9 @@ import (
 )
 
 func main() {
-	ctx, stop := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-
-	// The first signal asks for an orderly stop. The second, however soon it follows, ends the process immediately.
-	go func() {
-		<-signals
-		stop()
-
-		second := <-signals
-		signal.Reset()
-		machine.EndBy(second)
-	}()
+	// The first signal asks for an orderly stop. The second ends the process immediately.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
 }
 

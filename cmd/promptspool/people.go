@@ -31,8 +31,11 @@ func peopleCommand() *cli.Command {
 			"score, an editor also edit templates and move labels, an owner also manage people and keys)",
 			string(wire.RoleViewer), string(wire.RoleReviewer), string(wire.RoleEditor), string(wire.RoleOwner)),
 	}
+	const person = "the email of one person; `promptspool people list` shows them"
 	disabling := func(disabled bool) cli.ActionFunc {
-		return func(c *cli.Context) error { return setDisabled(c, disabled) }
+		return config.WithArgument(person, func(c *cli.Context, email string) error {
+			return setDisabled(c, email, disabled)
+		})
 	}
 
 	return config.Commands("people",
@@ -40,7 +43,7 @@ func peopleCommand() *cli.Command {
 		config.Command("list", "list who can sign in", listPeople, list, both),
 		config.Command("invite", "print a link with which one person signs up", invitePerson, invite, links),
 		config.Command("reset-password EMAIL", "print a link with which a person chooses a new password",
-			resetPassword, links),
+			config.WithArgument(person, resetPassword), links),
 		config.Command("disable EMAIL", "sign a person out and refuse their sign-in", disabling(true), both),
 		config.Command("enable EMAIL", "let a disabled person sign in again", disabling(false), both))
 }
@@ -76,11 +79,7 @@ func invitePerson(c *cli.Context) error {
 	return printLink(c, made, made.Link, note)
 }
 
-func resetPassword(c *cli.Context) error {
-	email, err := emailArgument(c)
-	if err != nil {
-		return err
-	}
+func resetPassword(c *cli.Context, email string) error {
 	// Before anything is made, as for an invite.
 	base, err := linkBase(c)
 	if err != nil {
@@ -96,21 +95,13 @@ func resetPassword(c *cli.Context) error {
 	return printLink(c, made, made.Link, note)
 }
 
-func setDisabled(c *cli.Context, disabled bool) error {
-	email, err := emailArgument(c)
-	if err != nil {
-		return err
-	}
+func setDisabled(c *cli.Context, email string, disabled bool) error {
 	can := "can sign in again."
 	if disabled {
 		can = "can no longer sign in."
 	}
 	return askServer(c, "POST", "/people/disabled", ops.Disabling{Email: email, Disabled: disabled},
 		func(t *print.Table, u wire.User) { t.Row(u.Email + " " + can) })
-}
-
-func emailArgument(c *cli.Context) (string, error) {
-	return config.Argument(c, "the email of one person; `promptspool people list` shows them")
 }
 
 // linkBase is --url, without a slash at its end; "" if it is absent.

@@ -18,32 +18,33 @@ func projectsCommand() *cli.Command {
 	return config.Commands("projects",
 		"list, make, rename and archive projects, and make what a file wants, beside a running server",
 		config.Command("list", "list projects", listProjects, []cli.Flag{config.ColumnsFlag()}, common),
-		config.Command("create NAME", "make a project", createProject, common),
+		config.Command("create NAME", "make a project",
+			config.WithArgument("the name of the new project", createProject), common),
 		config.Command("rename NAME NEW_NAME", "rename a project; its records, people and keys stay",
 			renameProject, common),
 		config.Command("archive NAME",
 			"close a project: nobody opens it, and its keys are refused; nothing is deleted",
-			archiveProject, []cli.Flag{
+			config.WithArgument("the name of one project; `promptspool projects list` shows them", archiveProject),
+			[]cli.Flag{
 				config.SwitchFlag("undo", "take it back: people open the project again, and its keys work"),
 			}, common),
 		config.Command("apply FILE",
 			"make the projects, roles and keys that a file wants and that are missing",
-			applyProjects, []cli.Flag{config.SwitchFlag("dry-run", "say what would be done, and do nothing")}, common))
+			config.WithArgument("a file of projects; - is standard input", applyProjects),
+			[]cli.Flag{config.SwitchFlag("dry-run", "say what would be done, and do nothing")}, common))
 }
 
-func createProject(c *cli.Context) error {
-	name, err := config.Argument(c, "the name of the new project")
-	return changeProject(c, err, "/projects", ops.ProjectRequest{Name: name}, "is there.")
+func createProject(c *cli.Context, name string) error {
+	return changeProject(c, "/projects", ops.ProjectRequest{Name: name}, "is there.")
 }
 
-func archiveProject(c *cli.Context) error {
-	name, err := config.Argument(c, "the name of one project; `promptspool projects list` shows them")
+func archiveProject(c *cli.Context, name string) error {
 	r := ops.ProjectRequest{Name: name, Undo: c.Bool("undo")}
 	says := "is archived."
 	if r.Undo {
 		says = "is open again."
 	}
-	return changeProject(c, err, "/projects/archive", r, says)
+	return changeProject(c, "/projects/archive", r, says)
 }
 
 func listProjects(c *cli.Context) error {
@@ -60,22 +61,15 @@ func renameProject(c *cli.Context) error {
 		return config.Usagef(c, "give the name of a project and its new name")
 	}
 	r := ops.ProjectRequest{Name: c.Args().Get(0), To: c.Args().Get(1)}
-	return changeProject(c, nil, "/projects/rename", r, "is the name of "+r.Name+" now.")
+	return changeProject(c, "/projects/rename", r, "is the name of "+r.Name+" now.")
 }
 
 // changeProject makes a change, and says what a project is now.
-func changeProject(c *cli.Context, err error, path string, r ops.ProjectRequest, says string) error {
-	if err != nil {
-		return err
-	}
+func changeProject(c *cli.Context, path string, r ops.ProjectRequest, says string) error {
 	return askServer(c, "POST", path, r, func(t *print.Table, a wire.Account) { t.Row(a.Name + " " + says) })
 }
 
-func applyProjects(c *cli.Context) error {
-	path, err := config.Argument(c, "a file of projects; - is standard input")
-	if err != nil {
-		return err
-	}
+func applyProjects(c *cli.Context, path string) error {
 	file, _, err := config.FileOrStdin(path)
 	if err != nil {
 		return err

@@ -42,10 +42,8 @@ func printVersion(c *cli.Context) error {
 		Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
 
-	return print.Output(c, v, func(t *print.Table) {
-		words := []string{"promptspool", v.Version, v.Platform, v.Go, v.Revision, v.Date}
-		t.Row(strings.TrimSpace(strings.Join(words, " ")))
-	})
+	words := []string{"promptspool", v.Version, v.Platform, v.Go, v.Revision, v.Date}
+	return print.Outcome(c, v, "%s", strings.TrimSpace(strings.Join(words, " ")))
 }
 
 // recorded returns what Go recorded of the working copy that the binary was built from. It is

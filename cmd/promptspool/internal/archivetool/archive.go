@@ -133,16 +133,19 @@ func hasArchive(data string) bool {
 // withArchive opens the archive of a stopped server.
 //
 // With readAll every file is read first, so that blocks that the disk cannot read are left out.
-func withArchive(c *cli.Context, data string, readAll bool, do func(*badgerdb.DB) error) error {
+func withArchive[T any](
+	c *cli.Context, data string, readAll bool, do func(context.Context, *badgerdb.DB) (T, error),
+) (result T, err error) {
 	db, err := badgerdb.Open(badgerdb.Config{
 		Dir:     datafolder.Archive(data),
 		Logger:  config.ToolLogger(c),
 		ReadAll: readAll,
 	})
 	if err != nil {
-		return err
+		return result, err
 	}
-	return errors.Join(do(db), db.Close())
+	result, err = do(c.Context, db)
+	return result, errors.Join(err, db.Close())
 }
 
 func checkArchiveCommand(c *cli.Context) error {
@@ -161,9 +164,8 @@ func checkArchiveCommand(c *cli.Context) error {
 			return json.NewDecoder(r).Decode(&report)
 		})
 	} else {
-		err = withArchive(c, data, true, func(db *badgerdb.DB) (err error) {
-			report, err = checkArchive(c.Context, db)
-			return err
+		report, err = withArchive(c, data, true, func(ctx context.Context, db *badgerdb.DB) (archiveReport, error) {
+			return checkArchive(ctx, db)
 		})
 	}
 	progress.End()
@@ -202,10 +204,8 @@ func printCheck(c *cli.Context, report archiveReport, err error) error {
 		return fmt.Errorf("the archive is damaged; restore a backup, and see the log: %w", err)
 	}
 
-	return print.Output(c, report, func(t *print.Table) {
-		t.Row(fmt.Sprintf("Sound: %s verified, %s of disk.",
-			print.Quantity(report.Records, "record"), humanize.IBytes(uint64(report.DiskBytes))))
-	})
+	return print.Outcome(c, report, "Sound: %s verified, %s of disk.",
+		print.Quantity(report.Records, "record"), humanize.IBytes(uint64(report.DiskBytes)))
 }
 
 // Explain returns the message of a database's error, with its cause.

@@ -49,8 +49,6 @@ func spreadArchive(c *cli.Context) error {
 		return err
 	}
 
-	return print.Output(c, report, func(t *print.Table) {
-		t.Row(fmt.Sprintf("Spread by project over %d shards: %d tables now, the others before.",
-			report.Shards, len(report.Tables)))
-	})
+	return print.Outcome(c, report, "Spread by project over %d shards: %d tables now, the others before.",
+		report.Shards, len(report.Tables))
 }

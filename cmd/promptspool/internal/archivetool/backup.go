@@ -17,14 +17,10 @@ import (
 func BackupCommand() *cli.Command {
 	return config.Command("backup FILE",
 		"back up a server, running or stopped, to a file: records, templates, keys and people; `-` writes to stdout",
-		backup, []cli.Flag{config.ServerDataFlag(), config.OutputFlag()})
+		config.WithArgument("the file to write, which must be new, or -", backup), []cli.Flag{config.ServerDataFlag(), config.OutputFlag()})
 }
 
-func backup(c *cli.Context) error {
-	path, err := config.Argument(c, "the file to write, which must be new, or -")
-	if err != nil {
-		return err
-	}
+func backup(c *cli.Context, path string) error {
 	data, running, err := archiveTarget(c)
 	if err != nil {
 		return err
@@ -39,10 +35,10 @@ func backup(c *cli.Context) error {
 			made, err = fetchBackup(c.Context, data, w)
 			return err
 		}
-		return withArchive(c, data, false, func(db *badgerdb.DB) (err error) {
-			made, err = db.Backup(c.Context, w)
-			return err
+		made, err = withArchive(c, data, false, func(ctx context.Context, db *badgerdb.DB) (badgerdb.Backup, error) {
+			return db.Backup(ctx, w)
 		})
+		return err
 	}
 
 	// The numbers go to stderr, because stdout has the backup.
@@ -58,10 +54,8 @@ func backup(c *cli.Context) error {
 	if err := writeNew(path, write); err != nil {
 		return err
 	}
-	return print.Output(c, made, func(t *print.Table) {
-		t.Row(fmt.Sprintf("The backup holds %s, %s in all, verified.",
-			print.Quantity(made.Records, "record"), print.Quantity(made.Keys, "entry")))
-	})
+	return print.Outcome(c, made, "The backup holds %s, %s in all, verified.",
+		print.Quantity(made.Records, "record"), print.Quantity(made.Keys, "entry"))
 }
 
 // fetchBackup copies the backup that a running server makes, and verifies it on the way.

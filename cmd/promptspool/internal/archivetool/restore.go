@@ -22,17 +22,13 @@ import (
 func RestoreCommand() *cli.Command {
 	return config.Command("restore FILE",
 		"restore a backup into a new data folder and verify it; `-` reads stdin",
-		restore, []cli.Flag{
+		config.WithArgument("the backup to read, or -", restore), []cli.Flag{
 			config.TextFlag("data", "", "the `folder` to make the archive in; there must be none in it"),
 			config.OutputFlag(),
 		})
 }
 
-func restore(c *cli.Context) error {
-	path, err := config.Argument(c, "the backup to read, or -")
-	if err != nil {
-		return err
-	}
+func restore(c *cli.Context, path string) error {
 	v := config.Read(c)
 	v.Required("data")
 	if err := v.Err(); err != nil {
@@ -60,10 +56,8 @@ func restore(c *cli.Context) error {
 		return err
 	}
 
-	return print.Output(c, made, func(t *print.Table) {
-		t.Row(fmt.Sprintf("Restored and verified: %s, %s.",
-			print.Quantity(made.Records, "record"), print.Quantity(made.Keys, "entry")))
-	})
+	return print.Outcome(c, made, "Restored and verified: %s, %s.",
+		print.Quantity(made.Records, "record"), print.Quantity(made.Keys, "entry"))
 }
 
 // maskRestored returns a function that masks credentials in a restored archive.

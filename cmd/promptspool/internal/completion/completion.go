@@ -26,14 +26,11 @@ var shells = []string{"bash", "zsh", "fish", "powershell"}
 // Command is `promptspool completion`: print the script for a shell.
 func Command() *cli.Command {
 	return config.Command("completion SHELL",
-		"print the script with which a shell completes commands, flags and values", printScript)
+		"print the script with which a shell completes commands, flags and values",
+		config.WithArgument("one of "+strings.Join(shells, ", "), printScript))
 }
 
-func printScript(c *cli.Context) error {
-	shell, err := config.Argument(c, "one of "+strings.Join(shells, ", "))
-	if err != nil {
-		return err
-	}
+func printScript(c *cli.Context, shell string) error {
 	script, err := scripts.ReadFile("promptspool." + shell)
 	if err != nil {
 		return config.Usagef(c, "there is no script for %q; give one of %s%s",

@@ -18,6 +18,17 @@ func Argument(c *cli.Context, what string) (string, error) {
 	return c.Args().First(), nil
 }
 
+// WithArgument makes the action of a command that takes one argument. what describes it in the error if it is missing.
+func WithArgument(what string, action func(c *cli.Context, argument string) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		argument, err := Argument(c, what)
+		if err != nil {
+			return err
+		}
+		return action(c, argument)
+	}
+}
+
 // FileOrStdin opens the file that an argument names; - is stdin, whose size is not known and 0.
 func FileOrStdin(path string) (file io.ReadCloser, size int64, err error) {
 	if path == "-" {

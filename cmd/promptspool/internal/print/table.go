@@ -27,6 +27,11 @@ func Output(c *cli.Context, v any, fill func(*Table)) error {
 	return t.err
 }
 
+// Outcome prints v for a program or, for people, a sentence, by --output.
+func Outcome(c *cli.Context, v any, format string, args ...any) error {
+	return Output(c, v, func(t *Table) { t.Row(fmt.Sprintf(format, args...)) })
+}
+
 // Table prints rows for people: lists below headings, names with their values, and sentences.
 //
 // Control characters are taken out of every cell. The lines of a list end at the terminal's edge: wrapped ones

@@ -70,10 +70,8 @@ func replayDead(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return print.Output(c, moved, func(t *print.Table) {
-		events := print.Quantity(moved.Events, "event")
-		t.Row(fmt.Sprintf("%s put back into the spool, to be sent while the sidecar runs.", events))
-	})
+	return print.Outcome(c, moved, "%s put back into the spool, to be sent while the sidecar runs.",
+		print.Quantity(moved.Events, "event"))
 }
 
 func purgeDead(c *cli.Context) error {
@@ -96,9 +94,7 @@ func purgeDead(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return print.Output(c, moved, func(t *print.Table) {
-		t.Row(fmt.Sprintf("%s removed.", print.Quantity(moved.Events, "event")))
-	})
+	return print.Outcome(c, moved, "%s removed.", print.Quantity(moved.Events, "event"))
 }
 
 // countDead returns how many events a pick matches.

@@ -31,13 +31,14 @@ func eachEvent(c *cli.Context, lane string, do func(ops.SpoolEvent) error) error
 		})
 	}
 
-	return inSpool(data, func(folder *queue.Folder) error {
+	_, err = inSpool(data, func(folder *queue.Folder) (any, error) {
 		events := waitingEvents(folder.Waiting())
 		if lane != "" {
 			events = laneEvents(lane, folder.Lane)
 		}
-		return doEach(c.Context, events, do)
+		return nil, doEach(c.Context, events, do)
 	})
+	return err
 }
 
 // decodeEach calls do for each event that a running sidecar sends.

@@ -46,20 +46,12 @@ func checkSpool(c *cli.Context) error {
 	return nil
 }
 
-func checkFolder(c *cli.Context, data string) (report queue.Report, err error) {
-	err = inSpool(data, func(f *queue.Folder) (err error) {
-		report, err = f.Check(c.Context)
-		return err
-	})
-	return report, err
+func checkFolder(c *cli.Context, data string) (queue.Report, error) {
+	return inSpool(data, func(f *queue.Folder) (queue.Report, error) { return f.Check(c.Context) })
 }
 
-func folderStatus(c *cli.Context, data string) (status queue.Status, err error) {
-	err = inSpool(data, func(f *queue.Folder) (err error) {
-		status, err = f.Status(c.Context)
-		return err
-	})
-	return status, err
+func folderStatus(c *cli.Context, data string) (queue.Status, error) {
+	return inSpool(data, func(f *queue.Folder) (queue.Status, error) { return f.Status(c.Context) })
 }
 
 // damageTable prints the losses and the damage in the report of a spool.

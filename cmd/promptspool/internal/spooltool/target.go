@@ -65,12 +65,13 @@ func stoppedSpool(c *cli.Context) (data string, err error) {
 }
 
 // inSpool opens the spool of a stopped sidecar for reading; it must exist.
-func inSpool(data string, do func(*queue.Folder) error) error {
+func inSpool[T any](data string, read func(*queue.Folder) (T, error)) (result T, err error) {
 	folder, err := queue.OpenFolder(datafolder.Spool(data))
 	if err != nil {
-		return err
+		return result, err
 	}
-	return errors.Join(do(folder), folder.Close())
+	result, err = read(folder)
+	return result, errors.Join(err, folder.Close())
 }
 
 // stoppedSidecar is the spool and the keys of a stopped sidecar, open for changes.
@@ -87,7 +88,7 @@ func (s stoppedSidecar) close() error {
 // openStopped opens the spool and the keys of a stopped sidecar. The caller closes them.
 func openStopped(data string, asker proxy.Asker, logger *slog.Logger) (stoppedSidecar, error) {
 	// A folder without a spool is refused here: queue.Open would make one.
-	if err := inSpool(data, func(*queue.Folder) error { return nil }); err != nil {
+	if _, err := inSpool(data, func(*queue.Folder) (any, error) { return nil, nil }); err != nil {
 		return stoppedSidecar{}, err
 	}
 

@@ -35,7 +35,7 @@ func Command() *cli.Command {
 
 		config.Command("push DIR",
 			"publish what changed in a folder of templates; a bad file stops everything before anything is published",
-			pushTemplates, []cli.Flag{
+			config.WithArgument("the folder of templates", pushTemplates), []cli.Flag{
 				config.TextFlag("message", "", "the `text` of the commit message of what is published"),
 				config.ListFlag("label",
 					"a `label` that is to point to what the folder holds, of every template in it; repeatable"),

@@ -20,11 +20,7 @@ type pushed struct {
 	Version int `json:"version"`
 }
 
-func pushTemplates(c *cli.Context) error {
-	dir, err := config.Argument(c, "the folder of templates")
-	if err != nil {
-		return err
-	}
+func pushTemplates(c *cli.Context, dir string) error {
 	message, labels := config.Read(c).Text("message"), config.Read(c).List("label")
 	if utf8.RuneCountInString(message) > wire.CommitMessageRunesMax {
 		return config.WrongValue(c, "message", message,
