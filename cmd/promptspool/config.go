@@ -80,15 +80,11 @@ func printConfig(c *cli.Context) error {
 }
 
 func settingsToPrint(c *cli.Context) ([]config.ShownSetting, error) {
-	switch c.NArg() {
-	case 0:
-		r := config.Read(c)
-		data := r.Required("data")
-		if err := r.Err(); err != nil {
-			return nil, err
-		}
+	data := config.Read(c).Text("data")
+	switch {
+	case c.NArg() == 0 && data != "":
 		return runningSettings(c, data)
-	case 1:
+	case c.NArg() == 1:
 		return fileSettings(c, c.Args().First())
 	}
 	return nil, config.Usagef(c, "give one configuration file, or none and --data")
@@ -109,7 +105,11 @@ func fileSettings(c *cli.Context, path string) (shown []config.ShownSetting, err
 		// them, too.
 		args := []string{"promptspool", role, "--config", path}
 		err := config.Evaluate(newApp, args, func(c *cli.Context) error {
-			shown = append(shown, ofRole(role, config.SettingsOf(c))...)
+			for _, s := range config.SettingsOf(c) {
+				// As they are nested in a file; two roles have settings of the same name.
+				s.Setting = role + "." + s.Setting
+				shown = append(shown, s)
+			}
 			return nil
 		})
 		if err != nil {
@@ -127,13 +127,4 @@ func runningSettings(c *cli.Context, data string) (shown []config.ShownSetting, 
 	}
 	err = ops.Control(c.Context, folder, "GET", "/config", nil, &shown)
 	return shown, err
-}
-
-// ofRole puts a role's name before its settings.
-func ofRole(role string, settings []config.ShownSetting) []config.ShownSetting {
-	for i := range settings {
-		// As they are nested in a file; two roles have settings of the same name.
-		settings[i].Setting = role + "." + settings[i].Setting
-	}
-	return settings
 }

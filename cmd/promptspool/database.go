@@ -131,14 +131,6 @@ func (h *dbHealth) err() error {
 	return nil
 }
 
-// reason is err as a text, "" while the database answers.
-func (h *dbHealth) reason() string {
-	if err := h.err(); err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
 // watch returns what follows a database until its ctx ends. A nil database is one in this process, which
 // always answers.
 func (h *dbHealth) watch(db remoteDatabase) func(context.Context) error {

@@ -66,7 +66,9 @@ func (p *process) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	operations, control := p.newOperations(), p.newControl(listeners.api.Addr())
+	measured := p.ops
+	measured.Ready = p.isReady
+	operations, control := ops.New(measured), p.newControl(listeners.api.Addr())
 
 	// Parts that run after the API outlive ctx: they end after the API.
 	running, cancel := context.WithCancel(context.Background())
@@ -166,13 +168,6 @@ func (p *process) listen() (listeners, error) {
 	}
 
 	return all, nil
-}
-
-// newOperations returns the server of metrics and probes.
-func (p *process) newOperations() *ops.Server {
-	config := p.ops
-	config.Ready = p.isReady
-	return ops.New(config)
 }
 
 // isReady returns why the process is not ready, or nil. It is ready only while requests are taken.

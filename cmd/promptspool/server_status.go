@@ -53,12 +53,12 @@ func statusOfServer(name string, started time.Time, at opened, health *dbHealth,
 		Name:      name,
 		StartedAt: started,
 		Archive:   at.name,
-		Away:      health.reason(),
 		NodesAway: []string{},
 
 		DroppedToday: drops.Of(""),
 	}
-	if s.Away != "" {
+	if err := health.err(); err != nil {
+		s.Away = err.Error()
 		return s
 	}
 

@@ -84,20 +84,14 @@ func askStatus(c *cli.Context, data string) (any, func(*print.Table), error) {
 	if err := ops.Control(c.Context, data, "GET", "/status", nil, &told); err != nil {
 		return nil, nil, err
 	}
-	var role struct {
-		Role string `json:"role"`
-	}
-	if err := json.Unmarshal(told, &role); err != nil {
-		return nil, nil, err
-	}
-
-	if role.Role == "sidecar" {
-		var s sidecarStatus
-		err := json.Unmarshal(told, &s)
-		return s, func(t *print.Table) { describeSidecar(t, s) }, err
+	// The fields that both roles have are alike.
+	var sidecar sidecarStatus
+	err := json.Unmarshal(told, &sidecar)
+	if err != nil || sidecar.Role == "sidecar" {
+		return sidecar, func(t *print.Table) { describeSidecar(t, sidecar) }, err
 	}
 	var s serverStatus
-	err := json.Unmarshal(told, &s)
+	err = json.Unmarshal(told, &s)
 	return s, func(t *print.Table) { describeServer(t, s) }, err
 }
 

@@ -35,7 +35,8 @@ func ArchiveCommand() *cli.Command {
 					"the `archive` to read: badger:DIR, DIR the data folder of a server, "+
 						"or postgres://USER@HOST/NAME"),
 				config.TextFlag("to", "",
-					"the `archive` to fill, in the same form; it must be empty, or hold what an earlier copy brought"),
+					"the `archive` to fill, in the same form; it must be empty, or hold what an earlier copy "+
+						"brought"),
 				config.OutputFlag(),
 			}),
 
@@ -45,7 +46,8 @@ func ArchiveCommand() *cli.Command {
 				config.ServerDataFlag(),
 				config.OutputFlag(),
 				config.TextFlag("archive", "",
-					"a `database` that no server uses at the moment, postgres://USER@HOST/NAME, in the place of --data"),
+					"a `database` that no server uses at the moment, postgres://USER@HOST/NAME, "+
+						"in the place of --data"),
 			}),
 
 		config.Command("spread",

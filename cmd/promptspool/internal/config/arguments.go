@@ -47,8 +47,16 @@ func FileOrStdin(path string) (file io.ReadCloser, size int64, err error) {
 func Command(synopsis, usage string, action cli.ActionFunc, flags ...[]cli.Flag) *cli.Command {
 	name, arguments, takes := strings.Cut(synopsis, " ")
 	c := &cli.Command{Name: name, ArgsUsage: arguments, Usage: usage, Action: action, Flags: slices.Concat(flags...)}
-	if !takes {
-		c.Action = noArguments(action)
+	if takes {
+		return c
+	}
+
+	// The library would ignore arguments.
+	c.Action = func(c *cli.Context) error {
+		if c.Args().Present() {
+			return Usagef(c, "unexpected argument %q: this command takes flags only", c.Args().First())
+		}
+		return action(c)
 	}
 	return c
 }
@@ -56,16 +64,6 @@ func Command(synopsis, usage string, action cli.ActionFunc, flags ...[]cli.Flag)
 // Commands makes a command that is a group of others.
 func Commands(name, usage string, commands ...*cli.Command) *cli.Command {
 	return &cli.Command{Name: name, Usage: usage, Subcommands: commands}
-}
-
-// noArguments makes a command reject arguments, which it would otherwise ignore.
-func noArguments(action cli.ActionFunc) cli.ActionFunc {
-	return func(c *cli.Context) error {
-		if c.Args().Present() {
-			return Usagef(c, "unexpected argument %q: this command takes flags only", c.Args().First())
-		}
-		return action(c)
-	}
 }
 
 // Permute brings a command line into the order that the library reads: the command, its flags, then its arguments.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"promptspool/api/ops"
@@ -23,18 +24,9 @@ func Spool(data string) string { return filepath.Join(data, "spool") }
 // IsUp reports whether a folder is that of `up`. A role's own data folder never is, whatever else it holds.
 func IsUp(data string) bool {
 	// A role's folder may hold a folder called server: what is its own decides.
-	for _, own := range []string{filepath.Join(data, ops.SocketName), Archive(data), Spool(data)} {
-		if exists(own) {
-			return false
-		}
-	}
-
-	for _, role := range UpRoles {
-		if exists(filepath.Join(data, role)) {
-			return true
-		}
-	}
-	return false
+	own := []string{filepath.Join(data, ops.SocketName), Archive(data), Spool(data)}
+	return !slices.ContainsFunc(own, exists) &&
+		slices.ContainsFunc(UpRoles, func(role string) bool { return exists(filepath.Join(data, role)) })
 }
 
 // OfRole returns the data folder of a role: the one given, or that role's within the folder of `up`.

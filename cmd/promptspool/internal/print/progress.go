@@ -22,7 +22,6 @@ type Progress struct {
 	mutex       sync.Mutex
 	stage       string // what is being done
 	done, total int64  // a total of 0 is not known
-	shown       bool
 }
 
 // NewProgress begins the progress of a command through a number of things; 0 if it is not known.
@@ -61,8 +60,6 @@ func (p *Progress) End() {
 	if p.timer != nil {
 		p.timer.Stop()
 		p.timer = nil
-	}
-	if p.shown {
 		fmt.Fprintf(p.out, "\r%78s\r", "")
 	}
 }
@@ -73,7 +70,6 @@ func (p *Progress) show() {
 	if p.timer == nil {
 		return
 	}
-	p.shown = true
 	fmt.Fprintf(p.out, "\r%-78s", p.text(time.Since(p.begun)))
 	p.timer.Reset(time.Second)
 }

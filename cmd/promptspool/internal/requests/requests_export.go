@@ -104,10 +104,8 @@ func inRequests(ctx context.Context, cursor *string, call func() (done bool, err
 // that an answer broke off.
 func retriesExport(ctx context.Context, err error) bool {
 	if wire.IsCode(err, wire.CodeTooMany) {
-		wait := time.NewTimer(wire.AsError(err).RetryAfter)
-		defer wait.Stop()
 		select {
-		case <-wait.C:
+		case <-time.After(wire.AsError(err).RetryAfter):
 		case <-ctx.Done():
 		}
 

@@ -58,7 +58,11 @@ func (x *csvExport) call(c *cli.Context, cl *client.Client, id wire.Identity) er
 		columns, cursor := columns[:last], columns[last]
 		if expectHeading {
 			expectHeading = false
-			return x.writeHeading(columns)
+			if x.headed {
+				return nil
+			}
+			x.headed = true
+			return x.out.Write(columns)
 		}
 
 		x.held = append(x.held, columns)
@@ -68,14 +72,6 @@ func (x *csvExport) call(c *cli.Context, cl *client.Client, id wire.Identity) er
 		x.search.Cursor = cursor
 		return x.flush()
 	})
-}
-
-func (x *csvExport) writeHeading(columns []string) error {
-	if x.headed {
-		return nil
-	}
-	x.headed = true
-	return x.out.Write(columns)
 }
 
 // flush writes the records that are held.

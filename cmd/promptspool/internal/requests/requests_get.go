@@ -40,16 +40,17 @@ func getRequest(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	p, call := print.NewPainter(c), calls.Read(r.Content())
-	show := func(t *print.Table) {
-		if call.Failure != nil {
-			printFailure(p, &call, r.IsSpan()) // before the table, which is printed as a whole
-		}
-		describe(t, r)
+	return print.Output(c, r, func(t *print.Table) { showCall(t, r) })
+}
+
+// showCall shows a record with its messages; a failure comes first.
+func showCall(t *print.Table, r wire.Record) {
+	p, call := t.Painter, calls.Read(r.Content())
+	if call.Failure != nil {
+		printFailure(p, &call, r.IsSpan())
 	}
-	if err := print.Output(c, r, show); err != nil || v.AsData() {
-		return err
-	}
+	describe(t, r)
+	t.Head()
 
 	for _, m := range call.Input {
 		printMessage(p, m, print.Faint)
@@ -60,8 +61,8 @@ func getRequest(c *cli.Context) error {
 	if !call.Readable && call.Failure == nil {
 		printUnparsed(p, &call)
 	}
-	fmt.Fprintln(p.Out, "\n"+p.Paint(print.Faint, "All of it, as it was sent: -o json"))
-	return nil
+	t.Row()
+	t.Row(print.Styled("All of it, as it was sent: -o json", print.Faint))
 }
 
 // browsers are the commands that open an address, by system.

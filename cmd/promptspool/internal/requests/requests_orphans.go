@@ -31,12 +31,8 @@ func listOrphans(c *cli.Context) error {
 
 		t.Head("REQUEST_ID", ">EVENTS", "@SINCE", "@LAST", "KINDS", "ACCEPTED BY")
 		for _, o := range page.Items {
-			kinds := make([]string, len(o.Kinds))
-			for i, k := range o.Kinds {
-				kinds[i] = string(k)
-			}
 			t.Row(o.RequestID, o.Events, t.Moment(o.FirstArrivedAt), t.Moment(o.LastArrivedAt),
-				strings.Join(kinds, " "), strings.Join(o.Sidecars, " "))
+				strings.Trim(fmt.Sprint(o.Kinds), "[]"), strings.Join(o.Sidecars, " "))
 		}
 		t.Row()
 		t.Row(fmt.Sprintf("Missing: %s, awaited by %s.",

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -188,8 +187,7 @@ func (t *tail) tell(rows []wire.Row) error {
 
 // forget lifts the edge, so that what is known and asked for again each time stays small.
 func (t *tail) forget() {
-	order := slices.Collect(maps.Values(t.known))
-	sort.Slice(order, func(i, j int) bool { return order[i].compare(order[j]) < 0 })
+	order := slices.SortedFunc(maps.Values(t.known), place.compare)
 	if len(order) == 0 {
 		return
 	}

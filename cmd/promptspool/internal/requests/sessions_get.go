@@ -45,9 +45,7 @@ func getSession(c *cli.Context) error {
 	} else {
 		t := print.NewTable(c)
 		listRollups(t, "sessions", found.Rollup)
-		if err := t.Flush(); err != nil {
-			return err
-		}
+		t.Head()
 	}
 	if err := eachCall(c.Context, cl, id, found.Calls(), show); err != nil || !v.AsData() {
 		return err
