@@ -360,7 +360,10 @@ func TestContextsKeepServersAndTheirKeys(t *testing.T) {
 	say(t, "contexts", "remove", strings.TrimPrefix(test, "http://"))
 	Equal(t, "without one", search(), "nobody")
 	got := say(t, "contexts", "use", "prdo")
-	if got.Code != 2 || !strings.Contains(got.Err, "did you mean prod?") {
-		t.Errorf("a context that does not exist: %+v", got)
+	flagged := say(t, "requests", "search", "--context", "prdo")
+	for _, got := range []said{got, flagged} {
+		if got.Code != 2 || !strings.Contains(got.Err, "did you mean prod?") || strings.Contains(got.Err, "--key") {
+			t.Errorf("a context that does not exist: %+v", got)
+		}
 	}
 }

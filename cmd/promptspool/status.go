@@ -51,13 +51,16 @@ func statusBeside(c *cli.Context, data string, roles ...string) error {
 	var shown any
 	all := map[string]any{}
 	var parts []func(*print.Table)
+	var ready error
 	for _, role := range roles {
-		s, describe, err := askStatus(c, filepath.Join(data, role))
+		folder := filepath.Join(data, role)
+		s, describe, err := askStatus(c, folder)
 		if err != nil {
 			return err
 		}
 		all[role], shown = s, s
 		parts = append(parts, describe)
+		ready = errors.Join(ready, ops.Control(c.Context, folder, "GET", "/readyz", nil, &struct{}{}))
 	}
 	if len(roles) > 1 {
 		shown = all
@@ -71,11 +74,7 @@ func statusBeside(c *cli.Context, data string, roles ...string) error {
 			describe(t)
 		}
 	})
-	for _, role := range roles {
-		ready := ops.Control(c.Context, filepath.Join(data, role), "GET", "/readyz", nil, &struct{}{})
-		err = errors.Join(err, ready)
-	}
-	return err
+	return errors.Join(err, ready)
 }
 
 // askStatus asks the process on a data folder, and returns its status with what shows it to people.

@@ -80,7 +80,7 @@ func (r *Reader) server() (url, key string) {
 	if key = r.Text("key"); url == chosen.URL && !given("key") {
 		key = chosen.Key
 	}
-	if key == "" {
+	if key == "" && r.Sound() {
 		r.Required("key")
 	}
 	return url, key

@@ -82,10 +82,7 @@ func openPage(c *cli.Context, address string) error {
 
 // printFailure prints what went wrong with a call or another span: it comes before all else.
 func printFailure(p print.Painter, call *calls.Call, isSpan bool) {
-	untyped := "The call failed"
-	if isSpan {
-		untyped = "The span failed"
-	}
+	untyped := map[bool]string{false: "The call failed", true: "The span failed"}[isSpan]
 	fmt.Fprintln(p.Out, p.Paint(print.Red, print.Printable(cmp.Or(call.Failure.Type, untyped))))
 	p.Lines(print.Unstyled, cmp.Or(call.Failure.Message, "No error message was logged."))
 	if call.Raw != nil {
@@ -152,11 +149,7 @@ func printMessage(p print.Painter, m calls.Message, s print.Style) {
 
 // describe prints what is known of a record, for people.
 func describe(t *print.Table, r wire.Record) {
-	what := "request"
-	if r.IsSpan() {
-		what = "record"
-	}
-	t.Row(what, r.RequestID)
+	t.Row(map[bool]string{false: "request", true: "record"}[r.IsSpan()], r.RequestID)
 	t.Row("started", t.Moment(r.ListTime))
 	t.Row("accepted", t.Moment(r.AcceptedAt))
 	if r.SpanName != "" {

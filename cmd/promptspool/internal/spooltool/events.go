@@ -51,11 +51,10 @@ func decodeEach(r io.Reader, do func(ops.SpoolEvent) error) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			err = do(e)
 		}
-
-		if err := do(e); err != nil {
+		if err != nil {
 			return err
 		}
 	}

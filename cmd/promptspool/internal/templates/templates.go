@@ -47,10 +47,11 @@ func Command() *cli.Command {
 			"write the newest version of every template into a folder; files that say the same stay as they are",
 			pullTemplates, config.RemoteFlags()),
 
-		config.Command("diff DIR", "show what `templates push` would change", diffTemplates, []cli.Flag{
-			config.ListFlag("label", "a `label` to give to what is pushed; repeatable"),
-			config.SwitchFlag("exit-code", "exit with 1 if anything would be published, and with 2 on failure"),
-		}, config.RemoteFlags()),
+		config.Command("diff DIR", "show what `templates push` would change",
+			config.WithArgument("the folder of templates", diffTemplates), []cli.Flag{
+				config.ListFlag("label", "a `label` to give to what is pushed; repeatable"),
+				config.SwitchFlag("exit-code", "exit with 1 if anything would be published, and with 2 on failure"),
+			}, config.RemoteFlags()),
 
 		config.Command("compare NAME A B",
 			"compare two versions by their calls: `compare NAME A B`, each a version's number or a label; "+

@@ -21,8 +21,8 @@ type difference struct {
 }
 
 // diffTemplates exits with --exit-code as diff does: 1 for a difference, 2 where it is not known.
-func diffTemplates(c *cli.Context) error {
-	different, err := showDifferences(c)
+func diffTemplates(c *cli.Context, dir string) error {
+	different, err := showDifferences(c, dir)
 	switch {
 	case !c.Bool("exit-code"):
 		return err
@@ -34,11 +34,7 @@ func diffTemplates(c *cli.Context) error {
 	return nil
 }
 
-func showDifferences(c *cli.Context) (different int, err error) {
-	dir, err := config.Argument(c, "the folder of templates")
-	if err != nil {
-		return 0, err
-	}
+func showDifferences(c *cli.Context, dir string) (different int, err error) {
 	plan, _, _, err := makePlan(c, dir, config.Read(c).List("label"))
 	if err != nil {
 		return 0, err
