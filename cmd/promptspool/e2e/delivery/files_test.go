@@ -112,7 +112,8 @@ func TestTemplatesArePublishedFromFilesAndPulledBack(t *testing.T) {
 		t.Errorf("the label: %s", r.Body)
 	}
 	out, _ = harness.Run(t, 0, at("templates", "pull", dir)...)
-	if out != "FILE             NAME        VERSION\nteam/greet.yaml  team/greet  2\n1 of 2 templates written.\n" {
+	if out != "FILE             NAME        VERSION\n"+
+		"team/greet.yaml  team/greet        2\n1 of 2 templates written.\n" {
 		t.Errorf("pull: %s", out)
 	}
 }
