@@ -74,7 +74,6 @@ type Test struct {
 	From, To time.Time
 
 	terms  []textindex.Term // of words that the text must have, as far as an index can tell
-	plain  []string         // parts of it, in lower case, that the body must have; see plainParts
 	whole  bool             // it looks into long metadata values
 	sought words.Sought     // what a positive operator looks for in texts; nil if that has no place there
 	match  func(s *Subject) bool

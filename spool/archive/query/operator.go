@@ -132,7 +132,7 @@ func (o operation) compile(fd field) (*Test, error) {
 		holds, err := o.text()
 		t.match = func(s *Subject) bool { return holds(fd.content(s.Read(), key)) }
 		if fd.searched {
-			t.terms, t.plain = o.terms(), o.plainParts()
+			t.terms = o.terms()
 			want, _, _ := parseText(o.Value)
 			t.sought = words.Seek(o.Operator, want)
 		}

@@ -51,7 +51,7 @@ func (q *Query) Candidates(keep func(t textindex.Term, d *textindex.Docs) error)
 func keepCandidates(c Condition, keep func(textindex.Term, *textindex.Docs) error, docs *textindex.Docs) error {
 	none := textindex.Docs{}
 	// An alternative that no index can judge makes it useless for the others.
-	if !narrows(c, indexed) || *docs == none {
+	if !narrows(c) || *docs == none {
 		return nil
 	}
 
@@ -98,18 +98,15 @@ func (q *Query) Terms() (all []textindex.Term) {
 	return slices.Compact(all)
 }
 
-func indexed(t *Test) bool { return len(t.terms) > 0 }
-
-// narrows reports whether a condition must fail where some of its tests do.
-func narrows(c Condition, some func(*Test) bool) bool {
-	part := func(c Condition) bool { return narrows(c, some) }
+// narrows reports whether an index can tell where a condition must fail.
+func narrows(c Condition) bool {
 	switch c := c.(type) {
 	case All:
-		return slices.ContainsFunc(c, part)
+		return slices.ContainsFunc(c, narrows)
 	case Any:
-		return len(c) > 0 && !slices.ContainsFunc(c, func(c Condition) bool { return !part(c) })
+		return len(c) > 0 && !slices.ContainsFunc(c, func(c Condition) bool { return !narrows(c) })
 	case *Test:
-		return some(c)
+		return len(c.terms) > 0
 	}
 
 	return false // a condition that must not hold may do so for reasons that no index knows

@@ -13,7 +13,7 @@
 //	key.go, value.go               the layout below: keys; reading and writing what is under them
 //	fold.go, record.go             events to records; a record's state, deltas and bodies
 //	search.go, scan.go             what callers ask for; a pass over the list
-//	bodies.go, words.go, sorted.go searching in bodies; the words in them; orders other than newest first
+//	words.go, sorted.go            the words in bodies; orders other than newest first
 //	sum.go                         statistics from the summaries of blocks
 //	rollup.go                      sessions, traces and users
 //	span.go                        what no list shows: spans, traces, orphans

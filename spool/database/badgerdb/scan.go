@@ -38,12 +38,10 @@ type scan struct {
 	farther     *farBlock   // that far was last asked for
 	oldestFirst bool        // blocks come the other way round
 
-	after    []byte          // a place: rows up to it are left out; nil means none are
-	deadline time.Time       // for reading bodies; zero means none
-	stopped  *query.Position // where the deadline ended the scan; nil means it did not
-	judged   *query.Position // of the last row that was judged; nil means none was yet
-	late     bool            // the deadline is over
-	sifters  [workers]sifter
+	after    []byte           // a place: rows up to it are left out; nil means none are
+	deadline time.Time        // for reading bodies; zero means none
+	stopped  *query.Position  // where the deadline ended the scan; nil means it did not
+	judged   *query.Position  // of the last row that was judged; nil means none was yet
 	seen     int              // rows before the first block, to look at ctx now and then
 	block    block            // the current one
 	row      wire.Row         // the current one that stands alone
@@ -138,13 +136,6 @@ func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *query.Que
 
 // run calls visit for every match until it wants no more.
 func (s *scan) run() error {
-	// Badger panics if an iterator is still open when its transaction ends.
-	defer func() {
-		for i := range s.sifters {
-			s.sifters[i].close()
-		}
-	}()
-
 	if s.oldestFirst {
 		return s.runOldestFirst()
 	}
@@ -438,24 +429,8 @@ func (s *scan) visitRange(i, end int, v blocks.Verdict) error {
 	if s.passed != nil && i < end {
 		s.finder.Pass(s.passed.Count(i, end))
 	}
-	sifts, sifted := s.query.Sifts(), i // rows below it have been sifted
 
 	for i = v.May.Within(i, end); i >= 0 && !s.done; i = v.May.Within(i+1, end) {
-		// Parts of texts are looked for in the bodies of many rows at a time, by several
-		// goroutines.
-		if sifts && i >= sifted {
-			if s.late {
-				return s.stop(sifted - 1)
-			}
-			next, err := s.sift(v, i, end)
-			if err != nil {
-				return err
-			}
-			if sifted = next; !v.May.Has(i) {
-				continue
-			}
-		}
-
 		// Where the columns have decided, the row is not even put together.
 		m := match{block: b, index: i}
 		if !v.Must.Has(i) || s.query.Seeks() {
@@ -475,21 +450,6 @@ func (s *scan) visitRange(i, end int, v blocks.Verdict) error {
 		}
 	}
 
-	if s.late && !s.done {
-		return s.stop(end - 1)
-	}
-	return nil
-}
-
-// stop ends the scan at a row of the block because its time is over.
-func (s *scan) stop(i int) error {
-	row, err := s.block.Row(i, rowcode.PlaceColumns)
-	if err != nil {
-		return err
-	}
-
-	p := query.PositionOf(row)
-	s.stopped, s.done = &p, true
 	return nil
 }
 

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/query"
 )
 
 // place is a row that was read in full before its record is looked into.
@@ -114,17 +112,9 @@ func (s *scan) visitBodies(ctx context.Context, places []place) error {
 	if err != nil {
 		return err
 	}
-	excluded, err := s.excludeByBytes(places, bodies)
-	if err != nil {
-		return err
-	}
 
 	var plain []byte // reused for each body
-	for i, p := range places {
-		if excluded[i] {
-			continue
-		}
-
+	for _, p := range places {
 		s.at, s.id, s.line = p.at, p.id, p.line
 		err := s.visitIfMatch(ctx, func() (_ []byte, err error) {
 			if plain, err = s.db.codec.Unpack(bodies[p.id], plain); err != nil {
@@ -137,47 +127,7 @@ func (s *scan) visitBodies(ctx context.Context, places []place) error {
 		}
 	}
 
-	// All rows may have been excluded, so the place to continue is set here as well, and the
-	// deadline is checked.
-	last := places[len(places)-1]
-	s.at, s.id = last.at, last.id
-	if s.isOver() {
-		s.stopped = &query.Position{At: time.Unix(0, last.at).UTC(), RequestID: last.id.String()}
-		s.done = true
-	}
-
 	return nil
-}
-
-// excludeByBytes reports which rows have bodies that cannot contain what the query looks for. Most
-// of the work is unpacking, so several goroutines share it.
-func (s *scan) excludeByBytes(places []place, bodies map[uuid][]byte) (excluded []bool, err error) {
-	excluded = make([]bool, len(places))
-	if !s.query.Sifts() {
-		return excluded, nil
-	}
-
-	var wg sync.WaitGroup
-	var errs [workers]error
-	for w := range workers {
-		wg.Go(func() {
-			// Every workers-th row, so that all get about as much to unpack.
-			var plain, lower []byte
-			// Rows not looked at in time are judged by the next page.
-			for i := w; i < len(places) && errs[w] == nil && !s.isOver(); i += workers {
-				if plain, errs[w] = s.db.codec.Unpack(bodies[places[i].id], plain); errs[w] != nil {
-					errs[w] = damaged("the body of record "+places[i].id.String(), errs[w])
-					return
-				}
-				may := false
-				may, lower = s.query.MayHold(plain, lower)
-				excluded[i] = !may
-			}
-		})
-	}
-	wg.Wait()
-
-	return excluded, errors.Join(errs[:]...)
 }
 
 // bodies reads the packed bodies of the records' requests.
