@@ -118,7 +118,8 @@ type SearchPage struct {
 	Success bool  `json:"success"`
 	Items   []Row `json:"items"`
 	Paging
-	// Whether more records match than `total`, which counts up to 10,000.
+	// Whether more records than `total` may match. It counts up to 10,000, and less where prompts and
+	// responses are searched.
 	TotalIsLowerBound bool    `json:"total_is_lower_bound"`
 	NextCursor        *string `json:"next_cursor"`
 

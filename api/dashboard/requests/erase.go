@@ -38,7 +38,7 @@ const eraseLinksMax = 20
 func (v eraseView) Counted() string {
 	text := number.Quantity(v.Requests, "request")
 	if v.More {
-		return "more than " + text
+		return "at least " + text
 	}
 
 	return text

@@ -44,7 +44,7 @@ func (p *pages) failedAlike(c *frame.Exchange, r wire.Record) *failuresAlike {
 		v.Count = number.Quantity(int64(page.Total), "other call")
 	}
 	if page.TotalIsLowerBound {
-		v.Count = "more than " + v.Count
+		v.Count = "at least " + v.Count
 	}
 
 	return v

@@ -22,6 +22,7 @@ type requestsView struct {
 	Shown    []filter.Column
 	Headings []table.Heading
 	Page     wire.SearchPage
+	Count    string // of all rows
 	Rows     []requestRow
 	ByDays   bool   // the list is in order of time, under headings of days
 	Next     string // the address of the next page; "" on the last one
@@ -53,9 +54,12 @@ func (p *pages) requestsPage(c *frame.Exchange) error {
 	if query.Get("cursor") == "" {
 		n.At = 1
 	}
-	if n.Of = page.Total; page.TotalIsLowerBound {
+	if !page.TotalIsLowerBound {
+		n.Of = page.Total
+	} else if n.At == 1 || n.Of == 0 { // else the first page knows better: it counted from there
 		n.Of = -page.Total
 	}
+	v.Count = n.count()
 	v.Rows, main = requestRows(f, page, n)
 	v.Shown = filled(v.Shown, f, v.Rows)
 	if v.ByDays = f.Order.Direction(filter.ByTime) != ""; v.ByDays {

@@ -42,7 +42,7 @@ type listPlace struct {
 // rowNumber is the number of a row in the whole list, as it was when the list was opened.
 type rowNumber struct {
 	At int // from 1; unknown if it is less
-	Of int // how many rows there are; negative if there are more than so many
+	Of int // how many rows there are; negative if there are at least so many
 }
 
 // readNumber reads the number in an address, which may be anything.
@@ -76,13 +76,22 @@ func (n rowNumber) String() string {
 	switch {
 	case n.At <= 0:
 		return ""
-	case n.Of < 0:
-		return at + " of more than " + number.Grouped(-int64(n.Of))
+	case -n.Of >= n.At:
+		return at + " of at least " + number.Grouped(-int64(n.Of))
 	case n.Of < n.At:
 		return at
 	}
 
 	return at + " of " + number.Grouped(int64(n.Of))
+}
+
+// count returns how many rows there are, in words.
+func (n rowNumber) count() string {
+	if n.Of < 0 {
+		return "At least " + number.Quantity(-int64(n.Of), "request")
+	}
+
+	return number.Quantity(int64(n.Of), "request")
 }
 
 // backAddress returns the address of the page of a list that has the record at a place.

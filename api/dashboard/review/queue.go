@@ -124,7 +124,7 @@ const (
 type progress struct {
 	call        string // "" if there is none
 	Done, Total int
-	More        bool // there are more than Total
+	More        bool // there may be more than Total
 }
 
 // Left returns how many calls are not done.

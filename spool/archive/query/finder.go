@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/rowcode"
@@ -22,13 +23,21 @@ type Finder struct {
 
 	anyOrder bool // see AnyOrder
 	judged   *Subject
+
+	deadline *time.Time // of the store, for reading bodies
+	counts   time.Time  // until when a page that streams counts; zero until it is full
 }
 
 // Fill returns a row with at least the wanted columns, valid until the next one.
 type Fill func(want rowcode.Columns) (*wire.Row, error)
 
 // NewFinder returns a Finder for a page of q, which must not change meanwhile.
-func NewFinder(q *Query) *Finder { return &Finder{query: q, skip: q.Offset, rows: q.NewPage()} }
+func NewFinder(q *Query) *Finder {
+	return &Finder{query: q, skip: q.Offset, rows: q.NewPage(), deadline: new(time.Time)}
+}
+
+// Hurry has the Finder set the store's deadline for reading bodies anew once only the total is wanted.
+func (f *Finder) Hurry(deadline *time.Time) { f.deadline = deadline }
 
 // Total sets how many rows there are, for a query without a filter.
 func (f *Finder) Total(n int) { f.page.Total = n }
@@ -115,10 +124,23 @@ func (f *Finder) VisitFar(fill Fill, far func() Locate) (more bool, err error) {
 		f.rows.Add(kept)
 	default:
 		f.page.More = true
+		if q.Streams() {
+			f.hurry()
+		}
 	}
 
 	// A full page still wants more rows if they count towards the total.
-	return !f.page.More || q.Filtered() && !q.Streams() && !f.page.TotalIsLowerBound, nil
+	return !f.page.More || q.Filtered() && !f.page.TotalIsLowerBound, nil
+}
+
+// hurry ends the count of a page that streams and is full.
+func (f *Finder) hurry() {
+	now := time.Now()
+	if f.counts.IsZero() {
+		f.counts = now.Add(f.query.CountBudget)
+		*f.deadline = f.counts
+	}
+	f.page.TotalIsLowerBound = f.query.After != nil || f.page.Total > TotalMax || !now.Before(f.counts)
 }
 
 // sort puts a row among the best so far.
@@ -178,10 +200,12 @@ func (f *Finder) Wants(p Position) bool {
 // meanwhile.
 func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.Row, error)) (Page, error) {
 	q := f.query
-	f.page.Stopped = stopped
-	// The count of a page that streams ends with it; it began at the cursor.
-	if q.Streams() {
-		f.page.TotalIsLowerBound = q.After != nil || f.page.More || stopped != nil
+	// The count of a page that streams began at the cursor.
+	if stopped != nil || q.Streams() && q.After != nil {
+		f.page.TotalIsLowerBound = true
+	}
+	if !f.page.More { // otherwise only the count was ended
+		f.page.Stopped = stopped
 	}
 	if q.Order.By == "" {
 		f.page.Rows = f.rows.Rows
@@ -277,12 +301,11 @@ type Page struct {
 	More  bool // rows follow the last one
 	Total int  // of all matches, wherever the page begins
 
-	// TotalIsLowerBound means that more than Total match. It needs a filter, and then
-	// Total is TotalMax.
+	// TotalIsLowerBound means that more than Total may match. It needs a filter.
 	TotalIsLowerBound bool
 
-	// Stopped is where looking into bodies ended because Query.Budget was spent,
-	// otherwise nil. Total counts what was found up to it.
+	// Stopped is where looking into bodies ended before the page was full because Query.Budget
+	// was spent, otherwise nil. Total counts what was found up to it.
 	Stopped *Position
 }
 

@@ -21,6 +21,9 @@ type Query struct {
 	// Budget is how long bodies may be looked into; 0 means unlimited. See Page.Stopped.
 	Budget time.Duration
 
+	// CountBudget is how long a page that Streams counts what follows it, once it is full.
+	CountBudget time.Duration
+
 	// Bare leaves the excerpts out of a page's rows, which cost a state each, and in an order
 	// other than time all of a row but its id and list time, except for the first and the last.
 	// It counts no matches of a list in the order of time.
@@ -35,6 +38,9 @@ const searchBudget = 5 * time.Second
 
 // quickBudget is that of a Search that is Quick.
 const quickBudget = 500 * time.Millisecond
+
+// countBudget is how long a search through prompts and responses may take for its total alone.
+const countBudget = 100 * time.Millisecond
 
 // perPageDefault is the peer's.
 const perPageDefault = 10
@@ -77,9 +83,9 @@ func Compile(s wire.Search) (Query, error) {
 	// Rows are found quickly, bodies and records must be read one by one.
 	err = q.filter(s.FilterGroup)
 	if q.NeedsBody() || q.NeedsWhole() {
-		q.Budget = searchBudget
+		q.Budget, q.CountBudget = searchBudget, countBudget
 		if s.Quick {
-			q.Budget = quickBudget
+			q.Budget, q.CountBudget = quickBudget, 0
 		}
 	}
 
@@ -110,7 +116,7 @@ func (q *Query) NeedsWhole() bool { return q.Where != nil && needsWhole(q.Where)
 // NeedsBody reports whether the bodies of requests must be looked into.
 func (q *Query) NeedsBody() bool { return q.Columns().Has(rowcode.ColumnBody) }
 
-// Streams reports whether a page is answered as soon as it is full. Counting what
+// Streams reports whether a page is answered soon after it is full. Counting all that
 // follows, or what precedes a cursor, would take too long where bodies are looked into,
 // and is for nothing where only the rows are wanted.
 func (q *Query) Streams() bool { return (q.NeedsBody() || q.Bare) && q.Order.By == "" }

@@ -38,6 +38,7 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 			return err
 		}
 
+		f.Hurry(&s.deadline)
 		// In an order of times, the other end of the list has the first rows.
 		if q.Order.By != "" && q.Decides() {
 			s.finder = f

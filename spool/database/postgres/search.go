@@ -181,6 +181,7 @@ func (s *scan) count(ctx context.Context, limit int) (n int, err error) {
 func (s *scan) find(ctx context.Context) (query.Page, error) {
 	q := s.query
 	f := query.NewFinder(q)
+	f.Hurry(&s.deadline)
 	if !q.Filtered() {
 		f.Total(s.records())
 	}

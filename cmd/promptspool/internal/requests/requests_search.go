@@ -70,7 +70,7 @@ func tellTotal(t *print.Table, listed int, page wire.SearchPage) {
 		of := humanize.Comma(int64(page.Total))
 		if page.TotalIsLowerBound {
 			// Without this, a count that was cut short would read like a fact.
-			of = "more than " + of
+			of = "at least " + of
 		}
 		t.Row()
 		t.Row(print.Styled(fmt.Sprintf("%d of %s", listed, of), print.Faint))
