@@ -55,8 +55,7 @@ type Request struct {
 	InputExcerpt  string `json:"input_excerpt,omitempty"`
 	OutputExcerpt string `json:"output_excerpt,omitempty"`
 
-	// Searched are the texts in which searches look for words, if the request was just read.
-	Searched [2]string `json:"-"`
+	Call *calls.Call `json:"-"` // what the request says, if it was just read
 
 	Start     *time.Time        `json:"start,omitempty"` // as the caller sent it; nil if it is not a time
 	End       *time.Time        `json:"end,omitempty"`
@@ -148,7 +147,7 @@ func (r *Request) take(c *calls.Call) {
 	// An agent may call hundreds, and the row is read with every list.
 	r.Tools = r.Tools[:min(len(r.Tools), toolsMax)]
 	r.InputExcerpt, r.OutputExcerpt = c.Excerpts()
-	r.Searched[0], r.Searched[1] = c.Searched()
+	r.Call = c
 
 	u := &c.Usage
 	r.InputTokens, r.OutputTokens = u.Input, u.Output

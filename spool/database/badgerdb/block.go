@@ -181,6 +181,7 @@ func (db *DB) merge(
 	if before, err = packedRows(&b); err != nil {
 		return nil, before, err
 	}
+	before.forget(hidden, alone)
 	rows, err = b.Merge(alone, hidden)
 
 	return rows, before, err

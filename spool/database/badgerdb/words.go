@@ -47,6 +47,21 @@ func packedRows(b *block) (p packed, err error) {
 	return p, nil
 }
 
+// forget leaves nothing to take over if a hidden row is gone, or has another text now. Of a frequent term
+// the index has groups only, and these would keep a word that no row has any more.
+func (p *packed) forget(hidden map[blocks.Place]bool, now []blocks.Placed) {
+	texts := make(map[blocks.Place]int, len(now))
+	for i := range now {
+		texts[now[i].Place] = now[i].Row.TextHash
+	}
+	for place := range hidden {
+		if was, found := p.rows[place]; found && was.text != texts[place] {
+			*p = packed{}
+			return
+		}
+	}
+}
+
 // writeWords returns the writes of the index of a block with these rows. Some may have been in another
 // block before, whose index still exists.
 func (db *DB) writeWords(
@@ -138,11 +153,10 @@ func (db *DB) noteWords(k keys, events []archive.Event) {
 	for i := range events {
 		e := &events[i]
 		id, ok := parseUUID(e.RequestID)
-		if e.Request == nil || !ok {
+		if e.Request == nil || e.Request.Call == nil || !ok {
 			continue
 		}
-		texts := e.Request.Searched
-		db.recent.put(textKey{k, id, archive.TextHash(e.Hash)}, textindex.Terms(texts[0], texts[1]))
+		db.recent.put(textKey{k, id, archive.TextHash(e.Hash)}, textindex.Terms(e.Request.Call.Searched()))
 	}
 }
 
