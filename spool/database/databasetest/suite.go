@@ -72,6 +72,7 @@ func RunDrawn(t *testing.T, open Open) {
 		{"pages and cursors meet every row once", paging},
 		{"late calls skip and repeat nothing for somebody who pages by cursor", pagingWhileLate},
 		{"words, bodies and every order find what the oracle finds", everyOrder},
+		{"words are found in what texts say now, by any filter", words},
 		{"statistics are those of the oracle", statistics},
 		{"a deletion by metadata deletes the same, whatever came when", deletingInAnyOrder},
 		{"sessions, traces and users add up, whatever came or went when", rollups},

@@ -68,12 +68,15 @@ func (db *DB) dropWeek(ctx context.Context, week, cutoff time.Time) (dropped int
 
 		// Summaries that touch the week go too: they would still count its rows. So do indexes of words.
 		gone = true
-		for _, table := range []string{"summaries", "text_units"} {
+		for _, of := range [][2]string{
+			{"summaries", "summaries"}, {"text_pages", "text_units"}, {"text_units", "text_units"},
+		} {
 			if _, err := tx.Exec(ctx, `
-				DELETE FROM `+table+` s
-				USING (SELECT account_id, min(list_oldest) AS oldest, max(list_newest) AS newest
+				DELETE FROM `+of[0]+` gone
+				USING `+of[1]+` s, (SELECT account_id, min(list_oldest) AS oldest, max(list_newest) AS newest
 					FROM account_weeks WHERE week = $1 GROUP BY account_id) w
-				WHERE s.account_id = w.account_id AND s.newest >= w.oldest AND s.bottom <= w.newest`,
+				WHERE gone.account_id = s.account_id AND gone.newest = s.newest
+					AND s.account_id = w.account_id AND s.newest >= w.oldest AND s.bottom <= w.newest`,
 				week); err != nil {
 				return err
 			}

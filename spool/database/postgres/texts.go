@@ -22,20 +22,10 @@ import (
 // unitsStep is how many units a search looks at together.
 const unitsStep = 64
 
-// IndexTexts makes the missing indexes of words, for every account, and removes pages whose unit is gone.
+// IndexTexts makes the missing indexes of words, for every account.
 //
 // Answers do not depend on them, so it may be stopped at any time, and any number of servers may run it.
 func (db *DB) IndexTexts(ctx context.Context) error {
-	err := db.pool.Change(ctx, true, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `
-			DELETE FROM text_pages p WHERE NOT EXISTS (
-				SELECT 1 FROM text_units u WHERE u.account_id = p.account_id AND u.newest = p.newest)`)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-
 	return db.fill(ctx, "text_units", db.indexNext)
 }
 
@@ -98,19 +88,14 @@ func writeUnit(
 		return err
 	}
 
-	// Some may be left of an earlier unit. Of few rows most pages are empty.
-	b := &pgx.Batch{}
-	b.Queue(`
-		DELETE FROM text_pages
-		WHERE account_id = $1 AND page BETWEEN 0 AND 255 AND newest = $2`,
-		account, newest)
-	b.Queue(`
+	// Of few rows most pages are empty.
+	_, err := tx.Exec(ctx, `
 		INSERT INTO text_pages (account_id, page, newest, words)
 		SELECT $1, (page - 1)::smallint, $2, words FROM unnest($3::bytea[]) WITH ORDINALITY n(words, page)
 		WHERE words <> ''`,
 		account, newest, pages)
 
-	return sendBatch(ctx, tx, b)
+	return err
 }
 
 // textsBetween reads the ids and the texts' hashes of all rows between two order times, newest first.

@@ -294,16 +294,19 @@ func (f *folding) queueStale(b *pgx.Batch) {
 			}
 		}
 
+		places, texts = distinct(places), distinct(texts)
 		// newest >= the lowest place lets the index skip all segments below it.
-		remove := func(table string, places []int64) {
-			if places = distinct(places); len(places) > 0 {
+		remove := func(table, segments string, places []int64) {
+			if len(places) > 0 {
 				b.Queue(`
-					DELETE FROM `+table+` WHERE account_id = $1 AND newest >= $2
-						AND EXISTS (SELECT 1 FROM unnest($3::bigint[]) place WHERE place BETWEEN bottom AND newest)`,
+					DELETE FROM `+table+` WHERE account_id = $1 AND newest = ANY(ARRAY(
+						SELECT newest FROM `+segments+` WHERE account_id = $1 AND newest >= $2
+							AND EXISTS (SELECT 1 FROM unnest($3::bigint[]) place WHERE place BETWEEN bottom AND newest)))`,
 					name, places[0], places)
 			}
 		}
-		remove("summaries", places)
-		remove("text_units", texts)
+		remove("summaries", "summaries", places)
+		remove("text_pages", "text_units", texts)
+		remove("text_units", "text_units", texts)
 	}
 }

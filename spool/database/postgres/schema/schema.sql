@@ -179,7 +179,7 @@ CREATE TABLE summaries (
 ALTER TABLE summaries ALTER COLUMN summary SET STORAGE EXTERNAL;
 
 -- Which rows of an account's list have which words: package textindex. A unit is some thousands of rows that follow each other. A change of
--- a text within it, or of which rows it has, removes it; its pages go later.
+-- a text within it, or of which rows it has, removes it.
 CREATE TABLE text_units (
 	account_id text COLLATE "C" NOT NULL,
 	newest     bigint           NOT NULL, -- as of summaries
@@ -191,10 +191,10 @@ CREATE TABLE text_units (
 ALTER TABLE text_units ALTER COLUMN ids SET STORAGE EXTERNAL;
 CREATE TABLE text_pages (
 	account_id text COLLATE "C" NOT NULL,
-	page       smallint         NOT NULL,
 	newest     bigint           NOT NULL, -- of the unit
+	page       smallint         NOT NULL,
 	words      bytea            NOT NULL,
-	PRIMARY KEY (account_id, page, newest)
+	PRIMARY KEY (account_id, newest, page)
 );
 ALTER TABLE text_pages ALTER COLUMN words SET STORAGE EXTERNAL;
 
