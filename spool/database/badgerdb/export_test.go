@@ -1,7 +1,12 @@
 package badgerdb
 
 import (
+	"bytes"
+	"testing"
+
 	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/database/compress"
 )
 
 // PackEagerly makes small blocks as soon as possible, so that small tests reach every case.
@@ -29,6 +34,23 @@ func (db *DB) Written() (bytes int64) {
 	})
 
 	return bytes
+}
+
+// ForgetWords empties the index of words of every block.
+func (db *DB) ForgetWords(t *testing.T) {
+	t.Helper()
+	err := db.exclusively(func(txn *badger.Txn) (writes []write, err error) {
+		err = eachAccount(txn, func(k keys) error {
+			return db.each(t.Context(), txn, k.table(tableWords), nil, func(key, _ []byte) (bool, error) {
+				writes = append(writes, write{bytes.Clone(key), compress.Plain(nil)})
+				return true, nil
+			})
+		})
+		return writes, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Lists of sessions are walked by two from the second time on, however short they are.

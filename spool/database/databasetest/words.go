@@ -49,7 +49,9 @@ func drawAsked(t *rapid.T, depth int) wire.Filter {
 		value += "*"
 	}
 
-	return Condition(rapid.SampledFrom([]string{"text", "input_text", "output_text"}).Draw(t, "field"), "", operator, value)
+	field := rapid.SampledFrom([]string{"text", "input_text", "output_text"}).Draw(t, "field")
+
+	return Condition(field, "", operator, value)
 }
 
 // textEvent draws a call with texts, or a part of one that comes by itself.
@@ -107,7 +109,7 @@ func words(t *testing.T, open Open) {
 				}
 				gone[id] = true
 			} else {
-				editTexts(t, s, account, id)
+				Mask(t, s, account, "refund", id)
 			}
 			// What follows others makes stores pack, or index, what they hold.
 			n := 100 + len(events)
@@ -149,20 +151,41 @@ func words(t *testing.T, open Open) {
 	}
 }
 
-// editTexts changes the words in the bodies of a record, as masking does.
-func editTexts(t *rapid.T, s archive.Store, account, id string) {
+// WithAndWithoutIndex returns the ids of the records that have a word: those that a search for it finds,
+// and those that it finds if no index can help.
+func WithAndWithoutIndex(t testing.TB, s archive.Store, account, word string) (indexed, scanned []string) {
+	t.Helper()
+	f := Condition("text", "", "matches", word)
+	either := wire.Filter{Logic: "OR", Filters: []wire.Filter{f, Condition("text", "", "matches", "nowhere*")}}
+	for filter, ids := range map[*wire.Filter]*[]string{&f: &indexed, &either: &scanned} {
+		for _, row := range search(t, s, account, wire.Search{FilterGroup: filter, PerPage: 1000}).Rows {
+			*ids = append(*ids, row.RequestID)
+		}
+	}
+
+	return indexed, scanned
+}
+
+// Says returns a call whose prompt is a text.
+func Says(t rapid.TB, n int, requestID, text string) archive.Event {
+	return Event(t, n, wire.KindRequest, requestID, `{"function_name":"openai.chat.completions.create",`+
+		`"metadata":{"user":"`+requestID+`"},"kwargs":{"messages":[{"role":"user","content":"`+text+`"}]}}`)
+}
+
+// Mask replaces a word in the bodies of records.
+func Mask(t rapid.TB, s archive.Store, account, word string, ids ...string) {
 	edit := func(state *archive.State, bodies map[string]json.RawMessage) (changed bool, err error) {
 		for i := range state.History {
 			h := &state.History[i]
-			if body := string(bodies[h.ID]); strings.Contains(body, "refund") {
-				bodies[h.ID] = json.RawMessage(strings.ReplaceAll(body, "refund", "masked"))
+			if body := string(bodies[h.ID]); strings.Contains(body, word) {
+				bodies[h.ID] = json.RawMessage(strings.ReplaceAll(body, word, "masked"))
 				h.Bytes, h.Hash = len(bodies[h.ID]), archive.HashBody(bodies[h.ID])
 				changed = true
 			}
 		}
 		return changed, nil
 	}
-	if _, err := archive.Edit(context.Background(), s, account, []string{id}, true, edit); err != nil {
+	if _, err := archive.Edit(context.Background(), s, account, ids, true, edit); err != nil {
 		t.Fatal(err)
 	}
 }
