@@ -45,6 +45,7 @@ func Run(t *testing.T, open Open) {
 		{"a full record refuses more, and says why", full},
 		{"many writers at once lose nothing and take nothing twice", together},
 		{"lists go by the start of calls, within reason", listTimes},
+		{"a page of a search of texts counts on for a moment", countingOn},
 		{"a filter within a span counts what lies in it, however days cut it", spans},
 		{"a search for words and parts of texts shows where they are", snippets},
 		{"suggestions are values of the newest records", suggesting},

@@ -189,3 +189,47 @@ func Mask(t rapid.TB, s archive.Store, account, word string, ids ...string) {
 		t.Fatal(err)
 	}
 }
+
+// countingOn has four calls that a search finds, on pages of one.
+func countingOn(t *testing.T, open Open) {
+	s, _ := open(t)
+	for n := range 12 {
+		text := "hay"
+		if n == 0 || n > 8 {
+			text = "a needle"
+		}
+		apply(t, s, account, Says(t, n, ID(1000+n), text))
+	}
+
+	for operator, value := range map[string]string{"contains": "eedl", "matches": "needle"} {
+		f := Condition("text", "", operator, value)
+		q, err := query.Compile(wire.Search{FilterGroup: &f, PerPage: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Budget = time.Hour
+		first := query.Position{At: Start.Add(seconds(11)), RequestID: ID(1011)}
+		for _, c := range []struct {
+			budget      time.Duration
+			after       *query.Position
+			least, most int
+			exact       bool
+		}{
+			{time.Hour, nil, 4, 4, true},
+			{time.Nanosecond, nil, 2, 3, false},
+			{0, nil, 2, 2, false},
+			{time.Hour, &first, 2, 2, false}, // what precedes a cursor is not counted
+		} {
+			q.CountBudget, q.After = c.budget, c.after
+			page, err := s.Search(context.Background(), account, q)
+			if err != nil || len(page.Rows) != 1 || !page.More || page.Stopped != nil {
+				t.Errorf("%s, %v: %d rows, more: %v, stopped: %v, %v",
+					operator, c.budget, len(page.Rows), page.More, page.Stopped, err)
+			}
+			if page.Total < c.least || page.Total > c.most || page.TotalIsLowerBound == c.exact {
+				t.Errorf("%s, %v: total %d (lower bound: %v), want %d to %d",
+					operator, c.budget, page.Total, page.TotalIsLowerBound, c.least, c.most)
+			}
+		}
+	}
+}
