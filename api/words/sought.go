@@ -66,8 +66,8 @@ func (p part) all(text string) iter.Seq2[int, int] {
 	}
 }
 
-// Around returns a place in a text with about width characters on each side, cut at words and with
-// blanks folded. There is a … where something is cut.
+// Around returns a place in a text with about width characters on each side. They are cut at words,
+// with … where something is cut, and have one blank for each run of them.
 func Around(text string, start, end, width int) (before, match, after string) {
 	return Tail(text[:start], width), Head(text[start:end], 2*width), Head(text[end:], width)
 }

@@ -31,7 +31,7 @@ type Scanner struct {
 // Reset makes the scanner begin with a text, in the memory that it has.
 func (w *Scanner) Reset(text string) { *w = Scanner{text: text, folded: w.folded} }
 
-// Words are hashed by FNV-1a, for they are short.
+// Words are hashed by FNV-1a, because they are short.
 const (
 	hashOffset = 14695981039346656037
 	HashPrime  = 1099511628211

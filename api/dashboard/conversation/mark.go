@@ -61,8 +61,8 @@ func Excerpt(text string, sought []words.Sought) template.HTML {
 	return markup.Plain(text, n.marks(text))
 }
 
-// marks returns where a text has what is looked for. What the search looks for is marked wherever it
-// is, the values of variables elsewhere: at each place what comes first, and then the longest.
+// marks returns where a text has what is looked for. A hit of the search is marked wherever it is, the
+// value of a variable elsewhere: at each place the one that comes first, and then the longest.
 func (n *needles) marks(s string) []markup.Mark {
 	var all []markup.Mark
 	for _, sought := range n.hits {

@@ -65,7 +65,7 @@ func (w *writer) write(from, to int, piece func(io.Writer, string)) {
 	piece(w.out, w.text[from:to])
 }
 
-// open opens a piece of a mark. The pieces after the first are no hits of their own.
+// open opens a piece of a mark. Pieces after the first are not counted as hits.
 func (w *writer) open(m Mark, rest bool) {
 	tag := `<mark class="hit">`
 	switch {

@@ -72,8 +72,8 @@ func TestMarksStandWhereverTheirTextDoes(t *testing.T) {
 	const prose = "**one** two\nthree `four`\n\n```go\nreturn five\n```\n"
 	got, _ := Markdown(prose, at(prose, "two\nthree `fo", "turn fi"))
 	want := `<p><strong>one</strong> <mark class="hit">two</mark><br>` + "\n" +
-		`<mark class="hit rest">three </mark><code><mark class="hit rest">fo</mark>ur</code></p>` + "\n" +
-		code + `<span class="k">re<mark class="hit">turn</mark></span><mark class="hit rest"> fi</mark>ve` + "\n</pre>\n"
+		`<mark class="hit rest">three </mark><code><mark class="hit rest">fo</mark>ur</code></p>` + "\n" + code +
+		`<span class="k">re<mark class="hit">turn</mark></span><mark class="hit rest"> fi</mark>ve` + "\n</pre>\n"
 	if string(got) != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -1,5 +1,5 @@
-// Package textindex tells which of many texts may have some words, without reading them. What a word
-// is, package words knows.
+// Package textindex tells which of many texts may have some words, without reading them. Package
+// words defines what a word is.
 //
 // An index of up to [DocsMax] documents, which are numbered in an order of their owner, has 256
 // pages. A [Term] is the hash of a word, of two neighbouring characters, or of two words that a

@@ -223,10 +223,12 @@ func snippets(t *testing.T, open Open) {
 		{"Hello", "我们会退款给您"},
 	} {
 		body, _ := json.Marshal(map[string]any{
-			"kwargs":           map[string]any{"messages": []map[string]string{{"role": "user", "content": talk[0]}}},
-			"request_response": map[string]any{"choices": []any{map[string]any{"message": map[string]string{"content": talk[1]}}}},
-			"price":            n,
-			"tags":             []string{"all"},
+			"kwargs": map[string]any{"messages": []map[string]string{{"role": "user", "content": talk[0]}}},
+			"request_response": map[string]any{
+				"choices": []any{map[string]any{"message": map[string]string{"content": talk[1]}}},
+			},
+			"price": n,
+			"tags":  []string{"all"},
 		})
 		apply(t, s, account, Event(t, n, wire.KindRequest, ID(n), string(body)))
 	}

@@ -177,14 +177,17 @@ func TestWhatWasSearchedForIsMarked(t *testing.T) {
 	b.key("n")
 	b.waitsFor("#matches output", "1 of ")
 	b.holds("the whole text has them all", fmt.Sprintf(`%s > %d`, before, shown))
-	b.holds("the first is in sight", `(() => { const box = document.querySelector("mark.current").getBoundingClientRect();
-		return box.top >= 0 && box.bottom <= innerHeight; })()`)
+	b.holds("the first is in sight", `(() => {
+		const box = document.querySelector("mark.current").getBoundingClientRect();
+		return box.top >= 0 && box.bottom <= innerHeight;
+	})()`)
 	b.screenshots("record-matches")
 	b.do("the next one", chromedp.Click("[data-match='1']"))
 	b.waitsFor("#matches output", "2 of ")
 	b.key("N")
 	b.key("N")
-	b.holds("before the first is the last", `/^(\d+) of \1$/.test(document.querySelector("#matches output").textContent)`)
+	b.holds("before the first is the last",
+		`/^(\d+) of \1$/.test(document.querySelector("#matches output").textContent)`)
 }
 
 func TestYesterdaysFailuresOfAVersionAreWalkedByKeys(t *testing.T) {
