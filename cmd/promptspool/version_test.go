@@ -8,7 +8,7 @@ import (
 func TestVersionShowsWhatTheReleaseWasBuiltFrom(t *testing.T) {
 	was, wasCommit, wasDate := version, commit, date
 	t.Cleanup(func() { version, commit, date = was, wasCommit, wasDate })
-	version, commit, date = "1.2.3", "0123abcd", "2026-01-02T03:04:05Z"
+	version, commit, date = "1.2.3", "0123456789abcdef0123456789abcdef01234567", "2026-01-02T03:04:05Z"
 
 	out := say(t, "version", "-o", "json")
 	var got versionInfo
@@ -17,6 +17,6 @@ func TestVersionShowsWhatTheReleaseWasBuiltFrom(t *testing.T) {
 	}
 	Equal(t, "JSON", []string{got.Version, got.Revision, got.Date}, []string{version, commit, date})
 
-	words := "promptspool 1.2.3 " + got.Platform + " " + got.Go + " 0123abcd 2026-01-02T03:04:05Z\n"
+	words := "promptspool 1.2.3 " + got.Platform + " " + got.Go + " 0123456789abcdef0123456789abcdef01234567 2026-01-02T03:04:05Z\n"
 	Equal(t, "text", say(t, "version"), said{Out: words})
 }
