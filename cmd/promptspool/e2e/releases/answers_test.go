@@ -127,3 +127,20 @@ func missing(want, got any, less []string) (where string) {
 	}
 	return ""
 }
+
+func TestAnAnswerMaySayMoreAndNothingElse(t *testing.T) {
+	t.Parallel()
+	released := decoded(t, json.RawMessage(`{"items":[{"id":"a","at":1},{"id":"b","at":2}],"next":null}`))
+	for now, at := range map[string]string{
+		`{"items":[{"id":"a","at":1,"more":0},{"id":"b","at":7}],"next":null,"more":[]}`: "",
+		`{"items":[{"id":"a","at":1},{"at":2}],"next":null}`:                             "items.1.id.<nil>, not b",
+		`{"items":[{"id":"a","at":1}],"next":null}`:                                      "items.a list",
+		`{"items":{},"next":null}`:                                                       "items.a list",
+		`{"items":[{"id":"a","at":1},{"id":"b","at":2}],"next":3}`:                       "next.3, not <nil>",
+		`[]`: "an object",
+	} {
+		if got := missing(released, decoded(t, json.RawMessage(now)), []string{"at"}); got != at {
+			t.Errorf("%s: it is missing at %q, want %q", now, got, at)
+		}
+	}
+}

@@ -172,6 +172,8 @@ func pack(server *harness.Node) {
 		}
 	}
 	log.send()
+	log.add(wire.KindScore, 10_000+1500, `{"score":55}`) // of a row in a block
+	log.send()
 }
 
 // otlp is the trace of an agent with one model call.
