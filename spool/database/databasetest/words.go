@@ -137,7 +137,7 @@ func words(t *testing.T, open Open) {
 				t.Fatal(err)
 			}
 			q.Budget = time.Hour
-			want := matching(&q, states, bodies)
+			want := Select(q, Rows(states), func(row *wire.Row) *query.Subject { return Subject(states, bodies, row) }).Rows
 			page, err := s.Search(context.Background(), account, q)
 			if err != nil || page.Total != len(want) || page.TotalIsLowerBound {
 				t.Fatalf("%+v: total %d (%v, %v), want %d", f, page.Total, page.TotalIsLowerBound, err, len(want))
