@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"iter"
 	"strings"
+	"unicode/utf8"
 )
 
 // Phrase is a number of words that follow each other in a text, in any case and with any accents. Any
@@ -82,6 +83,9 @@ func (p *Phrase) follows(w *Scanner) (end int, ok bool) {
 // matches reports whether a word is that of a place in the phrase.
 func (p *Phrase) matches(w *Scanner, i int) bool {
 	if i == len(p.words) {
+		if first := w.text[w.Start]; first < utf8.RuneSelf && len(p.prefix) > 0 && ascii[first] != p.prefix[0] {
+			return false // most words
+		}
 		w.folded = fold(w.folded[:0], w.text[w.Start:w.End])
 		return bytes.HasPrefix(w.folded, p.prefix)
 	}
