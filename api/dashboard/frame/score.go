@@ -79,11 +79,6 @@ func (s Scoring) Shown() (all []shownScore) {
 	return all
 }
 
-// AnyNumber reports whether a score may be typed that is not an integer from 0 to 100.
-func (s Scoring) AnyNumber() bool {
-	return slices.ContainsFunc(s.Defined, func(d wire.ScoreDefinition) bool { return d.Kind == "number" })
-}
-
 // buttonsMax bounds the scores that are set by a button for each of their values.
 const buttonsMax = 12
 
@@ -161,15 +156,16 @@ func (c *Exchange) SetScore(recorder Recorder, target map[string]any) error {
 			target["score"], target["name"] = n, set.Name
 			return c.RecordScores(recorder, target)
 		}
-		set.Value = typed(text, d)
+		set.Value = Typed(text, d)
 	}
 	target["name"], target["author"], target["value"] = set.Name, set.Author, set.Value
 
 	return c.RecordScores(recorder, target)
 }
 
-// typed returns what a person means: a number, true or false as JSON has them, or else a text.
-func typed(text string, d *wire.ScoreDefinition) any {
+// Typed returns the value that a person means: a number, true or false as JSON has them, or else a text. A
+// category is always one.
+func Typed(text string, d *wire.ScoreDefinition) any {
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil || d != nil && d.Kind == "category" {
 		return text

@@ -64,16 +64,12 @@ func (p *pages) save(c *frame.Exchange, q *queue, call string, back bool) error 
 		body := map[string]any{
 			"request_id": call, "name": s.Name, "author": c.User.Email, "source": "human", "value": nil,
 		}
+		member := "value"
+		if s.whole {
+			member = "score"
+		}
 		if !back {
-			v := s.value()
-			if !s.Fits(v) || s.Given == "" {
-				return wire.Invalid(wire.FieldError{Field: s.Name, Reason: "must be " + s.Expected()})
-			}
-			body["reason"], body["value"] = q.Reason, v.JSON()
-			if s.whole {
-				body["score"] = v.JSON()
-				delete(body, "value")
-			}
+			body["reason"], body[member] = q.Reason, frame.Typed(s.Given, &s.ScoreDefinition)
 		}
 		bodies = append(bodies, body)
 	}

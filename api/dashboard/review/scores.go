@@ -110,19 +110,3 @@ func scale(low, high float64) (all []choice) {
 
 	return all
 }
-
-// value returns the value that is given. It fits no definition if it makes no sense.
-func (s *score) value() wire.ScoreValue {
-	number, isNumber := wire.ParseScoreNumber(s.Given)
-	switch {
-	case s.Kind == "boolean" && s.Given == "true":
-		return wire.ScoreValue{Kind: wire.ScoreBoolean, Number: 1}
-	case s.Kind == "boolean":
-		return wire.ScoreValue{Kind: wire.ScoreBoolean}
-	case s.Kind == "number" && isNumber:
-		return number
-	}
-	v, _ := wire.CategoryScore(s.Given)
-
-	return v
-}
