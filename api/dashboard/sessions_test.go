@@ -88,6 +88,14 @@ func TestSessionsAndUsersAreFoundSortedAndLeadToEachOther(t *testing.T) {
 		!strings.Contains(requests, `<a href="/sessions?filter=model%3A%2A">`) {
 		t.Errorf("the requests do not lead to their sessions:\n%s", requests)
 	}
+
+	// Its calls are reviewed with those of the others that the list shows.
+	for path, want := range map[string]string{
+		"/sessions": "0 of 3 done", "/sessions?filter=turns:>1": "0 of 2 done", "/users": "0 of 4 done",
+	} {
+		to := s.links(ann, path, `<a class="button" href="([^"]*)" data-key="r"`)
+		s.reviews(ann, append(to, "")[0]).sees(want)
+	}
 	for path, want := range map[string]bool{"/suggestions?rollups&line=tur": true, "/suggestions?line=tur": false} {
 		offers := s.call(ann, "GET", path, nil).Body.String()
 		if strings.Contains(offers, `"turns:"`) != want {

@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -99,6 +100,23 @@ func (v listView) Heading(field, text string) table.Heading {
 	h.Href, h.Sorted = v.Filter.Sorted(v.Path, field)
 
 	return h
+}
+
+// reviewMax bounds what the ids of the rows take of an address.
+const reviewMax = 4 << 10
+
+// Review returns the address where the calls of the rows are scored, one after another.
+func (v listView) Review() string {
+	of := filterline.Where(v.One, "", "")
+	of.Values = nil
+	size := 0
+	for _, r := range v.Rows {
+		if size += len(url.QueryEscape(r.ID)); size <= reviewMax {
+			of.Values = append(of.Values, filterline.Value{Text: r.ID, Quoted: true})
+		}
+	}
+
+	return address.Of("/review", filter.Filter{}.With(of).Values())
 }
 
 // SessionsOf returns the address of the sessions of a user.
