@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -123,6 +124,28 @@ func TestAChangeAtOneServerWakesWhoWaitsAtAnother(t *testing.T) {
 	}
 	if c := <-answers; c.Revision != 1 || time.Since(begun) > 5*time.Second {
 		t.Errorf("after %v it received %+v", time.Since(begun), c)
+	}
+}
+
+// Two reviewers ask for their next call at the same moment, each at another server, and never get the same.
+func TestReviewersAtTwoServersNeverHaveOneCall(t *testing.T) {
+	dbs := servers(t, 2)
+	for round := range 20 {
+		calls := []string{fmt.Sprint(round, "-a"), fmt.Sprint(round, "-b")}
+		var got [2]string
+		var asking sync.WaitGroup
+		for i, db := range dbs {
+			asking.Go(func() {
+				var err error
+				if got[i], err = db.Claim(t.Context(), "team", fmt.Sprint("reviewer-", i), calls); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		asking.Wait()
+		if slices.Sort(got[:]); !slices.Equal(got[:], calls) {
+			t.Errorf("of %q the reviewers got %q", calls, got)
+		}
 	}
 }
 
