@@ -123,7 +123,7 @@ var routes = expandSpellings([]route{
 		handle:  (*API).analyzeRequests},
 	{name: "template-statistics", path: "/api/public/v2/requests/template-statistics",
 		needs: readRecords, body: optionalBody,
-		members: membersOf[wire.StatisticsQuery]("", "sort_by sort_order metadata_cost_breakdown_key"),
+		members: membersOf[wire.StatisticsQuery]("", "sort_by sort_order metadata_cost_breakdown_key score_agreement"),
 		handle:  (*API).templateStatistics},
 	{name: "compare-versions", path: "/api/public/v2/requests/template-comparison",
 		needs: readRecords, body: objectBody,

@@ -4,11 +4,64 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
 	"promptspool/api/wire"
 )
+
+// What does not fit a definition is counted on its page, which leads to the calls. People who score by hand
+// type any kind of value.
+func TestAValueThatDoesNotFitIsFound(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	names := map[string]string{} // of calls
+	for name, values := range map[string][]string{
+		"faith": {"0", "0.5", "1", "-0.1", "1.5", "true", "good"},
+		"ok":    {"true", "false", "1", "yes"},
+		"tone":  {"polite", "rude", "5", "loud * or so", "true"},
+		"note":  {"any", "more", "7", "false"},
+		"free":  {"17", "85", "true", "text"}, // without a definition
+	} {
+		for _, value := range values {
+			call := s.logs(ann, "u", 1)[0]
+			names[call] = value
+			form := s.form(ann, "name", name, "score", value)
+			if got := s.call(ann, "POST", "/requests/"+call+"/score", form); got.Code != http.StatusSeeOther {
+				t.Fatalf("%s %s: %d %s", name, value, got.Code, got.Body)
+			}
+		}
+	}
+	for _, d := range []wire.ScoreDefinition{
+		{Name: "faith", Kind: "number", Min: new(0.0), Max: new(1.0)},
+		{Name: "ok", Kind: "boolean"},
+		{Name: "tone", Kind: "category", Categories: []string{"polite", "rude", "5"}},
+		{Name: "note", Kind: "category"},
+	} {
+		if err := s.store.DefineScore(t.Context(), s.as(ann), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for name, want := range map[string][]string{
+		"faith": {"-0.1", "1.5", "good", "true"},
+		"ok":    {"1", "yes"},
+		"tone":  {"5", "loud * or so", "true"}, // 5 is a number
+		"note":  {"7", "false"},
+		"free":  {"text", "true"},
+	} {
+		var found []string
+		to := s.links(ann, "/scores/"+name, `<dd><a class="bad" href="([^"]*)">`+fmt.Sprint(len(want))+`</a>`)
+		for _, address := range s.rows(ann, append(to, "/scores")[0]) {
+			found = append(found, names[recordOf(address)])
+		}
+		slices.Sort(found)
+		if found = slices.Compact(found); !slices.Equal(found, want) {
+			t.Errorf("%s: %q leads to %q, want %q", name, to, found, want)
+		}
+	}
+}
 
 // An editor says what a score is, and what people are to review; others read it.
 func TestScoresAreDefinedOnTheirPage(t *testing.T) {

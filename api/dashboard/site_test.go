@@ -73,11 +73,12 @@ func openSite(t *testing.T) *site {
 	s := &site{t: t, cookie: "__Host-promptspool", people: peopleOf(db), store: db, signed: maps.Clone(town.signed)}
 	s.drafts = registry.New(registry.Config{Store: registrytest.NewMemory(), Logger: quiet})
 	s.records = records.New(records.Config{
-		Prices:   prices.BuiltIn(),
-		Store:    db,
-		Versions: s.drafts,
-		Metrics:  metrics.New("server", "test"),
-		Logger:   quiet,
+		Prices:      prices.BuiltIn(),
+		Definitions: db,
+		Store:       db,
+		Versions:    s.drafts,
+		Metrics:     metrics.New("server", "test"),
+		Logger:      quiet,
 	})
 	s.config = Config{
 		People:    s.people,

@@ -416,6 +416,14 @@ func (all ScoreDefinitions) Of(name string) *ScoreDefinition {
 	return &all[i]
 }
 
+// OfSum returns the definition of a sum's name, or else what its values are: of its kind.
+func (all ScoreDefinitions) OfSum(s ScoreSum) ScoreDefinition {
+	if d := all.Of(s.Name); d != nil {
+		return *d
+	}
+	return ScoreDefinition{Name: s.Name, Kind: s.Kind}
+}
+
 // Check returns CodeInvalid for a score that does not fit its definition.
 func (all ScoreDefinitions) Check(s Score) error {
 	d := all.Of(s.Name)
@@ -435,16 +443,17 @@ func (all ScoreDefinitions) Check(s Score) error {
 
 // ScoreAgreement is how far the authors of one score say the same of the same targets.
 type ScoreAgreement struct {
-	Pairs    []AuthorPair // sorted; nil if no target has two authors
+	Pairs    []AuthorPair `json:"pairs"` // sorted; null if no request has two authors
 	Progress              // incomplete if time ran out or there are more values than ComparedMax
 }
 
 // AuthorPair are two authors of a score and the targets that both scored.
 type AuthorPair struct {
-	A, B  string
-	Both  int64    // targets
-	Equal float64  // the share of targets of which both say the same
-	Kappa *float64 // Cohen's kappa; nil of numbers, and where both say the same of all targets
+	A     string   `json:"a"`     // an author; "" for scores without one
+	B     string   `json:"b"`     // another author
+	Both  int64    `json:"both"`  // requests that both scored
+	Equal float64  `json:"equal"` // the share of them of which both say the same
+	Kappa *float64 `json:"kappa"` // Cohen's kappa; null for numbers, and where both always say one and the same
 }
 
 // ScoreDefinitionList answers GET /api/public/v2/score-definitions.

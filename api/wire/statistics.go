@@ -30,6 +30,9 @@ type StatisticsQuery struct {
 	// one.
 	MetadataKey string `json:"metadata_cost_breakdown_key,omitempty"`
 
+	// The name of a score whose authors are compared by what they both scored.
+	ScoreAgreement string `json:"score_agreement,omitempty"`
+
 	// PointsMax bounds the series if Bucket is "": its intervals may then have any
 	// length. 0: use Buckets.
 	PointsMax int `json:"-"`
@@ -50,11 +53,12 @@ type StatisticsQuery struct {
 func DecodeStatistics(object Object) (StatisticsQuery, error) {
 	f := fields{object: object}
 	q := StatisticsQuery{
-		FilterGroup: f.filter("filter_group"),
-		Q:           f.text("q", false, QueryRunesMax),
-		FilterLine:  f.filterLine(),
-		MetadataKey: f.text("metadata_cost_breakdown_key", false, MetadataKeyRunesMax),
-		Bucket:      f.oneOf("bucket", Buckets),
+		FilterGroup:    f.filter("filter_group"),
+		Q:              f.text("q", false, QueryRunesMax),
+		FilterLine:     f.filterLine(),
+		MetadataKey:    f.text("metadata_cost_breakdown_key", false, MetadataKeyRunesMax),
+		ScoreAgreement: f.text("score_agreement", false, NameRunesMax),
+		Bucket:         f.oneOf("bucket", Buckets),
 	}
 	return q, f.err()
 }
@@ -305,6 +309,9 @@ type Analytics struct {
 	// The same, by template.
 	ByTemplate map[string]Totals `json:"byTemplate"`
 	Scores     []ScoreSum        `json:"scores"`
+
+	// How far the authors of the score named in score_agreement agree.
+	ScoreAgreement *ScoreAgreement `json:"scoreAgreement,omitempty"`
 
 	// Keys with too many values to be summed up, such as session ids. They are summed up
 	// with a filter, or as the `metadata_cost_breakdown_key`.

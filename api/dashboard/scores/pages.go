@@ -13,7 +13,7 @@ import (
 // Records adds up what was logged.
 type Records interface {
 	Agreement(
-		ctx context.Context, id wire.Identity, d wire.ScoreDefinition, f *wire.Filter,
+		ctx context.Context, id wire.Identity, s wire.ScoreSum, f *wire.Filter,
 	) (wire.ScoreAgreement, error)
 	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
 }

@@ -2,6 +2,8 @@ package scores
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -30,9 +32,11 @@ type scoresView struct {
 // row is what is known of the scores of one name.
 type row struct {
 	wire.ScoreSum
-	Defined *wire.ScoreDefinition
-	Shares  []frame.Share // of categories or booleans
-	Found   string        // the address of the recent requests that have the score
+	Defined    *wire.ScoreDefinition
+	Expects    wire.ScoreDefinition // the one that is defined, or else the kind alone
+	Shares     []frame.Share        // of categories or booleans
+	Found      string               // the address of the recent requests that have the score
+	FoundUnfit string               // that of those with a value that does not fit
 }
 
 // Kappa prints how far two authors agree.
@@ -47,8 +51,7 @@ func (v scoresView) Asks(name string) bool { return slices.Contains(v.Queue.Scor
 func scorePath(name string) string { return "/scores/" + url.PathEscape(name) }
 
 func (p *pages) list(c *frame.Exchange) error {
-	v := scoresView{Typed: wire.ScoreDefinition{Kind: "number"}, Queue: wire.ReviewQueue{Reviewers: 1}}
-	return p.show(c, http.StatusOK, v)
+	return p.show(c, http.StatusOK, scoresView{})
 }
 
 // show shows the page of all scores.
@@ -79,12 +82,8 @@ func (p *pages) scorePage(c *frame.Exchange) error {
 	}
 
 	v.Of = &v.Rows[i]
-	v.Typed = wire.ScoreDefinition{Name: name, Kind: cmp.Or(v.Of.Kind, "number")}
-	if v.Of.Defined != nil {
-		v.Typed = *v.Of.Defined
-	}
-
-	if v.Authors, err = p.records.Agreement(c.Context(), c.Identity(), v.Typed, recent); err != nil {
+	v.Typed = v.Of.Expects
+	if v.Authors, err = p.records.Agreement(c.Context(), c.Identity(), v.Of.ScoreSum, recent); err != nil {
 		return err
 	}
 
@@ -112,16 +111,19 @@ func (p *pages) read(c *frame.Exchange, path string, v *scoresView) (recent *wir
 	}
 
 	v.Counted = page.Counted(a.Progress)
-	for _, s := range a.Scores {
-		named := found.With(filterline.Where("score_name", "", s.Name))
-		v.Rows = append(v.Rows, row{s, defined.Of(s.Name), frame.Shares(s), named.Requests()})
-	}
-	for i, d := range defined {
-		if !slices.ContainsFunc(v.Rows, func(r row) bool { return r.Name == d.Name }) {
-			v.Rows = append(v.Rows, row{ScoreSum: wire.ScoreSum{Name: d.Name, Kind: d.Kind}, Defined: &defined[i]})
+	sums := slices.Clone(a.Scores)
+	for _, d := range defined {
+		if !slices.ContainsFunc(sums, func(s wire.ScoreSum) bool { return s.Name == d.Name }) {
+			sums = append(sums, wire.ScoreSum{Name: d.Name, Kind: d.Kind})
 		}
 	}
-	slices.SortFunc(v.Rows, func(a, b row) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(sums, func(a, b wire.ScoreSum) int { return cmp.Compare(a.Name, b.Name) })
+	for _, s := range sums {
+		r := row{ScoreSum: s, Defined: defined.Of(s.Name), Expects: defined.OfSum(s), Shares: frame.Shares(s)}
+		r.Found = found.With(filterline.Where("score_name", "", s.Name)).Requests()
+		r.FoundUnfit = found.With(unfit(r.Expects)...).Requests()
+		v.Rows = append(v.Rows, r)
+	}
 
 	return search.FilterGroup, nil
 }
@@ -132,7 +134,7 @@ func (p *pages) define(c *frame.Exchange) error {
 		err = p.scoring.DefineScore(c.Context(), c.Identity(), d)
 	}
 	if err != nil {
-		return p.refuse(c, scoresView{Typed: d, Queue: wire.ReviewQueue{Reviewers: 1}}, err)
+		return p.refuse(c, scoresView{Typed: d}, err)
 	}
 
 	return done(c, "define score", d.Name, d.Expected(), scorePath(d.Name), "defined")
@@ -157,46 +159,88 @@ func done(c *frame.Exchange, action, target, detail, to, notice string) error {
 
 // readDefinition reads the form of a definition. Fields that its kind does not have are ignored.
 func readDefinition(form url.Values) (wire.ScoreDefinition, error) {
-	d := wire.ScoreDefinition{
-		Name:        strings.TrimSpace(form.Get("name")),
-		Kind:        form.Get("kind"),
-		Description: strings.TrimSpace(form.Get("description")),
-	}
-	if d.Kind != "category" {
-		d.Better = form.Get("better")
+	kind := form.Get("kind")
+	members := map[string]any{"kind": kind, "description": strings.TrimSpace(form.Get("description"))}
+	if kind != "category" {
+		members["better"] = form.Get("better")
 	}
 
-	switch d.Kind {
+	switch kind {
 	case "category":
+		var categories []string
 		for line := range strings.Lines(form.Get("categories")) {
 			if line = strings.TrimSpace(line); line != "" {
-				d.Categories = append(d.Categories, line)
+				categories = append(categories, line)
 			}
 		}
+		members["categories"] = categories
 	case "number":
-		for name, bound := range map[string]**float64{"min": &d.Min, "max": &d.Max} {
-			text := strings.TrimSpace(form.Get(name))
-			if text == "" {
-				continue
+		for _, name := range []string{"min", "max"} {
+			if text := strings.TrimSpace(form.Get(name)); text != "" {
+				members[name] = frame.Typed(text, nil)
 			}
-			v, ok := wire.ParseScoreNumber(text)
-			if !ok {
-				return d, wire.Invalid(wire.FieldError{Field: name, Reason: "must be a number"})
-			}
-			*bound = &v.Number
 		}
 	}
 
-	return d, d.Check()
+	body, _ := json.Marshal(members) // texts and finite numbers always encode
+	object, err := wire.ParseObject(body)
+	if err != nil {
+		return wire.ScoreDefinition{}, err
+	}
+	return wire.DecodeScoreDefinition(object, strings.TrimSpace(form.Get("name")))
+}
+
+// unfit returns what finds the calls with a score that does not fit. Of booleans and of listed categories,
+// it finds those without any that does.
+func unfit(d wire.ScoreDefinition) []filterline.Term {
+	t := filterline.Where("score", d.Name, "")
+	t.Values = nil
+	or := func(o filterline.Operator, text string) {
+		t.Values = append(t.Values, filterline.Value{Operator: o, Text: text, Quoted: o == filterline.Is})
+	}
+	fitting := d.Categories
+	if d.Kind == "boolean" {
+		fitting = []string{"true", "false"}
+	}
+
+	switch {
+	case d.Kind == "number":
+		if d.Min != nil {
+			or(filterline.Below, wire.NumberScore(*d.Min).String())
+		}
+		if d.Max != nil {
+			or(filterline.Above, wire.NumberScore(*d.Max).String())
+		}
+		or(filterline.Contains, "") // any text, true and false
+	case len(fitting) == 0: // any text fits, and no number
+		or(filterline.AtMost, strconv.Itoa(wire.ScoreNumberMax))
+	default:
+		for _, text := range fitting {
+			or(filterline.Is, text)
+		}
+		return []filterline.Term{filterline.Where("score_name", "", d.Name), t.Negated()}
+	}
+
+	return []filterline.Term{t}
 }
 
 func (p *pages) undefine(c *frame.Exchange) error {
+	return remove(c, p.scoring.UndefineScore, "remove score definition", "undefined")
+}
+
+func (p *pages) removeQueue(c *frame.Exchange) error {
+	return remove(c, p.scoring.RemoveReviewQueue, "remove review queue", "unqueued")
+}
+
+// remove removes what is named in the path.
+func remove(
+	c *frame.Exchange, by func(ctx context.Context, id wire.Identity, name string) error, action, notice string,
+) error {
 	name := c.PathValue("id")
-	if err := p.scoring.UndefineScore(c.Context(), c.Identity(), name); err != nil {
+	if err := by(c.Context(), c.Identity(), name); err != nil {
 		return err
 	}
-
-	return done(c, "remove score definition", name, "", "/scores", "undefined")
+	return done(c, action, name, "", "/scores", notice)
 }
 
 func (p *pages) putQueue(c *frame.Exchange) error {
@@ -215,17 +259,8 @@ func (p *pages) putQueue(c *frame.Exchange) error {
 		err = p.scoring.PutReviewQueue(c.Context(), c.Identity(), q)
 	}
 	if err != nil {
-		return p.refuse(c, scoresView{Typed: wire.ScoreDefinition{Kind: "number"}, Queue: q}, err)
+		return p.refuse(c, scoresView{Queue: q}, err)
 	}
 
 	return done(c, "save review queue", q.Name, wire.AuditFilter(q.Filter), "/scores", "queued")
-}
-
-func (p *pages) removeQueue(c *frame.Exchange) error {
-	name := c.PathValue("id")
-	if err := p.scoring.RemoveReviewQueue(c.Context(), c.Identity(), name); err != nil {
-		return err
-	}
-
-	return done(c, "remove review queue", name, "", "/scores", "unqueued")
 }

@@ -398,3 +398,24 @@ func mustApply(t testing.TB, db archive.Store, account string, events ...archive
 		t.Fatal(err)
 	}
 }
+
+// Statistics that name a score say how far its authors agree.
+func TestStatisticsCompareTheAuthorsOfAScore(t *testing.T) {
+	s := newServer(t)
+	s.record(t, write(0, wire.KindRequest, chat),
+		write(1, wire.KindScore, `{"name":"tone","value":"rude","author":"ann"}`),
+		write(2, wire.KindScore, `{"name":"tone","value":"rude","author":"judge"}`),
+		write(3, wire.KindScore, `{"name":"other","value":"rude","author":"judge"}`))
+
+	for name, want := range map[string]*wire.ScoreAgreement{
+		"":        nil,
+		"other":   {},
+		"missing": nil,
+		"tone":    {Pairs: []wire.AuthorPair{{A: "ann", B: "judge", Both: 1, Equal: 1}}},
+	} {
+		got, err := s.Analyze(t.Context(), s.id, wire.StatisticsQuery{ScoreAgreement: name})
+		if diff := cmp.Diff(want, got.ScoreAgreement); diff != "" || err != nil {
+			t.Errorf("%q: %s, %v", name, diff, err)
+		}
+	}
+}

@@ -22,6 +22,12 @@ func (svc *Service) Analyze(
 ) (wire.Analytics, error) {
 	w, progress, err := answer[wire.Analytics](ctx, svc, id, q, query.AnalyticsColumns, query.NewAnalytics)
 	w.Progress = progress
+	for i := range w.Scores {
+		if w.Scores[i].Name == q.ScoreAgreement && err == nil {
+			w.ScoreAgreement = new(wire.ScoreAgreement)
+			*w.ScoreAgreement, err = svc.Agreement(ctx, id, w.Scores[i], q.FilterGroup)
+		}
+	}
 	return w, err
 }
 
@@ -93,18 +99,22 @@ func (svc *Service) CompareVersions(
 	return both.Answer(late), nil
 }
 
-// Agreement compares the authors of one score in the newest records that a filter finds. It reads as many
-// as there is time for, and leaves out values that do not fit the definition.
+// Agreement compares the authors of the score that a sum is of, in the newest records that a filter finds.
+// It reads as many as there is time for, and leaves out values that do not fit.
 func (svc *Service) Agreement(
-	ctx context.Context, id wire.Identity, d wire.ScoreDefinition, f *wire.Filter,
+	ctx context.Context, id wire.Identity, s wire.ScoreSum, f *wire.Filter,
 ) (wire.ScoreAgreement, error) {
-	value, _ := json.Marshal(d.Name)
+	var q wire.StatisticsQuery
+	if err := svc.Define(ctx, id, &q); err != nil {
+		return wire.ScoreAgreement{}, err
+	}
+	value, _ := json.Marshal(s.Name)
 	where := wire.Filter{Filters: []wire.Filter{{Field: "score_name", Operator: "is", Value: value}}}
 	if f != nil {
 		where.Filters = append(where.Filters, *f)
 	}
 
-	authors := query.NewAgreement(d, wire.ComparedMax)
+	authors := query.NewAgreement(q.Definitions.OfSum(s), wire.ComparedMax)
 	late, err := svc.newest(ctx, id, &where, query.AgreementColumns, authors.Add)
 	if err != nil {
 		return wire.ScoreAgreement{}, err
