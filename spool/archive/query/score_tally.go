@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"unique"
 
 	"promptspool/api/wire"
@@ -107,36 +108,26 @@ func scoreClass(x float64) int16 {
 	return class
 }
 
-// classLow returns the number of a class that is the nearest to 0.
-func classLow(class int16) float64 {
+// classShown returns the number of a class with the fewest digits: in that of 0.3 it is 0.3.
+func classShown(class int16) float64 {
+	sign := math.Copysign(1, float64(class))
+	bits := uint32(max(class, -class)+scoreClassLeast) << scoreClassBits
+	least := float64(math.Float32frombits(bits))
+	middle := float64(math.Float32frombits(bits | 1<<(scoreClassBits-1)))
 	switch {
 	case class == 0:
 		return 0
-	case class < 0:
-		return -classLow(-class)
+	case least == math.Trunc(least):
+		return sign * least
 	}
 
-	bits := uint32(class+scoreClassLeast) << scoreClassBits
-	return float64(math.Float32frombits(bits))
-}
-
-// classShown returns the number of a class with the fewest digits: in that of 0.3 it is 0.3.
-func classShown(class int16) float64 {
-	low := math.Abs(classLow(class))
-	if low == math.Trunc(low) {
-		return classLow(class)
-	}
-
-	exponent := math.Floor(math.Log10(low))
-	for digits := 0.0; digits < 6; digits++ {
-		unit := math.Pow(10, digits-exponent)
-		x := math.Copysign(math.Ceil(low*unit)/unit, float64(class))
-		if scoreClass(x) == class {
+	for digits := 1; digits < 6; digits++ {
+		x, _ := strconv.ParseFloat(strconv.FormatFloat(middle, 'g', digits, 64), 64)
+		if x = sign * x; scoreClass(x) == class {
 			return x
 		}
 	}
-
-	return classLow(class)
+	return sign * least
 }
 
 // times is how often a value came.
@@ -237,16 +228,11 @@ func (t *scoreTally) merge(other *scoreTally) {
 
 // restrict takes out what does not fit a definition, and returns how much that is.
 func (t *scoreTally) restrict(d *wire.ScoreDefinition) (unfit int64) {
-	before := t.count
-	t.classes = slices.DeleteFunc(t.classes, func(v times[int16]) bool {
-		fits := (d.Min == nil || v.value >= scoreClass(*d.Min)) && (d.Max == nil || v.value <= scoreClass(*d.Max))
-		if !fits {
-			t.count -= v.n
-		}
-		return !fits
+	t.classes, unfit = fitting(t.classes, func(class int16) bool {
+		return (d.Min == nil || class >= scoreClass(*d.Min)) && (d.Max == nil || class <= scoreClass(*d.Max))
 	})
 	// Only the classes tell what was taken out, which may be far larger than the rest.
-	if t.count != before {
+	if unfit > 0 {
 		t.sum = fixed{}
 		for _, v := range t.classes {
 			t.sum.add(fixedOf(classShown(v.value)), v.n)
@@ -254,17 +240,24 @@ func (t *scoreTally) restrict(d *wire.ScoreDefinition) (unfit int64) {
 	}
 
 	if len(d.Categories) > 0 {
-		t.texts = slices.DeleteFunc(t.texts, func(v times[string]) bool {
-			fits := slices.Contains(d.Categories, v.value)
-			if !fits {
-				t.count -= v.n
-			}
-			return !fits
-		})
-		t.count, t.rest = t.count-t.rest, 0
+		t.texts, unfit = fitting(t.texts, func(text string) bool { return slices.Contains(d.Categories, text) })
+		unfit, t.rest = unfit+t.rest, 0
 	}
+	t.count -= unfit
 
-	return before - t.count
+	return unfit
+}
+
+// fitting takes out of list what does not fit, and returns how often that came.
+func fitting[K cmp.Ordered](list []times[K], fits func(K) bool) (kept []times[K], unfit int64) {
+	kept = slices.DeleteFunc(list, func(v times[K]) bool {
+		taken := !fits(v.value)
+		if taken {
+			unfit += v.n
+		}
+		return taken
+	})
+	return kept, unfit
 }
 
 // summarizeScores returns the sum of one name in the form of the API. Its kind is that of its
