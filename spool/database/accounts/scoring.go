@@ -32,7 +32,7 @@ func (s *Store) ScoreDefinitions(ctx context.Context, id wire.Identity) (wire.Sc
 		return read.(readDefinitions).all, nil
 	}
 
-	all, err := named[wire.ScoreDefinition](ctx, s.rows, scoreDefinitions, id)
+	all, err := named[wire.ScoreDefinition](ctx, s.rows, scoreDefinitions, id.Account)
 	if err == nil {
 		s.definitions.Store(id.Account, readDefinitions{now, all})
 	}
@@ -53,7 +53,7 @@ func (s *Store) UndefineScore(ctx context.Context, id wire.Identity, name string
 
 // ReviewQueues returns the project's queues, sorted by name.
 func (s *Store) ReviewQueues(ctx context.Context, id wire.Identity) ([]wire.ReviewQueue, error) {
-	return named[wire.ReviewQueue](ctx, s.rows, reviewQueues, id)
+	return named[wire.ReviewQueue](ctx, s.rows, reviewQueues, id.Account)
 }
 
 // PutReviewQueue makes a queue, or replaces the one of its name.
@@ -66,10 +66,10 @@ func (s *Store) RemoveReviewQueue(ctx context.Context, id wire.Identity, name st
 	return removeNamed(ctx, s, reviewQueues, id, name)
 }
 
-// named returns the values of a kind, sorted by name. It is never nil.
-func named[T any](ctx context.Context, r keyed.Reader, kind keyed.Kind, id wire.Identity) ([]T, error) {
+// named returns the values of an account, of a kind, sorted by name. It is never nil.
+func named[T any](ctx context.Context, r keyed.Reader, kind keyed.Kind, account string) ([]T, error) {
 	all := []T{}
-	err := keyed.Each(ctx, r, keyed.Key{Kind: kind, Account: id.Account}, func(_ keyed.Key, v *T) error {
+	err := keyed.Each(ctx, r, keyed.Key{Kind: kind, Account: account}, func(_ keyed.Key, v *T) error {
 		all = append(all, *v)
 		return nil
 	})

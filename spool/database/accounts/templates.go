@@ -175,12 +175,7 @@ func (s *Store) TemplateVersion(ctx context.Context, account string, id int64, n
 
 // Templates returns all heads of an account; see registry.Store.
 func (s *Store) Templates(ctx context.Context, account string) ([]wire.Template, error) {
-	all, err := keyed.List[wire.Template](ctx, s.rows, templateKey(account, ""))
-	heads := make([]wire.Template, len(all))
-	for i := range all {
-		heads[i] = *all[i].Of
-	}
-	return heads, err
+	return named[wire.Template](ctx, s.rows, templates, account)
 }
 
 // TemplateChangesMax bounds the names in one answer of TemplateChanges.
