@@ -196,9 +196,9 @@ func DecodeScore(object Object) (ScoreWrite, error) {
 
 // scoreValue reads a score, and the value that may be sent instead. A null takes a score back.
 func (f *fields) scoreValue() (v ScoreValue) {
-	value, typed := f.raw("value", false)
-	taken := !typed && f.object.Has("value") && !f.object.Has("score")
-	raw, ok := f.raw("score", !typed && !taken)
+	value, typed := f.object.Get("value")
+	typed = typed || value != nil && !f.object.Has("score")
+	raw, ok := f.raw("score", !typed)
 	if ok {
 		n, isInteger := integer(raw)
 		// The peer's scale. A caller with another one sends a value.
@@ -208,11 +208,8 @@ func (f *fields) scoreValue() (v ScoreValue) {
 			v.Number = float64(n)
 		}
 	}
-	if !typed && !taken {
+	if !typed {
 		return v
-	}
-	if taken {
-		value = json.RawMessage("null")
 	}
 
 	v, ok = parseScoreValue(value)
