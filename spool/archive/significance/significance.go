@@ -79,9 +79,6 @@ func (m *Mean) Add(x float64) {
 	m.squares += far * (x - m.mean)
 }
 
-// Count returns the number of values.
-func (m *Mean) Count() int { return m.count }
-
 // Means compares two means.
 func Means(a, b *Mean) Comparison {
 	c := Comparison{
