@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -112,15 +113,26 @@ type Totals struct {
 const ScoresOther = "(other)"
 
 // ScoreNames returns the names of scores, the most frequent first.
-func ScoreNames(all []ScoreSum) (names []string) {
-	sorted := slices.SortedFunc(slices.Values(all), func(a, b ScoreSum) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
-	})
-	for _, s := range sorted {
-		names = append(names, s.Name)
+func ScoreNames(all []ScoreSum) []string {
+	counts := map[string]int64{}
+	for _, s := range all {
+		counts[s.Name] += s.Count
 	}
 
-	return names
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+}
+
+// SumOf returns the sum of a name; nil if there is none.
+func SumOf(all []ScoreSum, name string) *ScoreSum {
+	for i := range all {
+		if all[i].Name == name {
+			return &all[i]
+		}
+	}
+
+	return nil
 }
 
 // Tokens returns the tokens of input and output together. It does not wrap: callers may

@@ -198,8 +198,8 @@ func scoreNames(all []wire.ScoreSum) []string {
 // scoreMeans returns the mean of each named score, or NaN.
 func scoreMeans(names []string, scores []wire.ScoreSum) []float64 {
 	means := slices.Repeat([]float64{math.NaN()}, len(names))
-	for _, s := range scores {
-		if i := slices.Index(names, s.Name); i >= 0 {
+	for i, name := range names {
+		if s := wire.SumOf(scores, name); s != nil {
 			means[i] = s.Charted("")
 		}
 	}

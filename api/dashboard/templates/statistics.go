@@ -90,7 +90,11 @@ func (p *pages) statisticsPage(c *frame.Exchange, head templateHead) error {
 
 	// Rows depend on the score that is shown.
 	v.Counted, v.Cut = page.Counted(answer.Progress), answer.VersionsLeftOut
-	v.Scores = versionScoreNames(answer.Versions)
+	var sums []wire.ScoreSum
+	for _, of := range answer.Versions {
+		sums = append(sums, of.Scores...)
+	}
+	v.Scores = wire.ScoreNames(sums)
 	if !slices.Contains(v.Scores, v.Score) && len(v.Scores) > 0 {
 		v.Score = v.Scores[0]
 	}
@@ -132,7 +136,7 @@ func (v *statisticsView) row(f filter.Filter, t wire.VersionTotals) statisticsRo
 	row := statisticsRow{
 		VersionTotals: t,
 		Href:          withVersion(f, t.Version).Requests(),
-		Score:         findScore(t.Scores, v.Score),
+		Score:         wire.SumOf(t.Scores, v.Score),
 	}
 	if mean := meanCost(&t.Totals); !math.IsNaN(mean) {
 		row.Mean = &mean
@@ -170,30 +174,6 @@ func withVersion(f filter.Filter, version *int) filter.Filter {
 	}
 
 	return f.With(filterline.Where("version", "", strconv.Itoa(*version)))
-}
-
-func findScore(scores []wire.ScoreSum, name string) *wire.ScoreSum {
-	for i := range scores {
-		if scores[i].Name == name {
-			return &scores[i]
-		}
-	}
-
-	return nil
-}
-
-// versionScoreNames returns the names of the versions' scores, the most frequent first.
-func versionScoreNames(versions []wire.VersionTotals) []string {
-	counts := map[string]int64{}
-	for _, v := range versions {
-		for _, s := range v.Scores {
-			counts[s.Name] += s.Count
-		}
-	}
-
-	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
-	})
 }
 
 // newestTwo returns the newest two versions that have requests, the newest first, or nil.
@@ -234,7 +214,7 @@ func (v *statisticsView) charts(f filter.Filter, interval wire.ChartInterval) []
 			title = "Score " + v.Score + ", % " + cmp.Or(category, "true")
 		}
 		all = append(all, drawing.chart(title, number.Count, func(t *wire.Totals) float64 {
-			if s := findScore(t.Scores, v.Score); s != nil {
+			if s := wire.SumOf(t.Scores, v.Score); s != nil {
 				return s.Charted(category)
 			}
 			return math.NaN()

@@ -22,11 +22,9 @@ func (svc *Service) Analyze(
 ) (wire.Analytics, error) {
 	w, progress, err := answer[wire.Analytics](ctx, svc, id, q, query.AnalyticsColumns, query.NewAnalytics)
 	w.Progress = progress
-	for i := range w.Scores {
-		if w.Scores[i].Name == q.ScoreAgreement && err == nil {
-			w.ScoreAgreement = new(wire.ScoreAgreement)
-			*w.ScoreAgreement, err = svc.Agreement(ctx, id, w.Scores[i], q.FilterGroup)
-		}
+	if s := wire.SumOf(w.Scores, q.ScoreAgreement); s != nil && err == nil {
+		w.ScoreAgreement = new(wire.ScoreAgreement)
+		*w.ScoreAgreement, err = svc.Agreement(ctx, id, *s, q.FilterGroup)
 	}
 	return w, err
 }

@@ -279,15 +279,15 @@ func (g statsTable) finish(counted int) {
 // frequent of all calls or, named, of these.
 func (g statsTable) scoreOf(scores []wire.ScoreSum) (mean, spread string) {
 	for _, name := range slices.Concat(g.scores[:min(len(g.scores), 1)], wire.ScoreNames(scores)) {
-		i := slices.IndexFunc(scores, func(s wire.ScoreSum) bool { return s.Name == name })
-		if i < 0 {
+		s := wire.SumOf(scores, name)
+		if s == nil {
 			continue
 		}
 		var bins []float64
-		for _, n := range scores[i].Histogram {
+		for _, n := range s.Histogram {
 			bins = append(bins, float64(n))
 		}
-		if mean = fmt.Sprintf("%s (%s)", scores[i], humanize.Comma(scores[i].Count)); name != g.scores[0] {
+		if mean = fmt.Sprintf("%s (%s)", s, humanize.Comma(s.Count)); name != g.scores[0] {
 			mean = name + " " + mean
 		}
 		return mean, print.Sparks(bins)
