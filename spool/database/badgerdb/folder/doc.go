@@ -7,7 +7,6 @@
 //	format.go                            the file FORMAT
 //	open.go                              what has to go before Badger opens its files
 //	unreadable.go, unreadable_table.go   files with bad blocks
-//	unindexed.go                         a table whose index is lost
 //
 // # A disk that breaks
 //
