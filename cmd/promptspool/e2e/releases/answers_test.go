@@ -46,7 +46,7 @@ var questions = []string{
 
 // packedQuestions are what a server is asked of rows in blocks.
 var packedQuestions = []string{
-	`POST /api/public/v2/requests/search {"q":"bulk","per_page":3}`,
+	`POST /api/public/v2/requests/search {"q":"rare"}`,
 	`POST /api/public/v2/requests/search {"filter":"tag:bulk","per_page":3,"page":400}`,
 	`POST /api/public/v2/requests/analytics {"bucket":"day"}`,
 	`GET /api/public/v2/requests/suggestions?field=tags`,

@@ -165,8 +165,12 @@ func pack(server *harness.Node) {
 	log := sender{server: server, events: 10_000}
 	for n := range 1600 {
 		at := began.Add(-time.Duration(n) * time.Minute).Unix()
-		log.add(wire.KindRequest, 10_000+n, fmt.Sprintf(`{"function_name":"f","kwargs":{"prompt":"bulk"},`+
-			`"request_response":{},"request_start_time":%d,"request_end_time":%d,"tags":["bulk"]}`, at, at+1))
+		prompt := "bulk"
+		if n%400 == 399 {
+			prompt = "a rare word"
+		}
+		log.add(wire.KindRequest, 10_000+n, fmt.Sprintf(`{"function_name":"f","kwargs":{"prompt":%q},`+
+			`"request_response":{},"request_start_time":%d,"request_end_time":%d,"tags":["bulk"]}`, prompt, at, at+1))
 		if n == 900 {
 			log.send()
 		}
