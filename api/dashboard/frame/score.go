@@ -163,8 +163,8 @@ func (c *Exchange) SetScore(recorder Recorder, target map[string]any) error {
 	return c.RecordScores(recorder, target)
 }
 
-// Typed returns the value that a person means: a number, true or false as JSON has them, or else a text. A
-// category is always one.
+// Typed returns what a person means: a number, true or false as JSON has them, or a text. The value of a
+// category is always a text.
 func Typed(text string, d *wire.ScoreDefinition) any {
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil || d != nil && d.Kind == "category" {
