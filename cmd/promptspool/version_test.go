@@ -17,6 +17,7 @@ func TestVersionShowsWhatTheReleaseWasBuiltFrom(t *testing.T) {
 	}
 	Equal(t, "JSON", []string{got.Version, got.Revision, got.Date}, []string{version, commit, date})
 
-	words := "promptspool 1.2.3 " + got.Platform + " " + got.Go + " 0123456789abcdef0123456789abcdef01234567 2026-01-02T03:04:05Z\n"
+	words := "promptspool 1.2.3 " + got.Platform + " " + got.Go +
+		" 0123456789abcdef0123456789abcdef01234567 2026-01-02T03:04:05Z\n"
 	Equal(t, "text", say(t, "version"), said{Out: words})
 }

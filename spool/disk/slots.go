@@ -60,7 +60,7 @@ func OpenSlots(path, magic string) (Slots, error) {
 	}
 
 	// A block that cannot be read could not be overwritten in place either, so use a new
-	// file. What a crash leaves before the next save is like a damaged one.
+	// file. A crash before the next save leaves something like a damaged one.
 	if s.unreadable {
 		err := errors.Join(file.Close(), Remove(path))
 		if err == nil {

@@ -36,7 +36,7 @@ func NewFinder(q *Query) *Finder {
 	return &Finder{query: q, skip: q.Offset, rows: q.NewPage(), deadline: new(time.Time)}
 }
 
-// Hurry has the Finder set the store's deadline for reading bodies anew once only the total is wanted.
+// Hurry has the Finder set the store's deadline for reading bodies again once only the total is wanted.
 func (f *Finder) Hurry(deadline *time.Time) { f.deadline = deadline }
 
 // Total sets how many rows there are, for a query without a filter.

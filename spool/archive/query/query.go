@@ -116,7 +116,7 @@ func (q *Query) NeedsWhole() bool { return q.Where != nil && needsWhole(q.Where)
 // NeedsBody reports whether the bodies of requests must be looked into.
 func (q *Query) NeedsBody() bool { return q.Columns().Has(rowcode.ColumnBody) }
 
-// Streams reports whether a page is answered soon after it is full. Counting all that
+// Streams reports whether a page is answered soon after it is full. Counting what
 // follows, or what precedes a cursor, would take too long where bodies are looked into,
 // and is for nothing where only the rows are wanted.
 func (q *Query) Streams() bool { return (q.NeedsBody() || q.Bare) && q.Order.By == "" }

@@ -125,7 +125,8 @@ func TestKilledInTheMiddleOfPacking(t *testing.T) {
 		return found, same
 	}
 	if found, same := compare(); found < packBatch*acked || !same {
-		t.Errorf("%d calls of %d acknowledged ones are found; the same by their index: %v", found, packBatch*acked, same)
+		t.Errorf("%d calls of %d acknowledged ones are found; the same by their index: %v",
+			found, packBatch*acked, same)
 	}
 
 	// The index does decide.

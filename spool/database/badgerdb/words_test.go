@@ -126,7 +126,8 @@ func TestWordsOfErasedTextsAreInNoIndex(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := openIn(t, t.TempDir())
-			db.packing = packing{every: 1 << 20, newest: 1, step: 2, inBlock: 1000, blocks: 9, rows: 4096, bytes: 1 << 22}
+			db.packing = packing{every: 1 << 20, newest: 1, step: 2, inBlock: 1000, blocks: 9, rows: 4096,
+				bytes: 1 << 22}
 			var events []archive.Event
 			for i := range n {
 				text := "everybody"

@@ -59,7 +59,12 @@ type Calls struct {
 	Step  time.Duration // between two records
 	Slow  time.Duration // up to which calls take longer than usual, all times equally often
 	Lived bool          // calls belong to sessions, traces and users: see Session
-	text  []byte
+	Short bool          // texts have 40 bytes
+	// Scores is integers or floats for three scores of each call, all of that kind.
+	Scores string
+	// Marked returns what stands in the answer of the nth record besides, at its beginning and its end.
+	Marked func(n int) (head, tail string)
+	text   []byte
 }
 
 // NewCalls returns Calls from begin on, with step between two records.
@@ -110,7 +115,23 @@ func (c *Calls) Events(n int) []wire.Event {
 		Body:       c.body(n, r),
 	}}
 
-	if n%4 == 0 {
+	switch {
+	case c.Scores != "":
+		for i, name := range []string{"faithfulness", "relevance", "tone"} {
+			value := fmt.Sprintf(`"score":%d`, r.IntN(101))
+			if c.Scores == "floats" {
+				value = fmt.Sprintf(`"value":%.4f`, r.Float64())
+			}
+			events = append(events, wire.Event{
+				ID:         c.ID(n, byte(2+i)),
+				Kind:       wire.KindScore,
+				RequestID:  c.ID(n, 0),
+				AcceptedAt: c.At(n).Add(time.Second),
+				Sidecar:    "host-a",
+				Body:       fmt.Appendf(nil, `{"request_id":%q,"name":%q,%s}`, c.ID(n, 0), name, value),
+			})
+		}
+	case n%4 == 0:
 		const body = `{"request_id":%q,"name":"quality","score":%d}`
 		events = append(events, wire.Event{
 			ID:         c.ID(n, 2),
@@ -129,6 +150,9 @@ func (c *Calls) Events(n int) []wire.Event {
 func (c *Calls) body(n int, r *rand.Rand) json.RawMessage {
 	// Each text is another piece of the corpus, so that bodies do not compress too well.
 	cut := func(size int) string {
+		if c.Short {
+			size = 40
+		}
 		at := r.IntN(len(c.text) - size)
 		return string(c.text[at : at+size])
 	}
@@ -138,6 +162,10 @@ func (c *Calls) body(n int, r *rand.Rand) json.RawMessage {
 	question, answer := cut(1500+r.IntN(400)), cut(1000+r.IntN(400))
 	if n%100_000 == 77_000 {
 		answer += " " + RareWord
+	}
+	if c.Marked != nil {
+		head, tail := c.Marked(n)
+		answer = head + " " + answer + " " + tail
 	}
 	tags := []string{fmt.Sprintf("tag-%d", r.IntN(CallTags))}
 	if n%100_000 == 50_000 {

@@ -104,7 +104,8 @@ func words(t *testing.T, open Open) {
 		for range rapid.IntRange(1, 3).Draw(t, "changes") {
 			id := ID(1000 + rapid.IntRange(0, 9).Draw(t, "changed"))
 			if rapid.Bool().Draw(t, "delete") {
-				if _, err := archive.Delete(context.Background(), s, account, wire.Deletion{RequestID: id}); err != nil {
+				which := wire.Deletion{RequestID: id}
+				if _, err := archive.Delete(context.Background(), s, account, which); err != nil {
 					t.Fatal(err)
 				}
 				gone[id] = true
@@ -137,7 +138,8 @@ func words(t *testing.T, open Open) {
 				t.Fatal(err)
 			}
 			q.Budget = time.Hour
-			want := Select(q, Rows(states), func(row *wire.Row) *query.Subject { return Subject(states, bodies, row) }).Rows
+			subject := func(row *wire.Row) *query.Subject { return Subject(states, bodies, row) }
+			want := Select(q, Rows(states), subject).Rows
 			page, err := s.Search(context.Background(), account, q)
 			if err != nil || page.Total != len(want) || page.TotalIsLowerBound {
 				t.Fatalf("%+v: total %d (%v, %v), want %d", f, page.Total, page.TotalIsLowerBound, err, len(want))
@@ -151,8 +153,8 @@ func words(t *testing.T, open Open) {
 	}
 }
 
-// WithAndWithoutIndex returns the ids of the records that have a word: those that a search for it finds,
-// and those that it finds if no index can help.
+// WithAndWithoutIndex returns the ids of the records that have a word. A search for it finds those in
+// indexed, and those in scanned if no index can help.
 func WithAndWithoutIndex(t testing.TB, s archive.Store, account, word string) (indexed, scanned []string) {
 	t.Helper()
 	f := Condition("text", "", "matches", word)

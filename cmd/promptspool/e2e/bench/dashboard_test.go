@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"promptspool/api/auth"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/e2e/harness"
@@ -40,7 +42,8 @@ const (
 // first byte and the weight, beside the floor: a page that reads nothing but who is
 // signed in. PROMPTSPOOL_BENCH_RECORDS sets how many records the account has (50,000 by
 // default), over twenty days that have just ended: 2,000,000 are in 200,000 sessions and
-// traces of 40,000 users, and there is one more trace of 10,000 spans.
+// traces of 40,000 users, and there is one more trace of 10,000 spans. PROMPTSPOOL_BENCH_SCORES, which is
+// integers or floats, gives each record three scores of that kind, and short texts.
 func BenchmarkDashboard(b *testing.B) {
 	for range b.N {
 		s := newPagesStage(b)
@@ -128,6 +131,8 @@ func (s *pagesStage) fill(b *testing.B, data string) {
 	begin := time.Now().Add(-span).Truncate(time.Second)
 	s.calls = databasetest.NewCalls(b, begin, span/time.Duration(s.records))
 	s.calls.Lived = true
+	s.calls.Scores = os.Getenv("PROMPTSPOOL_BENCH_SCORES")
+	s.calls.Short = s.calls.Scores != ""
 	a := records.New(records.Config{
 		Store:   db,
 		Prices:  prices.BuiltIn(),
@@ -136,7 +141,7 @@ func (s *pagesStage) fill(b *testing.B, data string) {
 	})
 	const batch = 500
 
-	begun := time.Now()
+	begun, before := time.Now(), processor(b)
 	for from := 0; from < s.records; from += 20 * batch {
 		to := min(from+20*batch, s.records)
 		var work sync.WaitGroup
@@ -154,7 +159,18 @@ func (s *pagesStage) fill(b *testing.B, data string) {
 		work.Wait()
 	}
 	s.fillTrace(b, a, wire.Identity{Account: key.AccountID})
-	b.Logf("%d records made at %.0f/s", s.records, float64(s.records)/time.Since(begun).Seconds())
+	b.Logf("%d records made at %.0f/s, %s of the processor for each", s.records,
+		float64(s.records)/time.Since(begun).Seconds(), (processor(b)-before)/time.Duration(s.records))
+}
+
+// processor returns the time that this process had of the processors.
+func processor(b *testing.B) time.Duration {
+	b.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // longTrace is a trace of 10,000 spans.

@@ -76,7 +76,8 @@ func (s *sender) send() {
 func call(n int, question, answer, more string) string {
 	at := began.Add(time.Duration(n) * time.Second).Unix()
 	return fmt.Sprintf(`{"function_name":"openai.ChatCompletion.create","provider_type":"openai","kwargs":{"model":`+
-		`"gpt-4o-mini","messages":[{"role":"user","content":%q}]},"request_response":{"model":"gpt-4o-mini-2024-07-18",`+
+		`"gpt-4o-mini","messages":[{"role":"user","content":%q}]},`+
+		`"request_response":{"model":"gpt-4o-mini-2024-07-18",`+
 		`"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%q}}],"usage":`+
 		`{"prompt_tokens":12,"completion_tokens":%d,"total_tokens":%d}},"request_start_time":%d.25,`+
 		`"request_end_time":%d.75%s}`, question, answer, n%50, 12+n%50, at, at, more)
@@ -105,13 +106,16 @@ func fill(t *testing.T, server *harness.Node) {
 
 	answers(server, "POST", "/rest/prompt-templates", map[string]any{
 		"prompt_template": map[string]any{"prompt_name": "tone"},
-		"prompt_version":  map[string]any{"prompt_template": map[string]any{"type": "completion", "content": "Be brief."}},
+		"prompt_version": map[string]any{
+			"prompt_template": map[string]any{"type": "completion", "content": "Be brief."},
+		},
 	})
 	answers(server, "POST", "/rest/prompt-templates", harness.Greeting("@@@tone@@@ Greet {name}.", "prod"))
 	answers(server, "POST", "/rest/prompt-templates", harness.Greeting("@@@tone@@@ Greet {name} by name.", "next"))
 	answers(server, "PUT", "/api/public/v2/score-definitions/tone",
 		`{"kind":"category","categories":["polite","curt","rude"]}`)
-	answers(server, "PUT", "/api/public/v2/score-definitions/faithful", `{"kind":"number","min":0,"max":1,"better":"higher"}`)
+	answers(server, "PUT", "/api/public/v2/score-definitions/faithful",
+		`{"kind":"number","min":0,"max":1,"better":"higher"}`)
 	token := csrf.FindStringSubmatch(b.page("/scores"))
 	b.sends("/queues", url.Values{
 		"csrf": token[1:], "name": {"greetings"}, "filter": {"tag:weather"},
@@ -131,7 +135,8 @@ func fill(t *testing.T, server *harness.Node) {
 	log.add(wire.KindScore, greeted, `{"name":"tone","value":"polite","author":"ann@example.com","source":"human"}`)
 	log.add(wire.KindRequest, failed, call(failed, "And in Paris?", "",
 		`,"status":"ERROR","error_type":"Timeout","error_message":"no answer in 30 s","session_id":"s-1"`))
-	log.add(wire.KindPrompt, failed, `{"prompt_name":"team/greet","label":"next","prompt_input_variables":{"name":"Bo"}}`)
+	log.add(wire.KindPrompt, failed,
+		`{"prompt_name":"team/greet","label":"next","prompt_input_variables":{"name":"Bo"}}`)
 	log.add(wire.KindGroup, failed, `{"group_id":"g-2"}`)
 	log.add(wire.KindRequest, cluttered, call(cluttered, "Sum it up.", "Done.", ""))
 	log.add(wire.KindRequest, forgotten, call(forgotten, "Forget me.", "Forgotten.", `,"user_id":"gone"`))

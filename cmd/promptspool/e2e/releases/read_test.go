@@ -212,7 +212,8 @@ func TestWhatANewerReleaseWroteIsRefusedAndLeftAsItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newer := harness.WriteFile(t, "backup", strings.Replace(string(backup), "database of format ", "database of format 9", 1))
+	written := strings.Replace(string(backup), "database of format ", "database of format 9", 1)
+	newer := harness.WriteFile(t, "backup", written)
 	_, errs := harness.Run(t, 1, "restore", "--data", filepath.Join(t.TempDir(), "restored"), newer)
 	if !strings.Contains(errs, "a newer version of promptspool wrote this backup") {
 		t.Errorf("a backup of a newer release: %s", errs)
