@@ -25,7 +25,7 @@ type Finder struct {
 	judged   *Subject
 
 	deadline *time.Time // of the store, for reading bodies
-	counts   time.Time  // until when a page that streams counts; zero until it is full
+	counts   time.Time  // until when a page that streams counts
 }
 
 // Fill returns a row with at least the wanted columns, valid until the next one.
@@ -33,7 +33,8 @@ type Fill func(want rowcode.Columns) (*wire.Row, error)
 
 // NewFinder returns a Finder for a page of q, which must not change meanwhile.
 func NewFinder(q *Query) *Finder {
-	return &Finder{query: q, skip: q.Offset, rows: q.NewPage(), deadline: new(time.Time)}
+	return &Finder{query: q, skip: q.Offset, rows: q.NewPage(), deadline: new(time.Time),
+		counts: time.Now().Add(q.CountBudget)}
 }
 
 // Hurry has the Finder set the store's deadline for reading bodies again once only the total is wanted.
@@ -131,12 +132,8 @@ func (f *Finder) Visit(fill Fill) (more bool, err error) {
 
 // hurry ends the count of a page that streams and is full.
 func (f *Finder) hurry() {
-	now := time.Now()
-	if f.counts.IsZero() {
-		f.counts = now.Add(f.query.CountBudget)
-		*f.deadline = f.counts
-	}
-	f.page.TotalIsLowerBound = f.query.After != nil || f.page.Total > TotalMax || !now.Before(f.counts)
+	*f.deadline = f.counts
+	f.page.TotalIsLowerBound = f.query.After != nil || f.page.Total > TotalMax || !time.Now().Before(f.counts)
 }
 
 // sort puts a row among the best so far.

@@ -21,7 +21,7 @@ type Query struct {
 	// Budget is how long bodies may be looked into; 0 means unlimited. See Page.Stopped.
 	Budget time.Duration
 
-	// CountBudget is how long a page that Streams counts what follows it, once it is full.
+	// CountBudget is how long after its beginning a search that Streams, and whose page is full, still counts.
 	CountBudget time.Duration
 
 	// Bare leaves the excerpts out of a page's rows, which cost a state each, and in an order
@@ -39,8 +39,8 @@ const searchBudget = 5 * time.Second
 // quickBudget is that of a Search that is Quick.
 const quickBudget = 500 * time.Millisecond
 
-// countBudget is how long a search through prompts and responses may take for its total alone.
-const countBudget = 100 * time.Millisecond
+// countBudget is until when a search through prompts and responses counts: less than anybody notices.
+const countBudget = 30 * time.Millisecond
 
 // perPageDefault is the peer's.
 const perPageDefault = 10
