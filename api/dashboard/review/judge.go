@@ -69,6 +69,9 @@ func (p *pages) save(c *frame.Exchange, q *queue, call string, back bool) error 
 			member = "score"
 		}
 		if !back {
+			if s.Given == "" {
+				return wire.Invalid(wire.FieldError{Field: s.Name, Reason: "must be " + s.Expected()})
+			}
 			body["reason"], body[member] = q.Reason, frame.Typed(s.Given, &s.ScoreDefinition)
 		}
 		bodies = append(bodies, body)

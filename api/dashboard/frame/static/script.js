@@ -145,7 +145,10 @@ document.addEventListener("submit", async (event) => {
   if (!known.includes(name)) names = undefined; // one more
   say((page.querySelector("div.notice") ?? document.getElementById("progress"))?.textContent ?? "");
   if (id === "review") scrollTo({ top: 0, behavior: "instant" });
-  document.querySelector("[name=score], [autofocus]")?.focus({ preventScroll: id === "review" });
+  const field = document.querySelector("[name=score], [autofocus]");
+  field?.focus({ preventScroll: id === "review" });
+  field?.toggleAttribute("data-set", true);
+  field?.addEventListener("blur", () => field.removeAttribute("data-set"), { once: true });
 });
 
 // A call that is reviewed is kept from others as long as its page is in sight.
@@ -494,8 +497,9 @@ function press(one) {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  // A field takes letters as letters, except one of a number: from there the next request is a key away.
-  const number = /^[a-df-z?]$/.test(event.key) && event.target.matches("[type=number]");
+  // A field takes letters as letters, except one of a number, and that of a score that was just set: from there the
+  // next request is a key away.
+  const number = /^[a-df-z?]$/.test(event.key) && event.target.matches("[type=number], [data-set]:placeholder-shown");
   if (!number && event.target.closest("input:not([type=radio]), select, textarea, dialog[open]")) return;
   if (event.key === "Enter" && event.target.closest("a, button, summary")) return;
   const act = {
@@ -510,7 +514,11 @@ document.addEventListener("keydown", (event) => {
     k: () => step(-1),
     n: () => goToMatch(1),
     N: () => goToMatch(-1),
-    s: () => document.querySelector("[name=score]")?.focus(),
+    s: () => {
+      const field = document.querySelector("[name=score]");
+      field?.removeAttribute("data-set");
+      field?.focus();
+    },
     "?": help,
     e: () => {
       document.querySelectorAll(".folded").forEach((turn) => { turn.open = true; });

@@ -107,7 +107,7 @@ func (b *browser) readsTrace() {
 	b.press(".facts a[href^='/traces/']")
 	b.shows(".tree [aria-selected=true]", "Answer a customer")
 
-	b.key("s")
+	b.strikes("s")
 	b.key("40\r")
 	b.waitsFor("#scores", "default\n40")
 	b.choose("#scores select[name=of]", "")

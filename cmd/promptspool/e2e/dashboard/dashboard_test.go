@@ -172,7 +172,7 @@ func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
 	b.fill(".facts [name=name]", "taste")
 	b.key("\t")
 	b.do("leave the field", chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
-	b.key("s")
+	b.strikes("s")
 	b.key("87\r")
 	b.waitsFor("#scores", "taste\n87")
 	b.holds("the next score can be typed", `window.stays && document.activeElement.name === "score" &&

@@ -17,7 +17,7 @@ func (b *browser) reviews(server *harness.Node) {
 	b.t.Helper()
 	b.visit("/requests?filter=tag:demo&sort=latency_ms")
 	b.key("?")
-	b.shows("#help", "review these requests")
+	b.shows("#help", "review these calls")
 	b.do("close the help", chromedp.Evaluate[chromedp.Void](`document.querySelector("#help").close()`))
 	b.keyTo("r")
 	b.shows("#review", "0 of 40 done", "default", "Save", "Skip")

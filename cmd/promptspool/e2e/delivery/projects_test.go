@@ -73,5 +73,5 @@ func TestAProjectIsRenamedAndArchivedUnderASidecar(t *testing.T) {
 			t.Errorf("%s: %d %s, after %s", id, r.Status, r.Body, out)
 		}
 	}
-	projects("store    1       2", "list")
+	projects("store         1     2", "list")
 }
