@@ -31,9 +31,16 @@ import (
 )
 
 func main() {
-	// The first signal asks for an orderly stop. The second ends the process immediately.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
+	ctx, stop := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+
+	// The first signal asks for an orderly stop. From before that begins, the next one ends the process.
+	go func() {
+		<-signals
+		signal.Reset()
+		stop()
+	}()
 	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
 }
 
