@@ -46,8 +46,8 @@ func (c *Exchange) answer(r Route) (err error) {
 	c.SignedIn, err = c.session()
 	get := c.Method == http.MethodGet
 
-	// On a fresh server there is no one who could sign in.
-	if wire.IsCode(err, wire.CodeUnauthorized) && c.URL.RequestURI() == "/" {
+	// On a fresh server there is no one who could sign in; at an issuer, somebody may have.
+	if wire.IsCode(err, wire.CodeUnauthorized) && c.URL.RequestURI() == "/" && !c.renews() {
 		if fresh, err := c.frame.People.Fresh(c.Context()); fresh && err == nil {
 			return c.Redirect("/sign-up", "")
 		}

@@ -160,6 +160,10 @@ func TestAnotherAccountWritesBesideLargeShapes(t *testing.T) {
 			continue
 		}
 		l := largeTrial(t, s, size)
+		if l.fault() != "" { // or the machine did something else
+			t.Log(l)
+			l = largeTrial(t, s, size)
+		}
 		t.Log(l)
 		if fault := l.fault(); fault != "" {
 			t.Errorf("%s: %s", s.name, fault)
