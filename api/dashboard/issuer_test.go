@@ -172,6 +172,13 @@ func TestAPersonSignsInByTheButtonAndStays(t *testing.T) {
 }
 
 func TestASignOutGoesOnToTheIssuer(t *testing.T) {
+	for _, after := range []time.Duration{0, 2 * time.Hour} {
+		signsOutAtTheIssuer(t, after)
+	}
+}
+
+func signsOutAtTheIssuer(t *testing.T, after time.Duration) {
+	t.Helper()
 	s := openIssuerSite(t, wire.SignInByIssuer, "")
 	eve := s.browser()
 	eve.enter("eve@corp.example", "/")
@@ -182,6 +189,7 @@ func TestASignOutGoesOnToTheIssuer(t *testing.T) {
 		t.Errorf("the policy is %s", policy)
 	}
 
+	s.ahead = after // the session may have ended since the page was shown
 	answer := eve.call("POST", "/sign-out", url.Values{"csrf": {csrf[1]}})
 	back := s.issuer.Browser(t, answer.Header().Get("Location"), "")
 	if passes := s.issuer.Passes("eve@corp.example"); back.String() != "http://localhost/sign-in" || passes > 0 {

@@ -90,11 +90,16 @@ func (o *operation) requestBody(s *schemas) *Body {
 	}
 
 	content := map[string]Media{cmp.Or(o.Body.Media, MediaJSON): s.media(o.Body)}
-	if o.part.page == exporters {
+	if o.takesProtobuf() {
 		content[MediaOTLP] = binary
 	}
 
 	return &Body{Required: !o.Optional, Content: content}
+}
+
+// takesProtobuf reports whether the operation takes OTLP, in either encoding.
+func (o *operation) takesProtobuf() bool {
+	return o.Body != nil && o.part.page == exporters && strings.Contains(o.Route, " /v1/")
 }
 
 // binary is a body in protobuf.
@@ -111,7 +116,7 @@ func (o *operation) responses(s *schemas) map[string]*Response {
 			all[status] = &Response{Description: a.Text}
 		}
 		all[status].add(s, &a)
-		if o.Body != nil && o.part.page == exporters {
+		if o.takesProtobuf() {
 			all[status].Content[MediaOTLP] = binary
 		}
 	}

@@ -46,7 +46,7 @@ func (c *Exchange) answer(r Route) (err error) {
 	c.SignedIn, err = c.session()
 	get := c.Method == http.MethodGet
 
-	// On a fresh server there is no one who could sign in; at an issuer, somebody may have.
+	// On a fresh server there is no one who could sign in. At an issuer one may have signed in.
 	if wire.IsCode(err, wire.CodeUnauthorized) && c.URL.RequestURI() == "/" && !c.renews() {
 		if fresh, err := c.frame.People.Fresh(c.Context()); fresh && err == nil {
 			return c.Redirect("/sign-up", "")
@@ -60,6 +60,8 @@ func (c *Exchange) answer(r Route) (err error) {
 		return c.Redirect(viaIssuer(c.URL.RequestURI()), "")
 	case wire.IsCode(err, wire.CodeUnauthorized) && get:
 		return c.Redirect("/sign-in?"+url.Values{"next": {c.URL.RequestURI()}}.Encode(), c.lostCookie())
+	case wire.IsCode(err, wire.CodeUnauthorized) && c.URL.Path == "/sign-out":
+		return c.forget()
 	case wire.IsCode(err, wire.CodeUnauthorized):
 		return c.expired()
 	case err != nil:

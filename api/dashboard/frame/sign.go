@@ -243,7 +243,11 @@ func (c *Exchange) signOut() error {
 	if err := c.frame.People.SignOut(c.Context(), c.Token); err != nil {
 		return err
 	}
+	return c.forget()
+}
 
+// forget takes an ended session out of the browser, and ends the one at the issuer.
+func (c *Exchange) forget() error {
 	c.setSession(wire.SignedIn{})
 	c.Remember(c.firstKeyCookie(), "", -time.Second)
 	if c.ByIssuer && c.frame.Issuer != nil {

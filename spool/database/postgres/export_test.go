@@ -43,8 +43,8 @@ func (db *DB) InSmallSteps() {
 func (db *DB) SummarizeAccount(ctx context.Context, account string) error {
 	key, err := schema.AccountKey(account)
 	if err == nil {
-		err = errors.Join(db.fillAccount(ctx, key, "summaries", db.summarizeNext),
-			db.fillAccount(ctx, key, "text_units", db.indexNext))
+		err = errors.Join(db.fillAccount(ctx, key, "summaries", db.summarizing.rows, db.summarizeNext),
+			db.fillAccount(ctx, key, "text_units", db.summarizing.least, db.indexNext))
 	}
 	return err
 }

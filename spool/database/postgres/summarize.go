@@ -48,15 +48,16 @@ type segment struct{ newest, oldest, bottom int64 }
 // Answers do not depend on summaries, so it may be stopped at any time, and any number of
 // servers may run it.
 func (db *DB) Summarize(ctx context.Context) error {
-	return db.fill(ctx, "summaries", db.summarizeNext)
+	return db.fill(ctx, "summaries", db.summarizing.rows, db.summarizeNext)
 }
 
 // filler makes the segment of the oldest rows between two order times, both included, if there are at
 // least least of them. next is where the rows above them begin.
 type filler func(ctx context.Context, account string, bottom, top int64, least int) (made bool, next int64, err error)
 
-// fill makes what is missing of a table of segments, for every account.
-func (db *DB) fill(ctx context.Context, table string, makeNext filler) error {
+// fill makes what is missing of a table of segments, for every account. The gap at the head of the list
+// still grows, so it waits until it has as many rows as head.
+func (db *DB) fill(ctx context.Context, table string, head int, makeNext filler) error {
 	accounts, err := connection.QueryRows(ctx, db.pool, pgx.RowTo[string], `
 		SELECT w.account_id
 		FROM (SELECT account_id, sum(records) AS records FROM account_weeks GROUP BY account_id) w
@@ -67,7 +68,7 @@ func (db *DB) fill(ctx context.Context, table string, makeNext filler) error {
 	// The statement finds accounts with enough rows that no segment covers.
 	for _, account := range accounts {
 		if err == nil {
-			err = db.fillAccount(ctx, account, table, makeNext)
+			err = db.fillAccount(ctx, account, table, head, makeNext)
 		}
 	}
 
@@ -102,7 +103,7 @@ func (db *DB) lockGap(
 }
 
 // fillAccount fills the gaps between an account's segments, newest first.
-func (db *DB) fillAccount(ctx context.Context, account, table string, makeNext filler) error {
+func (db *DB) fillAccount(ctx context.Context, account, table string, head int, makeNext filler) error {
 	known, err := connection.QueryRows(ctx, db.pool,
 		func(row pgx.CollectableRow) (s segment, err error) {
 			err = row.Scan(&s.newest, &s.bottom)
@@ -110,19 +111,13 @@ func (db *DB) fillAccount(ctx context.Context, account, table string, makeNext f
 		},
 		`SELECT newest, bottom FROM `+table+` WHERE account_id = $1 ORDER BY newest DESC`, account)
 
-	// The gap at the head of the list still grows, so it waits until it has a full segment.
-	top, head := schema.Nanos(db.now().Add(-db.summarizing.rest)), true
+	top, least := schema.Nanos(db.now().Add(-db.summarizing.rest)), head
 	for _, s := range append(known, segment{newest: nanosLeast - 1}) {
-		least := db.summarizing.least
-		if head {
-			least = db.summarizing.rows
-		}
-
 		made := true
 		for bottom := s.newest + 1; err == nil && made && bottom <= top; {
 			made, bottom, err = makeNext(ctx, account, bottom, top, least)
 		}
-		top, head = s.bottom-1, false
+		top, least = s.bottom-1, db.summarizing.least
 	}
 
 	return err

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -17,7 +18,7 @@ import (
 // A unit is a segment of a list with an index of the words in its bodies; see package textindex. Its
 // documents are its rows, newest first. A write that changes a text in it, or which rows it has,
 // removes it. So a search passes the list part by part: the rows of a unit that may match, and all
-// rows between two units.
+// rows between two units. Few rows are soon indexed, and join the unit below them while it is small.
 
 // unitsStep is how many units a search looks at together.
 const unitsStep = 64
@@ -26,7 +27,7 @@ const unitsStep = 64
 //
 // Answers do not depend on them, so it may be stopped at any time, and any number of servers may run it.
 func (db *DB) IndexTexts(ctx context.Context) error {
-	return db.fill(ctx, "text_units", db.indexNext)
+	return db.fill(ctx, "text_units", db.summarizing.least, db.indexNext)
 }
 
 // indexNext is the filler of units.
@@ -37,8 +38,15 @@ func (db *DB) indexNext(
 	var rows []wire.Row
 	var pages [][]byte
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
-		var n int
-		if newest, n, err = endOfSegment(ctx, tx, account, bottom, top, db.summarizing.rows); err != nil || n < least {
+		var n, room int
+		err := tx.QueryRow(ctx, `
+			SELECT $3 - coalesce(sum(row_count), 0) FROM text_units
+			WHERE account_id = $1 AND newest = $2 AND row_count < $3`,
+			account, bottom-1, db.summarizing.rows).Scan(&room)
+		if err != nil {
+			return err
+		}
+		if newest, n, err = endOfSegment(ctx, tx, account, bottom, top, room); err != nil || n < min(least, room) {
 			return err
 		}
 		// Many rows of the same moment do not fit into a unit.
@@ -68,34 +76,79 @@ func (db *DB) indexNext(
 		}
 
 		made, next = true, newest+1
-		return writeUnit(ctx, tx, account, newest, bottom, rows, pages)
+		return db.writeUnit(ctx, tx, account, newest, bottom, rows, pages)
 	})
 
 	return made, next, err
 }
 
-func writeUnit(
+// writeUnit writes a unit, together with the one below if both fit into one.
+func (db *DB) writeUnit(
 	ctx context.Context, tx pgx.Tx, account string, newest, bottom int64, rows []wire.Row, pages [][]byte,
 ) error {
-	var ids []byte
+	ids := make([]byte, 0, len(rows)*len(uuid{}))
 	for i := range rows {
 		id, _ := archive.ParseUUID(rows[i].RequestID)
 		ids = append(ids, id[:]...)
 	}
+	var idsBelow []byte
+	below := bottom - 1
+	err := tx.QueryRow(ctx, `
+		DELETE FROM text_units WHERE account_id = $1 AND newest = $2 AND row_count < $3 AND row_count <= $4
+		RETURNING bottom, ids`,
+		account, below, db.summarizing.rows, textindex.DocsMax-len(rows)).Scan(&bottom, &idsBelow)
+	switch {
+	case err == nil:
+		pages, err = joinBelow(ctx, tx, account, below, pages, len(rows))
+		ids = append(ids, idsBelow...)
+	case errors.Is(err, pgx.ErrNoRows):
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+
 	if _, err := tx.Exec(ctx, `
 		INSERT INTO text_units (account_id, newest, bottom, row_count, ids) VALUES ($1, $2, $3, $4, $5)`,
-		account, newest, bottom, len(rows), ids); err != nil {
+		account, newest, bottom, len(ids)/len(uuid{}), ids); err != nil {
 		return err
 	}
 
 	// Of few rows most pages are empty.
-	_, err := tx.Exec(ctx, `
+	_, err = tx.Exec(ctx, `
 		INSERT INTO text_pages (account_id, page, newest, words)
 		SELECT $1, (page - 1)::smallint, $2, words FROM unnest($3::bytea[]) WITH ORDINALITY n(words, page)
 		WHERE words <> ''`,
 		account, newest, pages)
 
 	return err
+}
+
+// joinBelow removes the pages of a unit, and returns those of one that has its rows below n others.
+func joinBelow(
+	ctx context.Context, tx pgx.Tx, account string, newest int64, pages [][]byte, n int,
+) (joined [][]byte, err error) {
+	found, err := tx.Query(ctx, `
+		DELETE FROM text_pages WHERE account_id = $1 AND newest = $2 RETURNING page, words`, account, newest)
+	if err != nil {
+		return nil, err
+	}
+
+	var b textindex.Builder
+	var number int
+	var words []byte
+	_, err = pgx.ForEachRow(found, []any{&number, &words}, func() error {
+		if err := b.Take(number, words, func(doc int) int { return doc + n }); err != nil {
+			return damagedIndex(account, newest, err)
+		}
+		return nil
+	})
+	for i, page := range pages {
+		err = errors.Join(err, b.Take(i, page, func(doc int) int { return doc }))
+		joined = append(joined, b.Encode(i))
+	}
+
+	return joined, err
 }
 
 // textsBetween reads the ids and the texts' hashes of all rows between two order times, newest first.
@@ -236,7 +289,7 @@ func (s *scan) runUnit(ctx context.Context, u *unit, after *query.Position, limi
 		return docs.Keep(u.pages[t.Page()], t)
 	})
 	if err != nil {
-		return limit, damaged(fmt.Sprintf("the index of words of %s at %d", s.account, u.newest), err)
+		return limit, damagedIndex(s.account, u.newest, err)
 	}
 
 	found := 0
@@ -257,6 +310,10 @@ func (s *scan) runUnit(ctx context.Context, u *unit, after *query.Position, limi
 	}
 
 	return s.runPart(ctx, after, max(u.bottom, s.oldest), min(u.newest, s.newest), limit)
+}
+
+func damagedIndex(account string, newest int64, err error) error {
+	return damaged(fmt.Sprintf("the index of words of %s at %d", account, newest), err)
 }
 
 // unitIDs reads the ids of documents of a unit.

@@ -33,7 +33,7 @@ import (
 // first thousands of pieces, which are read however small they are.
 const (
 	shapeAccept     = 100 * time.Millisecond // of processor time, for a MB that is accepted
-	shapeShow       = 100 * time.Millisecond // the same, for a MB of what is shown
+	shapeShow       = 150 * time.Millisecond // the same, for a MB of what is shown
 	shapeRecord     = 150 * time.Microsecond // besides, for each record that is stored
 	shapeCall       = 20 * time.Millisecond  // besides, for the call itself
 	shapeLook       = 60 * time.Millisecond  // the same, for one that shows

@@ -56,6 +56,10 @@ echo; printf '<%s>' "$@"; echo END
 		"fish": "fish --init-command='source fish.start'",
 	}[name]
 	write("fish.start", "stty cols 200 rows 50; source completion; function fish_prompt; echo 'READY '; end")
+	// With this folder fish does not begin to read all manual pages in its background.
+	if err := os.MkdirAll(filepath.Join(dir, ".local/share/fish/generated_completions"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	write(".bashrc", prompt+"source ./completion\n")
 	write(".zshrc", prompt+"autoload -U compinit; compinit -u -D; source ./completion\n")
 
