@@ -185,10 +185,14 @@ func (db *DB) termsOf(
 			return nil, damaged(it.Item().KeyCopy(nil), err)
 		}
 	}
+	// What was read until ctx ended may lack words.
+	if err := db.stopped(ctx); err != nil {
+		return nil, err
+	}
 	terms := textindex.Terms(texts...)
 	db.recent.put(key, terms)
 
-	return terms, db.stopped(ctx)
+	return terms, nil
 }
 
 // words returns the key of a page of a block's index.
