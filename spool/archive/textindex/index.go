@@ -175,6 +175,37 @@ func (b *Builder) Encode(page int) []byte {
 	return out
 }
 
+// Lacks compares a page with what the Builder has for it, and forgets that. It returns a document that
+// has a term of which the page says that it has not; -1 if there is none.
+func (b *Builder) Lacks(number int, page []byte) (doc int, err error) {
+	pairs := b.pairs[number]
+	b.pairs[number] = pairs[:0]
+	for i := range pairs {
+		pairs[i] &= 1<<(placeBits+docBits) - 1
+	}
+
+	r := reader{rest: page}
+	more := r.next()
+	var has Docs
+	last := uint64(math.MaxUint64)
+	for _, p := range b.sorted(pairs) {
+		for place := uint64(p >> docBits); place != last; last = place {
+			for more && r.place < place {
+				more = r.next()
+			}
+			has = Docs{}
+			if more && r.place == place {
+				has.add(&r)
+			}
+		}
+		if doc := int(p % DocsMax); !has.Has(doc) {
+			return doc, r.err
+		}
+	}
+
+	return -1, r.err
+}
+
 // sorted sorts pairs by term. Those of a term keep their order, which is that of the documents but
 // for those that Take added.
 func (b *Builder) sorted(pairs []uint32) []uint32 {
@@ -356,6 +387,16 @@ func All() (d Docs) {
 
 func (d *Docs) put(doc uint64) { d[doc/64%uint64(len(d))] |= 1 << (doc % 64) }
 
+// add adds the documents that may have the reader's term.
+func (d *Docs) add(r *reader) {
+	groups := r.docs(d.put)
+	for i := range d {
+		if groups>>(i>>(groupBits-6))&1 != 0 {
+			d[i] = math.MaxUint64
+		}
+	}
+}
+
 // Keep takes out the documents that do not have a term, of which page is the page.
 func (d *Docs) Keep(page []byte, t Term) error {
 	var kept Docs
@@ -364,12 +405,7 @@ func (d *Docs) Keep(page []byte, t Term) error {
 		if r.place < place {
 			continue
 		}
-		groups := r.docs(kept.put)
-		for i := range kept {
-			if groups>>(i>>(groupBits-6))&1 != 0 {
-				kept[i] = math.MaxUint64
-			}
-		}
+		kept.add(&r)
 		break
 	}
 	for i := range d {

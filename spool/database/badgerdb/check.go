@@ -22,6 +22,7 @@ import (
 //   - Every record that has its request has its row, as folding it gives, and there is no other.
 //   - Every body that a history names is there, unchanged, and there is no other.
 //   - The counts are right, and so are the sums of sessions, traces and users.
+//   - The index of each block has every word of its rows.
 //   - Templates, their ids, versions and changes belong together.
 //
 // Its error is the first fault. It reads everything once, as of the moment it is called,
@@ -61,6 +62,7 @@ type checker struct {
 	db       *DB
 	txn      *badger.Txn
 	accounts map[keys]*tally
+	index    textindex.Builder
 }
 
 // tally counts an account's keys, as they are and as other keys require them.
@@ -135,7 +137,11 @@ func (c *checker) look(key, value []byte) error {
 		t.wanted[tableColumn] += uint64(len(k.removeBlock(nil, &head))) - 3 - textindex.Pages
 		t.wanted[tableWords] += textindex.Pages
 
-		return c.summary(k, key[len(key)-blocks.PlaceBytes:], head)
+		place := key[len(key)-blocks.PlaceBytes:]
+		if err := c.summary(k, place, head); err != nil {
+			return err
+		}
+		return c.words(k, place, head)
 
 	case tableTime, tableLate: // these come after the blocks, so first is known
 		_, _, place := accountOf(key)
@@ -175,6 +181,48 @@ func (c *checker) summary(k keys, place []byte, head blocks.Head) error {
 	if !query.IsSummary(stored, len(rows), func(i int) *wire.Row { return &rows[i] }) {
 		return fmt.Errorf("key %q: the summary is not that of the block's rows", k.part(place, blocks.Summary))
 	}
+	return nil
+}
+
+// words proves that the index of a block lacks no word of its rows.
+func (c *checker) words(k keys, place []byte, head blocks.Head) error {
+	b := block{txn: c.txn, codec: c.db.codec, keys: k}
+	b.open(place, head)
+	ids, err := b.Places()
+	if err != nil {
+		return err
+	}
+	for i := range head.Rows {
+		at := ids.At(i)
+		if late, err := loadBytes(c.txn, k.late(at[:])); err != nil {
+			return err
+		} else if late != nil {
+			continue // it hides the row, and may have another text
+		}
+		_, id := blocks.DecodePlace(at[:])
+		body, err := c.db.requestBody(c.txn, k, uuid(id).String())
+		if err != nil {
+			return err
+		}
+		content := query.ReadContent(context.Background(), body)
+		c.index.Add(i, textindex.Terms(content.Input, content.Output))
+	}
+
+	var page []byte
+	for n := range textindex.Pages {
+		key := k.words(n, place)
+		if page, err = readPacked(c.txn, c.db.codec, key, page); err != nil {
+			return err
+		}
+		row, err := c.index.Lacks(n, page)
+		if err == nil && row >= 0 {
+			err = fmt.Errorf("it lacks a word of row %d", row)
+		}
+		if err != nil {
+			return fmt.Errorf("key %q, an index of words: %w", key, err)
+		}
+	}
+
 	return nil
 }
 

@@ -36,18 +36,24 @@ func (db *DB) Written() (bytes int64) {
 	return bytes
 }
 
-// ForgetWords empties the index of words of every block.
-func (db *DB) ForgetWords(t *testing.T) {
+// WithoutWords runs fn while the index of words of every block is empty.
+func (db *DB) WithoutWords(t *testing.T, fn func()) {
 	t.Helper()
+	var before []write
 	err := db.exclusively(func(txn *badger.Txn) (writes []write, err error) {
 		err = eachAccount(txn, func(k keys) error {
-			return db.each(t.Context(), txn, k.table(tableWords), nil, func(key, _ []byte) (bool, error) {
+			return db.each(t.Context(), txn, k.table(tableWords), nil, func(key, value []byte) (bool, error) {
+				before = append(before, write{bytes.Clone(key), bytes.Clone(value)})
 				writes = append(writes, write{bytes.Clone(key), compress.Plain(nil)})
 				return true, nil
 			})
 		})
 		return writes, err
 	})
+	if err == nil {
+		fn()
+		err = db.exclusively(func(*badger.Txn) ([]write, error) { return before, nil })
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

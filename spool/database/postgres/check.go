@@ -15,6 +15,7 @@ import (
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rollup"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/archive/textindex"
 	"promptspool/spool/database/postgres/filter"
 	"promptspool/spool/database/postgres/schema"
 )
@@ -26,8 +27,8 @@ const checkStep = 100
 //
 // Every record whose request has arrived must have the header that folding it gives, and no
 // other header may exist; every body in a history must be stored unchanged, and no other; the
-// counts of each account, its sessions, traces and users, and each summary must be right, and
-// templates belong together.
+// counts of each account, its sessions, traces and users, and each summary must be right, each index
+// must have the words of its rows, and templates belong together.
 //
 // Check reads everything once, in steps. Nothing should write meanwhile: a write that is half
 // seen looks like a fault.
@@ -57,7 +58,10 @@ func (db *DB) Check(ctx context.Context) error {
 		if err := c.checkRollups(ctx, tx); err != nil {
 			return err
 		}
-		return c.checkSummaries(ctx, tx)
+		if err := c.checkSummaries(ctx, tx); err != nil {
+			return err
+		}
+		return c.checkTexts(ctx, tx)
 	})
 }
 
@@ -70,6 +74,7 @@ type checker struct {
 	headers, bodies, deltas int64
 	counts                  map[accountWeek]*weekCount
 	rollups                 map[string]*rollup.Proof // by account, of the records
+	index                   textindex.Builder
 }
 
 func newChecker(db *DB) checker {
@@ -367,6 +372,62 @@ func (c *checker) checkSummaries(ctx context.Context, tx pgx.Tx) error {
 		if !heavy && !query.AreTops(s.topRows, len(rows), row) {
 			return fmt.Errorf("project %q: the top rows of the summary up to %d are not those of its rows",
 				s.account, s.newest)
+		}
+	}
+
+	return nil
+}
+
+// checkTexts checks that each unit has the rows of its part of the list, and lacks no word of theirs.
+func (c *checker) checkTexts(ctx context.Context, tx pgx.Tx) error {
+	type textUnit struct {
+		account        string
+		newest, bottom int64
+	}
+	rows, _ := tx.Query(ctx, `SELECT account_id, newest, bottom FROM text_units ORDER BY account_id, newest DESC`)
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u textUnit, err error) {
+		err = row.Scan(&u.account, &u.newest, &u.bottom)
+		return u, err
+	})
+	if err != nil {
+		return err
+	}
+
+	for _, u := range all {
+		rows, err := c.db.textsBetween(ctx, tx, u.account, u.bottom, u.newest)
+		if err == nil {
+			err = c.db.readTexts(ctx, tx, u.account, rows, &c.index)
+		}
+		var ids []byte
+		if err == nil {
+			err = tx.QueryRow(ctx, `SELECT ids FROM text_units WHERE account_id = $1 AND newest = $2`,
+				u.account, u.newest).Scan(&ids)
+		}
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(ids, idsOf(rows)) {
+			return fmt.Errorf("project %q: the index of words up to %d is not of its rows", u.account, u.newest)
+		}
+
+		var pages [textindex.Pages][]byte
+		found, _ := tx.Query(ctx, `SELECT page, words FROM text_pages WHERE account_id = $1 AND newest = $2`,
+			u.account, u.newest)
+		var number int
+		var words []byte
+		_, err = pgx.ForEachRow(found, []any{&number, &words}, func() error {
+			pages[number], words = words, nil
+			return nil
+		})
+		for n := 0; n < len(pages) && err == nil; n++ {
+			row := 0
+			if row, err = c.index.Lacks(n, pages[n]); err == nil && row >= 0 {
+				err = fmt.Errorf("project %q: the index of words up to %d lacks a word of record %s",
+					u.account, u.newest, rows[row].RequestID)
+			}
+		}
+		if err != nil {
+			return err
 		}
 	}
 

@@ -86,11 +86,7 @@ func (db *DB) indexNext(
 func (db *DB) writeUnit(
 	ctx context.Context, tx pgx.Tx, account string, newest, bottom int64, rows []wire.Row, pages [][]byte,
 ) error {
-	ids := make([]byte, 0, len(rows)*len(uuid{}))
-	for i := range rows {
-		id, _ := archive.ParseUUID(rows[i].RequestID)
-		ids = append(ids, id[:]...)
-	}
+	ids := idsOf(rows)
 	var idsBelow []byte
 	below := bottom - 1
 	err := tx.QueryRow(ctx, `
@@ -122,6 +118,15 @@ func (db *DB) writeUnit(
 		account, newest, pages)
 
 	return err
+}
+
+// idsOf returns the ids of rows, one after the other.
+func idsOf(rows []wire.Row) (ids []byte) {
+	for i := range rows {
+		id, _ := archive.ParseUUID(rows[i].RequestID)
+		ids = append(ids, id[:]...)
+	}
+	return ids
 }
 
 // joinBelow removes the pages of a unit, and returns those of one that has its rows below n others.
@@ -173,8 +178,23 @@ func (db *DB) textsBetween(
 
 // indexRows returns the pages of an index of rows.
 func (db *DB) indexRows(ctx context.Context, tx pgx.Tx, account string, rows []wire.Row) ([][]byte, error) {
-	s := &scan{db: db, tx: tx, account: account}
 	var b textindex.Builder
+	if err := db.readTexts(ctx, tx, account, rows, &b); err != nil {
+		return nil, err
+	}
+	pages := make([][]byte, textindex.Pages)
+	for i := range pages {
+		pages[i] = b.Encode(i)
+	}
+
+	return pages, nil
+}
+
+// readTexts adds the texts of rows to an index.
+func (db *DB) readTexts(
+	ctx context.Context, tx pgx.Tx, account string, rows []wire.Row, b *textindex.Builder,
+) error {
+	s := &scan{db: db, tx: tx, account: account}
 	for from := 0; from < len(rows); from += bodiesStep {
 		some := rows[from:min(from+bodiesStep, len(rows))]
 		places := make([]place, len(some))
@@ -183,28 +203,23 @@ func (db *DB) indexRows(ctx context.Context, tx pgx.Tx, account string, rows []w
 		}
 		bodies, err := s.bodies(ctx, places)
 		if err != nil {
-			return nil, err
+			return err
 		}
 
 		var plain []byte
 		for i := range places {
 			if plain, err = db.codec.Unpack(bodies[places[i].id], plain); err != nil {
-				return nil, damaged("the body of record "+places[i].id.String(), err)
+				return damaged("the body of record "+places[i].id.String(), err)
 			}
 			content := query.ReadContent(ctx, plain)
 			b.Add(from+i, textindex.Terms(content.Input, content.Output))
 		}
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 
-	pages := make([][]byte, textindex.Pages)
-	for i := range pages {
-		pages[i] = b.Encode(i)
-	}
-
-	return pages, nil
+	return nil
 }
 
 // unit is a unit with what a search needs of it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -191,10 +192,16 @@ func TestFewTextsAreIndexedSoonAndJoinThoseBelow(t *testing.T) {
 				word, len(indexed), len(scanned), want)
 		}
 	}
+	if err := db.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
 	if _, err := conn.Exec(t.Context(), `DELETE FROM text_pages`); err != nil {
 		t.Fatal(err)
 	}
 	if indexed, _ := databasetest.WithAndWithoutIndex(t, db, "a", "only299"); len(indexed) > 0 {
 		t.Error("a call is found without an index")
+	}
+	if err := db.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "lacks a word") {
+		t.Errorf("Check of an index without pages: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -135,6 +136,7 @@ type textStage struct {
 	times   int // what is promised for Badger may take as many times as long
 	calls   *databasetest.Calls
 	data    string
+	program string
 	server  *harness.Node
 	env     []string
 	most    func() int64
@@ -261,11 +263,11 @@ func tableBytes(b *testing.B, dir string, table byte) (size int64) {
 
 func (s *textStage) start(b *testing.B) {
 	b.Helper()
-	program, err := harness.PlainBinary()
-	if err != nil {
+	var err error
+	if s.program, err = harness.PlainBinary(); err != nil {
 		b.Fatal(err)
 	}
-	s.server = harness.Begin(b, program, s.env, s.data, harness.FreePort(b), "server")
+	s.server = harness.Begin(b, s.program, s.env, s.data, harness.FreePort(b), "server")
 	if !s.server.Takes() {
 		b.Fatal("the server does not start")
 	}
@@ -319,8 +321,11 @@ func (s *textStage) ask(b *testing.B, kind textKind, times int) (f textFigures) 
 		items, _ := r.JSON["items"].([]any)
 		complete, _ := r.JSON["complete"].(bool)
 		if r.Status != 200 || len(items) < min(kind.found, 50) || kind.whole && !complete {
-			b.Fatalf("%s: %s: %d, %d found, complete %t\n%.400s", kind.name, kind.line(k), r.Status, len(items),
-				complete, r.Body)
+			again := s.server.Call("POST", "/api/public/v2/requests/search", string(body), "X-API-KEY", harness.AdminKey)
+			s.server.Kill()
+			check, _ := exec.Command(s.program, "archive", "check", "--data", s.data).CombinedOutput()
+			b.Fatalf("%s: %s: %d, %d found, complete %t\n%s\nagain:\n%s\n%s", kind.name, kind.line(k), r.Status, len(items),
+				complete, r.Body, again.Body, check)
 		}
 		if complete {
 			f.complete++
