@@ -86,14 +86,18 @@ func (f *Finder) Bounds() SortBounds {
 }
 
 // Visit takes a row that matches and reports whether it wants more of them.
-func (f *Finder) Visit(fill Fill) (more bool, err error) {
+func (f *Finder) Visit(fill Fill) (more bool, err error) { return f.VisitFar(fill, nil) }
+
+// VisitFar is Visit for a row whose place takes long to read. In an order other than time,
+// only the rows of the page need theirs: far returns what Finish calls for it.
+func (f *Finder) VisitFar(fill Fill, far func() Locate) (more bool, err error) {
 	q := f.query
 	// Without a filter the store knows the total, and sets it.
 	f.Pass(1)
 
 	// In an order other than time, any later row may come first.
 	if q.Order.By != "" {
-		return true, f.sort(fill)
+		return true, f.sort(fill, far)
 	}
 
 	// Once a row is past the cursor, all later ones are: no need to look at their places.
@@ -137,19 +141,27 @@ func (f *Finder) hurry() {
 }
 
 // sort puts a row among the best so far.
-func (f *Finder) sort(fill Fill) error {
+func (f *Finder) sort(fill Fill, far func() Locate) error {
 	q := f.query
 	by := rowcode.ColumnsOf(q.Order.Column())
 
 	// Once the page is full, most rows are out by their value alone: the place takes longer.
 	row, err := fill(by)
-	if bounds := f.Bounds(); err != nil || !bounds.Has(row) {
+	bounds := f.Bounds()
+	if err != nil || !bounds.Has(row) {
 		return err
 	}
 
 	snippet, err := f.snippet()
 	if err != nil {
 		return err
+	}
+
+	// Rows come newest first, so equal values are in order already.
+	value := q.Order.PositionOf(row).Value
+	if far != nil && !f.anyOrder && !bounds.atCursor(value) {
+		f.sorted.add(f, candidate{Position: Position{Value: value}, locate: far(), snippet: snippet})
+		return nil
 	}
 
 	if row, err = fill(rowcode.PlaceColumns | by); err != nil {
@@ -167,7 +179,7 @@ func (f *Finder) VisitPlace(p Position) { f.visitPlace(p, nil) }
 
 func (f *Finder) visitPlace(p Position, snippet *wire.Snippet) {
 	if q := f.query; q.After == nil || q.Order.Compare(p, *q.After) > 0 {
-		f.sorted.add(f, candidate{p, snippet})
+		f.sorted.add(f, candidate{Position: p, snippet: snippet})
 	}
 }
 
@@ -203,6 +215,13 @@ func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.R
 	places := f.sorted.places[min(q.Offset, len(f.sorted.places)):]
 	for ; len(places) > 0 && !f.rows.Full(); places = places[1:] {
 		c := &places[0]
+		if c.locate != nil {
+			var err error
+			if c.Position, err = c.locate(); err != nil {
+				return Page{}, err
+			}
+		}
+
 		row := wire.Row{RequestID: c.RequestID, ID: c.RequestID, ListTime: c.At}
 		if last := len(places) == 1 || len(f.rows.Rows) == q.Limit-1; !q.Bare || last || len(f.rows.Rows) == 0 {
 			var err error
@@ -218,10 +237,15 @@ func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.R
 	return f.page, nil
 }
 
+// Locate returns the position of a row that was visited before.
+type Locate func() (Position, error)
+
 // candidate is a row that may be on the page.
 type candidate struct {
 	Position
 
+	number  int    // in the order of visits
+	locate  Locate // nil: the position is known, not just its value
 	snippet *wire.Snippet
 }
 
@@ -229,6 +253,7 @@ type candidate struct {
 type topRows struct {
 	places []candidate
 	last   *Position // once there are enough
+	seen   int       // rows that were added
 }
 
 // add keeps a row. It trims only once there are twice as many as needed, so most rows cost
@@ -236,6 +261,8 @@ type topRows struct {
 func (t *topRows) add(f *Finder, c candidate) {
 	// The text is the store's memory, which it uses again.
 	c.Value.Text = strings.Clone(c.Value.Text)
+	t.seen++
+	c.number = t.seen
 	if t.places = append(t.places, c); len(t.places) >= 2*(f.query.Offset+f.query.Limit+1) {
 		t.trim(f)
 	}
@@ -243,7 +270,7 @@ func (t *topRows) add(f *Finder, c candidate) {
 
 // trim sorts the rows and drops those beyond the needed number.
 func (t *topRows) trim(f *Finder) {
-	slices.SortFunc(t.places, func(a, b candidate) int { return f.query.Order.Compare(a.Position, b.Position) })
+	slices.SortFunc(t.places, f.compare)
 	if most := f.query.Offset + f.query.Limit + 1; len(t.places) >= most {
 		t.places = t.places[:most]
 
@@ -251,6 +278,14 @@ func (t *topRows) trim(f *Finder) {
 		last := t.places[most-1].Position
 		t.last = &last
 	}
+}
+
+// compare is Order.Compare for rows whose places may not be known.
+func (f *Finder) compare(a, b candidate) int {
+	if f.anyOrder {
+		return f.query.Order.Compare(a.Position, b.Position)
+	}
+	return cmp.Or(f.query.Order.compareValues(a.Value, b.Value), a.number-b.number)
 }
 
 // PageBytesMax bounds what the rows of a page weigh. A page ends with the row that

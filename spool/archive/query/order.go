@@ -155,6 +155,12 @@ func (b SortBounds) Before(v SortValue) bool {
 	return b.first != nil && b.Order.compareValues(v, *b.first) < 0
 }
 
+// atCursor reports whether a value is that of the cursor: then only its place shows on
+// which side a row is.
+func (b SortBounds) atCursor(v SortValue) bool {
+	return b.first != nil && b.Order.compareValues(v, *b.first) == 0
+}
+
 // Behind reports whether a value comes after those of the page.
 func (b SortBounds) Behind(v SortValue) bool {
 	if b.last == nil {

@@ -34,6 +34,8 @@ type scan struct {
 	// only their number of the others. nil: every match is visited.
 	finder      *query.Finder
 	passed      blocks.Bits // the matches of the current block that the finder only counts
+	located     block       // that far read last
+	farther     *farBlock   // that far was last asked for
 	oldestFirst bool        // blocks come the other way round
 
 	after    []byte           // a place: rows up to it are left out; nil means none are

@@ -49,8 +49,12 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 
 		f.Judged(&s.subject)
 		// The finder asks for the columns of a row that it needs, if any.
-		s.visit = func(m *match) (bool, error) { return f.Visit(m.fill) }
-
+		s.visit = func(m *match) (bool, error) {
+			if m.block == nil {
+				return f.Visit(m.fill)
+			}
+			return f.VisitFar(m.fill, func() query.Locate { return s.far(m.index) })
+		}
 		if err := s.run(); err != nil {
 			return err
 		}

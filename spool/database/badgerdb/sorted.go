@@ -6,8 +6,40 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/badgerdb/blocks"
 )
+
+// farBlock is a block that is opened later on.
+type farBlock struct {
+	place []byte
+	head  blocks.Head
+}
+
+// far returns how to find the place of the block's row i later on: few are needed, and
+// their column is the largest.
+func (s *scan) far(i int) query.Locate {
+	// One for all rows of the block: there may be many.
+	if s.farther == nil || !bytes.Equal(s.farther.place, s.block.Place) {
+		s.farther = &farBlock{bytes.Clone(s.block.Place), s.block.Head}
+	}
+	of := s.farther
+
+	return func() (query.Position, error) {
+		b := &s.located
+		b.txn, b.codec, b.keys = s.txn, s.db.codec, s.keys
+		if !bytes.Equal(b.Place, of.place) {
+			b.open(of.place, of.head)
+		}
+
+		row, err := b.Row(i, rowcode.PlaceColumns)
+		if err != nil {
+			return query.Position{}, err
+		}
+		return query.PositionOf(row), nil
+	}
+}
 
 // runOldestFirst is run from the oldest block to the newest. Within a block, rows still
 // come newest first.
