@@ -185,7 +185,7 @@ func (db *DB) termsOf(
 			return nil, damaged(it.Item().KeyCopy(nil), err)
 		}
 	}
-	// What was read until ctx ended may lack words.
+	// A text that was read until ctx ended may lack words.
 	if err := db.stopped(ctx); err != nil {
 		return nil, err
 	}
