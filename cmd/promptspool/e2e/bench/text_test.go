@@ -315,17 +315,20 @@ func (s *textStage) ask(b *testing.B, kind textKind, times int) (f textFigures) 
 	var took []time.Duration
 	for k := range times {
 		body, _ := json.Marshal(map[string]any{"filter": kind.line(k), "per_page": 50})
+		search := func() harness.Reply {
+			return s.server.Call("POST", "/api/public/v2/requests/search", string(body), "X-API-KEY", harness.AdminKey)
+		}
 		begun := time.Now()
-		r := s.server.Call("POST", "/api/public/v2/requests/search", string(body), "X-API-KEY", harness.AdminKey)
+		r := search()
 		took = append(took, time.Since(begun))
 		items, _ := r.JSON["items"].([]any)
 		complete, _ := r.JSON["complete"].(bool)
 		if r.Status != 200 || len(items) < min(kind.found, 50) || kind.whole && !complete {
-			again := s.server.Call("POST", "/api/public/v2/requests/search", string(body), "X-API-KEY", harness.AdminKey)
+			again := search()
 			s.server.Kill()
 			check, _ := exec.Command(s.program, "archive", "check", "--data", s.data).CombinedOutput()
-			b.Fatalf("%s: %s: %d, %d found, complete %t\n%s\nagain:\n%s\n%s", kind.name, kind.line(k), r.Status, len(items),
-				complete, r.Body, again.Body, check)
+			b.Fatalf("%s: %s: %d, %d found, complete %t\n%s\nagain:\n%s\n%s", kind.name, kind.line(k), r.Status,
+				len(items), complete, r.Body, again.Body, check)
 		}
 		if complete {
 			f.complete++
