@@ -60,7 +60,7 @@ func (c *Exchange) answer(r Route) (err error) {
 		return c.Redirect(viaIssuer(c.URL.RequestURI()), "")
 	case wire.IsCode(err, wire.CodeUnauthorized) && get:
 		return c.Redirect("/sign-in?"+url.Values{"next": {c.URL.RequestURI()}}.Encode(), c.lostCookie())
-	case wire.IsCode(err, wire.CodeUnauthorized) && c.URL.Path == "/sign-out":
+	case wire.IsCode(err, wire.CodeUnauthorized) && c.ByIssuer && c.URL.Path == "/sign-out":
 		return c.forget()
 	case wire.IsCode(err, wire.CodeUnauthorized):
 		return c.expired()
