@@ -44,10 +44,11 @@ func (c *Exchange) answer(r Route) (err error) {
 	}
 
 	c.SignedIn, err = c.session()
+	signedOut := wire.IsCode(err, wire.CodeUnauthorized)
 	get := c.Method == http.MethodGet
 
 	// On a fresh server there is no one who could sign in. At an issuer one may have signed in.
-	if wire.IsCode(err, wire.CodeUnauthorized) && c.URL.RequestURI() == "/" && !c.renews() {
+	if signedOut && c.URL.RequestURI() == "/" && !c.renews() {
 		if fresh, err := c.frame.People.Fresh(c.Context()); fresh && err == nil {
 			return c.Redirect("/sign-up", "")
 		}
@@ -56,13 +57,13 @@ func (c *Exchange) answer(r Route) (err error) {
 	// A link is followed after signing in. A redirect would lose a form, so a form is
 	// answered with the sign-in page itself.
 	switch {
-	case wire.IsCode(err, wire.CodeUnauthorized) && get && c.renews():
+	case signedOut && get && c.renews():
 		return c.Redirect(viaIssuer(c.URL.RequestURI()), "")
-	case wire.IsCode(err, wire.CodeUnauthorized) && get:
+	case signedOut && get:
 		return c.Redirect("/sign-in?"+url.Values{"next": {c.URL.RequestURI()}}.Encode(), c.lostCookie())
-	case wire.IsCode(err, wire.CodeUnauthorized) && c.ByIssuer && c.URL.Path == "/sign-out":
+	case signedOut && c.ByIssuer && c.URL.Path == "/sign-out":
 		return c.forget()
-	case wire.IsCode(err, wire.CodeUnauthorized):
+	case signedOut:
 		return c.expired()
 	case err != nil:
 		return err
