@@ -9,6 +9,7 @@ import (
 
 	"promptspool/api/calls"
 	"promptspool/api/wire"
+	"promptspool/spool/archive/textindex"
 )
 
 // Content is what searches look for in a request's body: the texts of both directions
@@ -32,6 +33,9 @@ func ReadContent(ctx context.Context, body []byte) *Content {
 
 	return content
 }
+
+// Terms returns what an index of words has of the content; see textindex.Terms.
+func (c *Content) Terms() []textindex.Term { return textindex.Terms(c.Input, c.Output) }
 
 func (c *Content) texts(string) []string { return append(c.inputText(""), c.outputText("")...) }
 

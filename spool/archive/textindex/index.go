@@ -140,12 +140,8 @@ func (b *Builder) Add(doc int, terms []Term) {
 
 // Encode returns a page by its number, and forgets it. It belongs to the caller.
 func (b *Builder) Encode(page int) []byte {
-	pairs, coarse := b.pairs[page], b.coarse[page]
-	b.pairs[page], b.coarse[page] = pairs[:0], coarse[:0]
-	for i := range pairs {
-		pairs[i] &= 1<<(placeBits+docBits) - 1
-	}
-	pairs = b.sorted(pairs)
+	pairs, coarse := b.sorted(page), b.coarse[page]
+	b.coarse[page] = coarse[:0]
 	slices.SortFunc(coarse, func(x, y group) int { return int(x.place) - int(y.place) })
 
 	out := []byte{} // not nil: an index has all pages
@@ -175,29 +171,24 @@ func (b *Builder) Encode(page int) []byte {
 	return out
 }
 
-// Lacks compares a page with what the Builder has for it, and forgets that. It returns a document that
+// Lacks compares a page with the documents that were added for it, and forgets these. It returns one that
 // has a term of which the page says that it has not; -1 if there is none.
 func (b *Builder) Lacks(number int, page []byte) (doc int, err error) {
-	pairs := b.pairs[number]
-	b.pairs[number] = pairs[:0]
-	for i := range pairs {
-		pairs[i] &= 1<<(placeBits+docBits) - 1
-	}
-
 	r := reader{rest: page}
 	more := r.next()
 	var has Docs
 	last := uint64(math.MaxUint64)
-	for _, p := range b.sorted(pairs) {
-		for place := uint64(p >> docBits); place != last; last = place {
+	for _, p := range b.sorted(number) {
+		if place := uint64(p >> docBits); place != last {
 			for more && r.place < place {
 				more = r.next()
 			}
-			has = Docs{}
-			if more && r.place == place {
+			if has = (Docs{}); more && r.place == place {
 				has.add(&r)
 			}
+			last = place
 		}
+
 		if doc := int(p % DocsMax); !has.Has(doc) {
 			return doc, r.err
 		}
@@ -206,9 +197,15 @@ func (b *Builder) Lacks(number int, page []byte) (doc int, err error) {
 	return -1, r.err
 }
 
-// sorted sorts pairs by term. Those of a term keep their order, which is that of the documents but
-// for those that Take added.
-func (b *Builder) sorted(pairs []uint32) []uint32 {
+// sorted returns the pairs of a page by term, and forgets them. Those of a term keep their order, which is
+// that of the documents but for those that Take added. They are valid until the next call.
+func (b *Builder) sorted(page int) []uint32 {
+	pairs := b.pairs[page]
+	b.pairs[page] = pairs[:0]
+	for i := range pairs {
+		pairs[i] &= 1<<(placeBits+docBits) - 1
+	}
+
 	const digit = 1 << (placeBits / 2)
 	b.spare = slices.Grow(b.spare[:0], len(pairs))[:len(pairs)]
 	from, to := pairs, b.spare

@@ -137,11 +137,12 @@ func (c *checker) look(key, value []byte) error {
 		t.wanted[tableColumn] += uint64(len(k.removeBlock(nil, &head))) - 3 - textindex.Pages
 		t.wanted[tableWords] += textindex.Pages
 
-		place := key[len(key)-blocks.PlaceBytes:]
-		if err := c.summary(k, place, head); err != nil {
+		b := block{txn: c.txn, codec: c.db.codec, keys: k}
+		b.open(key[len(key)-blocks.PlaceBytes:], head)
+		if err := c.summary(&b); err != nil {
 			return err
 		}
-		return c.words(k, place, head)
+		return c.words(&b)
 
 	case tableTime, tableLate: // these come after the blocks, so first is known
 		_, _, place := accountOf(key)
@@ -160,12 +161,9 @@ func (c *checker) look(key, value []byte) error {
 }
 
 // summary proves that the summary of a block is that of its rows.
-func (c *checker) summary(k keys, place []byte, head blocks.Head) error {
+func (c *checker) summary(b *block) error {
 	// All columns are read on the way, so a damaged one is found here as well.
-	b := block{txn: c.txn, codec: c.db.codec, keys: k}
-	b.open(place, head)
-
-	rows := make([]wire.Row, head.Rows)
+	rows := make([]wire.Row, b.Head.Rows)
 	for i := range rows {
 		row, err := b.Row(i, rowcode.AllColumns)
 		if err != nil {
@@ -179,38 +177,35 @@ func (c *checker) summary(k keys, place []byte, head blocks.Head) error {
 		return err
 	}
 	if !query.IsSummary(stored, len(rows), func(i int) *wire.Row { return &rows[i] }) {
-		return fmt.Errorf("key %q: the summary is not that of the block's rows", k.part(place, blocks.Summary))
+		return fmt.Errorf("key %q: the summary is not that of the block's rows", b.keys.part(b.Place, blocks.Summary))
 	}
 	return nil
 }
 
 // words proves that the index of a block lacks no word of its rows.
-func (c *checker) words(k keys, place []byte, head blocks.Head) error {
-	b := block{txn: c.txn, codec: c.db.codec, keys: k}
-	b.open(place, head)
+func (c *checker) words(b *block) error {
 	ids, err := b.Places()
 	if err != nil {
 		return err
 	}
-	for i := range head.Rows {
+	for i := range b.Head.Rows {
 		at := ids.At(i)
-		if late, err := loadBytes(c.txn, k.late(at[:])); err != nil {
+		if late, err := loadBytes(c.txn, b.keys.late(at[:])); err != nil {
 			return err
 		} else if late != nil {
 			continue // it hides the row, and may have another text
 		}
 		_, id := blocks.DecodePlace(at[:])
-		body, err := c.db.requestBody(c.txn, k, uuid(id).String())
+		body, err := c.db.requestBody(c.txn, b.keys, uuid(id).String())
 		if err != nil {
 			return err
 		}
-		content := query.ReadContent(context.Background(), body)
-		c.index.Add(i, textindex.Terms(content.Input, content.Output))
+		c.index.Add(i, query.ReadContent(context.Background(), body).Terms())
 	}
 
 	var page []byte
 	for n := range textindex.Pages {
-		key := k.words(n, place)
+		key := b.keys.words(n, b.Place)
 		if page, err = readPacked(c.txn, c.db.codec, key, page); err != nil {
 			return err
 		}

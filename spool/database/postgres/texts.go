@@ -211,8 +211,7 @@ func (db *DB) readTexts(
 			if plain, err = db.codec.Unpack(bodies[places[i].id], plain); err != nil {
 				return damaged("the body of record "+places[i].id.String(), err)
 			}
-			content := query.ReadContent(ctx, plain)
-			b.Add(from+i, textindex.Terms(content.Input, content.Output))
+			b.Add(from+i, query.ReadContent(ctx, plain).Terms())
 		}
 		if err := ctx.Err(); err != nil {
 			return err
