@@ -44,7 +44,7 @@ type Recorder interface {
 }
 
 // Recorded is what was recorded: to be read, counted, changed and deleted. When Delete returns, the
-// records can no longer be found. Reprice, Reread and Scan work for a few seconds and return a
+// records can no longer be found. Reprice and Scan work for a few seconds and return a
 // cursor to continue from.
 type Recorded interface {
 	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
@@ -62,7 +62,6 @@ type Recorded interface {
 
 	Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error)
 	Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error)
-	Reread(ctx context.Context, id wire.Identity, cursor string) (wire.Reread, error)
 	Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error)
 }
 

@@ -35,30 +35,24 @@ func TestContinuedExportsAreNotedOnceInAnHour(t *testing.T) {
 	}
 }
 
-// rereader changes some records of each part, and nothing once it is done.
-type rereader struct{ api.Records }
+// repricer changes some records of each part, and nothing once it is done. It fails after the others.
+type repricer struct{ api.Records }
 
-func (rereader) Reprice(_ context.Context, _ wire.Identity, cursor string) (wire.Repriced, error) {
+func (repricer) Reprice(_ context.Context, _ wire.Identity, cursor string) (wire.Repriced, error) {
+	if cursor == "yz" {
+		return wire.Repriced{Changed: 2}, wire.Errorf(wire.CodeUnavailable, "The database is away.")
+	}
 	return wire.Repriced{Success: true, Changed: len(cursor)}, nil
 }
 
-func (rereader) Reread(_ context.Context, _ wire.Identity, cursor string) (wire.Reread, error) {
-	return wire.Reread{Changed: len(cursor)}, wire.Errorf(wire.CodeUnavailable, "The database is away.")
-}
-
-func TestRecordsThatAreReadAgainAreNoted(t *testing.T) {
+func TestRecordsThatArePricedAgainAreNoted(t *testing.T) {
 	log := &auditLog{}
-	s := start(t, func(c *api.Config) { c.Records, c.Audit = rereader{}, log })
+	s := start(t, func(c *api.Config) { c.Records, c.Audit = repricer{}, log })
 	for _, body := range []string{`{"cursor":"x"}`, `{}`, `{"cursor":"yz"}`} {
-		for _, route := range []string{"reprice", "reread"} {
-			s.call("POST", "/api/public/v2/requests/"+route, body, "X-API-KEY", "full")
-		}
+		s.call("POST", "/api/public/v2/requests/reprice", body, "X-API-KEY", "full")
 	}
 
-	want := []string{
-		"reprice requests 1 record: ", "reread spans 1 record: ",
-		"reprice requests 2 records: ", "reread spans 2 records: ",
-	}
+	want := []string{"reprice requests 1 record: ", "reprice requests 2 records: "}
 	if !slices.Equal(log.entries, want) {
 		t.Errorf("the audit log has %q, want %q", log.entries, want)
 	}

@@ -171,18 +171,6 @@ func (a *API) repriceRequests(c *exchange) error {
 	return c.answer(repriced, err)
 }
 
-// rereadSpans reads stored spans again, a part with each request.
-func (a *API) rereadSpans(c *exchange) error {
-	cursor := ""
-	if err := c.member("cursor", &cursor, "must be a string"); err != nil {
-		return err
-	}
-	reread, err := a.recorded.Reread(c.context, c.id, cursor)
-	a.noteChanged(c, "reread spans", reread.Changed)
-
-	return c.answer(reread, err)
-}
-
 // scanRequests searches records for secrets, a part with each request, and masks them if
 // the caller wants that.
 func (a *API) scanRequests(c *exchange) error {

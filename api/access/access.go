@@ -81,9 +81,9 @@ var Table = []Entry{
 	{
 		Does: "Delete calls, and rewrite what is stored of them", Scope: wire.ScopeManage, Role: wire.RoleOwner,
 		Routes: "delete-request delete-requests delete-session delete-trace " +
-			"reprice-requests reread-spans scan-requests",
+			"reprice-requests scan-requests",
 		Pages:    "GET /requests/delete, POST /requests/delete",
-		Commands: "requests delete, requests reprice, requests reread, requests scan",
+		Commands: "requests delete, requests reprice, requests scan",
 	},
 	{
 		Does: "See sidecars", Scope: wire.ScopeFull, Role: wire.RoleViewer,

@@ -86,12 +86,6 @@ func (c *Client) Reprice(ctx context.Context, id wire.Identity, cursor string) (
 	return ask[wire.Repriced](ctx, c, post(id, "/api/public/v2/requests/reprice", body))
 }
 
-// Reread reads stored spans again, a part with each request.
-func (c *Client) Reread(ctx context.Context, id wire.Identity, cursor string) (wire.Reread, error) {
-	body := map[string]string{"cursor": cursor}
-	return ask[wire.Reread](ctx, c, post(id, "/api/public/v2/requests/reread", body))
-}
-
 // Scan looks for secrets in stored records, a part with each request, and masks them if told
 // to.
 func (c *Client) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error) {

@@ -121,7 +121,7 @@ var types = byName(
 	wire.Analytics{}, wire.Backtest{}, wire.BatchAnswer{}, wire.Changes{}, wire.Deleted{}, wire.Done{},
 	wire.Event{}, wire.Fleet{}, wire.GroupCreated{}, wire.KeyVerdict{}, wire.Labels{}, wire.Logged{},
 	wire.OrphanPage{}, wire.PlacedLabel{}, wire.Published{}, wire.RawTemplate{}, wire.Record{},
-	wire.RenderedTemplate{}, wire.Repriced{}, wire.Reread{}, wire.RollupFound{}, wire.RollupPage{},
+	wire.RenderedTemplate{}, wire.Repriced{}, wire.RollupFound{}, wire.RollupPage{},
 	wire.Scanned{}, wire.ScoreDefinitionList{}, wire.SearchPage{}, wire.SpanPage{}, wire.SpansTaken{},
 	wire.Suggestions{}, wire.TemplateList{}, wire.TemplateStatistics{}, wire.TraceClosed{}, wire.Tracked{},
 	wire.TrackedRequest{}, wire.VersionComparison{},

@@ -17,15 +17,6 @@ type Repriced struct {
 	Done    bool   `json:"done"`
 }
 
-// Reread reports the progress of reading spans again.
-type Reread struct {
-	Success bool   `json:"success"`
-	Seen    int    `json:"seen"`    // spans that were looked at
-	Changed int    `json:"changed"` // of them, those of which more, or other things, could be read
-	Cursor  string `json:"cursor"`  // send it to continue
-	Done    bool   `json:"done"`
-}
-
 // SecretKind is how a secret was recognised.
 type SecretKind string
 

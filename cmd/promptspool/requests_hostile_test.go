@@ -51,7 +51,6 @@ func TestNoCommandLetsDataDriveTheTerminal(t *testing.T) {
 		{`{"success":true,"records":1,"events":1,"request_id":` + h + `}`,
 			[]string{"requests", "delete", "r", "--yes"}},
 		{`{"success":true,"seen":1,"done":true,"cursor":` + h + `}`, []string{"requests", "reprice"}},
-		{`{"success":true,"seen":1,"done":true,"cursor":` + h + `}`, []string{"requests", "reread"}},
 		{`{"success":true,"found":1,"done":true,"kinds":{` + h + `:1},"items":[{"request_id":` + h + `,"kind":` + h +
 			`,"path":` + h + `,"begins":` + h + `}]}`, []string{"requests", "scan"}},
 		{`{"success":true,"items":[{"id":7,"prompt_name":` + h + `,"labels":[{"name":` + h + `}],"tags":[` + h + `]}]}`,

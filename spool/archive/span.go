@@ -1,10 +1,8 @@
 package archive
 
 import (
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 
@@ -204,63 +202,4 @@ func (s *State) SpanEvent(body json.RawMessage) (e Event, ok bool) {
 	e.shorten()
 
 	return e, true
-}
-
-// Reread replaces what was read of the record's span by what e says, and reports whether
-// that changed anything.
-func (s *State) Reread(e *Event) (changed bool) {
-	before, _ := json.Marshal(s)
-	stamp := s.Span.Stamp
-	s.Span = &Stamped[Span]{stamp, *e.Span}
-
-	s.dropMetadata(stamp)
-	for key, value := range e.Metadata {
-		s.putMetadata(key, stamp, value)
-	}
-	for slot, score := range s.Scores {
-		if score.Compare(stamp) == 0 {
-			delete(s.Scores, slot)
-		}
-	}
-	for i := range e.Scores {
-		s.putScore(&e.Scores[i], stamp)
-	}
-
-	// A logged request stays the record's.
-	if s.Request == nil || s.Request.Value.Traced {
-		s.Request = nil
-		if e.Request != nil {
-			s.Request = &Stamped[Request]{stamp, *e.Request}
-		}
-	}
-	s.sums = sums{}
-	after, _ := json.Marshal(s)
-
-	return !bytes.Equal(before, after)
-}
-
-// dropMetadata removes the values that one event set.
-func (s *State) dropMetadata(stamp Stamp) {
-	isIts := func(v Stamped[string]) bool { return v.Compare(stamp) == 0 }
-	for key, past := range s.Past {
-		if past = slices.DeleteFunc(past, isIts); len(past) == 0 {
-			delete(s.Past, key)
-		} else {
-			s.Past[key] = past
-		}
-	}
-
-	for key, v := range s.Metadata {
-		if !isIts(v) {
-			continue
-		}
-		delete(s.Metadata, key)
-		// The value before it stands again.
-		if past := s.Past[key]; len(past) > 0 {
-			s.Metadata[key] = past[len(past)-1]
-			if s.Past[key] = past[:len(past)-1]; len(past) == 1 {
-				delete(s.Past, key)
-			}
-		}
-	}
 }

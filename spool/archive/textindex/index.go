@@ -114,9 +114,6 @@ func PhraseTerms(phrase string, prefix bool) (all []Term) {
 	return slices.Compact(all)
 }
 
-// IsWord reports whether a character is part of a word.
-func IsWord(r rune) bool { return words.IsWord(r) }
-
 // Builder makes the index of up to DocsMax documents, and then of others with the same memory. The
 // zero Builder is empty. Not safe for concurrent use.
 type Builder struct {

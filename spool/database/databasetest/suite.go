@@ -57,7 +57,6 @@ func Run(t *testing.T, open Open) {
 		{"sessions, traces and users are found by their calls", findingSessions},
 		{"spans are found by trace, whatever arrives meanwhile", findingSpans},
 		{"records are edited whole", editing},
-		{"spans are read again with a newer reader", rereading},
 	})
 }
 

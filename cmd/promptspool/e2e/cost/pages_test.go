@@ -77,9 +77,7 @@ var pageAttacks = []attack{
 				wire.NewID() + `","messages":[{"role":"user","content":"hello"}]},"request_response":{}}`
 			return wire.Event{Kind: wire.KindRequest, RequestID: wire.NewID(), Body: json.RawMessage(body)}
 		})
-		for _, path := range []string{"reprice", "reread"} {
-			p.call("POST", "/api/public/v2/requests/"+path, `{}`)
-		}
+		p.call("POST", "/api/public/v2/requests/reprice", `{}`)
 		p.call("POST", "/api/public/v2/requests/scan", `{"mask":true}`)
 		return size
 	}},

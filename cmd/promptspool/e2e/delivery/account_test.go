@@ -73,7 +73,6 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		"POST /api/public/v2/requests/template-statistics":                    200,
 		"POST /api/public/v2/requests/template-comparison":                    200,
 		"POST /api/public/v2/requests/reprice":                                200,
-		"POST /api/public/v2/requests/reread":                                 200,
 		"POST /api/public/v2/requests/scan":                                   200,
 		"POST /api/public/v2/requests/export":                                 200,
 		"GET /api/public/v2/requests/suggestions?field=tags":                  200,

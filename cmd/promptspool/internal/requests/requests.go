@@ -1,12 +1,10 @@
 package requests
 
 import (
-	"context"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api/client"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/filter"
@@ -59,16 +57,12 @@ func Command() *cli.Command {
 				config.SwitchFlag("yes", "do it; without it nothing is deleted"),
 			}, config.RemoteFlags()),
 
-		renewCommand("reprice", "record",
-			"read what is stored again and price it by what the server's prices say for its time",
-			(*client.Client).Reprice),
-
-		renewCommand("reread", "span",
-			"read stored OpenTelemetry spans again with what the server knows of them today",
-			func(cl *client.Client, ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error) {
-				part, err := cl.Reread(ctx, id, cursor)
-				return wire.Repriced(part), err
-			}),
+		config.Command("reprice",
+			"read what is stored again and price it by what the server's prices say for its time; can be "+
+				"interrupted and resumed",
+			reprice, []cli.Flag{
+				config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted run printed"),
+			}, config.RemoteFlags()),
 
 		config.Command("scan",
 			"find credentials in stored requests, and mask them with --mask; can be interrupted and resumed",

@@ -1,0 +1,68 @@
+package requests
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+// reprice brings the cost of what is stored up to date, a part in each request.
+func reprice(c *cli.Context) error {
+	cl, id, err := config.Read(c).Remote()
+	if err != nil {
+		return err
+	}
+
+	sum := wire.Repriced{Success: true, Cursor: config.Read(c).Text("cursor")}
+	err = inParts(c, "records", &sum.Cursor, &sum.Done, func() (int, error) {
+		part, err := cl.Reprice(c.Context, id, sum.Cursor)
+		if err != nil {
+			return 0, err
+		}
+
+		sum.Seen += part.Seen
+		sum.Changed += part.Changed
+		sum.Cursor, sum.Done = part.Cursor, part.Done
+		return sum.Seen, nil
+	})
+	if err != nil {
+		return err
+	}
+
+	return print.Output(c, sum, func(t *print.Table) {
+		t.Row("records", sum.Seen)
+		t.Row("changed", sum.Changed)
+	})
+}
+
+// inParts repeats a request that does a part of a long task, until all is done.
+//
+// A terminal shows the progress; an error says where to resume.
+func inParts(c *cli.Context, nouns string, cursor *string, done *bool, part func() (seen int, err error)) error {
+	shown := print.NewProgress(c, "Reading", nouns, 0)
+	defer shown.End()
+	for !*done {
+		seen, err := part()
+		if err != nil && *cursor != "" {
+			return fmt.Errorf("%w\nWhat is done is kept; resume with --cursor %s", message(err), *cursor)
+		}
+		if err != nil {
+			return err
+		}
+		shown.Set("", int64(seen))
+	}
+	return nil
+}
+
+// message returns an error for people: without the code that wire errors begin with.
+func message(err error) error {
+	if e := (*wire.Error)(nil); errors.As(err, &e) {
+		return errors.New(e.Message)
+	}
+	return err
+}
