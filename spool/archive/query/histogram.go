@@ -2,11 +2,12 @@ package query
 
 import (
 	"math"
+	"strconv"
 	"time"
 )
 
 // histogram counts latencies in classes that reach 1 % to both sides of their middle, so
-// that every percentile is at most 1 % off (Masson and others, "DDSketch", VLDB 2019).
+// that every percentile is at most 2 % off (Masson and others, "DDSketch", VLDB 2019).
 // Adding and merging commute. The zero histogram is empty.
 type histogram struct {
 	first   int      // class of counts[0]
@@ -31,12 +32,21 @@ func classOf(d time.Duration) int {
 	return 1 + int(math.Ceil(math.Log(float64(d)/latencyUnit)/classRatio))
 }
 
-// middleOf returns the latency that represents a class, in seconds.
-func middleOf(class int) float64 {
+// latencyOf returns the latency that represents a class, in seconds: a number of one or two digits if the
+// class has one, so that a second is shown as one, or its middle.
+func latencyOf(class int) float64 {
 	if class == 0 {
 		return 0
 	}
-	return math.Exp(float64(class-1)*classRatio) * (1 - latencyError) * latencyUnit / 1e9
+	middle := math.Exp(float64(class-1)*classRatio) * (1 - latencyError) * latencyUnit / 1e9
+	for digits := 1; digits <= 2; digits++ {
+		round, _ := strconv.ParseFloat(strconv.FormatFloat(middle, 'g', digits, 64), 64)
+		if classOf(time.Duration(math.Round(round*1e9))) == class {
+			return round
+		}
+	}
+
+	return middle
 }
 
 // add counts a latency n times; with -1 it takes back one that was counted.
@@ -94,7 +104,7 @@ func (h *histogram) quantile(q float64) *float64 {
 	rank := max(int64(math.Ceil(q*float64(h.total))), 1)
 	for i, n := range h.counts {
 		if rank -= int64(n); rank <= 0 {
-			v := middleOf(h.first + i)
+			v := latencyOf(h.first + i)
 			return &v
 		}
 	}
