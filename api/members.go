@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"promptspool/api/closest"
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
+	"promptspool/api/words"
 )
 
 // members are the fields of a body, or the parameters of a query string, that a route knows.
@@ -87,7 +87,7 @@ func (c *exchange) checkMembers() error {
 			continue
 		}
 		reason := "is not known to this route, which takes " + strings.Join(m.read, ", ")
-		if near := closest.Among(name, m.read); len(near) > 0 {
+		if near := words.Closest(name, m.read); len(near) > 0 {
 			reason = "is not known to this route; the closest is " + near[0]
 		}
 		if unknown = append(unknown, wire.FieldError{Field: name, Reason: reason}); len(unknown) == membersMax {

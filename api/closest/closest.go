@@ -3,24 +3,20 @@
 package closest
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-
-	"github.com/xrash/smetrics"
 
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
+	"promptspool/api/words"
 )
 
 // Bounds of a look for close values.
 const (
 	conditionsMax = 5
 	valuesMax     = wire.PageItemsMax // of a field, among which the closest are sought
-	closestMax    = 3                 // of a condition
 )
 
 // Records are what is searched.
@@ -86,7 +82,7 @@ func Find(
 		if err != nil {
 			continue
 		}
-		for _, near := range Among(text, found.Values) {
+		for _, near := range words.Closest(text, found.Values) {
 			other := t.Demanding(near)
 			if page, err := count(ctx, records, id, other); err == nil && page.Total > 0 {
 				all = append(all, Value{Instead: t, Term: other, Line: line.Replaced(i, other), Found: page})
@@ -116,7 +112,7 @@ func keyMeant(
 			names = append(names, f.Name)
 		}
 	}
-	near := Among(t.Part, append(names, keys.Values...))
+	near := words.Closest(t.Part, append(names, keys.Values...))
 	if len(near) == 0 {
 		return "", false
 	}
@@ -132,45 +128,4 @@ func count(ctx context.Context, records Records, id wire.Identity, t filterline.
 	}
 
 	return records.Search(ctx, id, wire.Search{FilterGroup: s, PerPage: 1})
-}
-
-// Among returns the values closest to one, the closest first. These are the same in another case, then
-// what begins alike, then what differs by a few letters. Blanks and punctuation do not count.
-func Among(value string, values []string) []string {
-	value = plain(value)
-	// A longer word may have more slips before it is another word.
-	most := 1 + len(value)/4
-	rank := make(map[string]int)
-	for _, v := range values {
-		lower := plain(v)
-		if lower == value {
-			rank[v] = 0
-		} else if strings.HasPrefix(lower, value) || len(lower) > 2 && strings.HasPrefix(value, lower) {
-			rank[v] = 1
-		} else if d := smetrics.WagnerFischer(value, lower, 1, 1, 1); d <= most {
-			rank[v] = 1 + d
-		}
-	}
-
-	var near []string
-	for _, v := range values {
-		if _, ok := rank[v]; ok {
-			near = append(near, v)
-		}
-	}
-	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(rank[a], rank[b]) })
-
-	return near[:min(len(near), closestMax)]
-}
-
-// plain returns the letters and digits of a text in lower case or, if it has none, the text.
-func plain(text string) string {
-	letters := strings.Map(func(c rune) rune {
-		if unicode.IsLetter(c) || unicode.IsDigit(c) {
-			return unicode.ToLower(c)
-		}
-		return -1
-	}, text)
-
-	return cmp.Or(letters, strings.ToLower(text))
 }

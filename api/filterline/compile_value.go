@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/api/words"
 )
 
 // compileValue returns the condition that a term's field has one value.
@@ -44,7 +45,8 @@ func (l Line) compileValue(t *Term, v *Value, clock Clock) (wire.Filter, error) 
 	if f.Values != nil && v.Operator == Is {
 		i := slices.IndexFunc(f.Values, func(known string) bool { return strings.EqualFold(known, v.Text) })
 		if i < 0 {
-			return wire.Filter{}, faultAt(l.text, v.at, "%s is one of: %s", f.Name, strings.Join(f.Values, ", "))
+			return wire.Filter{}, faultAt(l.text, v.at, "%s takes one of: %s%s",
+				f.Name, strings.Join(f.Values, ", "), words.DidYouMean(v.Text, f.Values))
 		}
 		if f.Kind == Flag {
 			return condition(flagFields[f.Values[i]], "", "is_true", nil), nil

@@ -56,7 +56,7 @@ func TestSearch(t *testing.T) {
 	const at = "2026-03-01 12:00:00 UTC"
 	Equal(t, "table", got, said{Out: "" +
 		"REQUEST_ID  STATUS   STARTED                  TEMPLATE  LATENCY  COST  MODEL  TOKENS  SCORES      TAGS\n" +
-		"r1          SUCCESS  " + at + "            1250 ms     -  m [2J     3+4  default=87  a,b\n" +
+		"r1          SUCCESS  " + at + "             1.25 s     -  m [2J     3+4  default=87  a,b\n" +
 		"r2          ERROR    " + at + "                  -     -              -\n" +
 		"\nMore: --cursor " + cursor + "\n"})
 
@@ -258,6 +258,9 @@ func TestCommandsFindTheDataFolderOfUp(t *testing.T) {
 	if got := say(t, "keys", "list"); got.Code != 0 || !strings.Contains(got.Out, "key_1") {
 		t.Errorf("keys: %+v", got)
 	}
+	if err := os.Rename(".promptspool", ".promptspool-demo"); err != nil {
+		t.Fatal(err)
+	}
 	got = say(t, "status")
 	if got.Code != 0 || !strings.Contains(got.Out, "central") || !strings.Contains(got.Out, "pod") {
 		t.Errorf("status: %+v", got)
@@ -323,6 +326,9 @@ func TestContextsKeepServersAndTheirKeys(t *testing.T) {
 		return asked
 	}
 
+	Equal(t, "none", say(t, "contexts", "list"), said{Out: "None. `promptspool login URL` keeps one.\n"})
+	Equal(t, "without a key", say(t, "login", test), said{Code: 2, Err: "promptspool: the key is missing: type it, " +
+		"or give it by --key or PROMPTSPOOL_KEY\nSee `promptspool login --help`.\n"})
 	if got := say(t, "login", test, "--key", "wrong"); got.Code != 1 || search() != "nobody" {
 		t.Errorf("a key that the server refuses: %+v", got)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"promptspool/api/client"
 	"promptspool/api/wire"
+	"promptspool/api/words"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
 )
@@ -24,7 +25,7 @@ func loginCommand() *cli.Command {
 	})
 	return config.Command("login URL", "keep the URL of a server and a key for it, which commands then use",
 		login, []cli.Flag{
-			config.TextFlag("name", "", "the `name` of the context, if absent the host and port of the URL"),
+			config.TextFlag("name", "", "the `name` of the context (default: the host and port of the URL)"),
 		}, server)
 }
 
@@ -44,6 +45,9 @@ func login(c *cli.Context) error {
 		if key, err = askKey(c); err != nil {
 			return err
 		}
+	}
+	if key == "" {
+		return config.Usagef(c, "the key is missing: type it, or give it by --key or PROMPTSPOOL_KEY")
 	}
 
 	// A key that the server refuses would fail each command later.
@@ -91,7 +95,7 @@ func contextsCommand() *cli.Command {
 				return err
 			}
 			if _, known := all.Named[name]; !known {
-				return config.Usagef(c, "there is no context %q%s", name, config.DidYouMean(name, all.Names()))
+				return config.Usagef(c, "there is no context %q%s", name, words.DidYouMean(name, all.Names()))
 			}
 			do(&all, name)
 			return all.Save()
@@ -119,6 +123,10 @@ func listContexts(c *cli.Context) error {
 		list = append(list, listedContext{name, all.Named[name].URL, name == all.Current})
 	}
 	return print.Output(c, map[string][]listedContext{"items": list}, func(t *print.Table) {
+		if len(list) == 0 {
+			t.Row("None. `promptspool login URL` keeps one.")
+			return
+		}
 		t.Head("NAME", "URL", "CURRENT")
 		for _, i := range list {
 			t.Row(i.Name, i.URL, map[bool]string{true: "yes"}[i.Current])

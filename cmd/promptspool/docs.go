@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/dashboard/docs"
+	"promptspool/api/words"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
 )
@@ -32,7 +33,7 @@ func printDocs(c *cli.Context) error {
 	name := strings.TrimSuffix(c.Args().First(), ".md")
 	page := docs.Find(name)
 	if page == nil {
-		hint := cmp.Or(config.DidYouMean(name, docs.Names()), "; `promptspool docs` lists the pages")
+		hint := cmp.Or(words.DidYouMean(name, docs.Names()), "; `promptspool docs` lists the pages")
 		return config.Usagef(c, "there is no page %q%s", name, hint)
 	}
 	_, err := fmt.Fprint(c.App.Writer, page.Text(columns))

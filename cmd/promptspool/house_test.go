@@ -22,8 +22,8 @@ var imports = map[string]string{
 	"metrics":             "",
 	"metrics/cputimetest": "",
 	"metrics/partstest":   "",
-	"api": "api/access api/admission api/closest api/edge api/filterline api/intake api/otlp api/tracetree api/wire " +
-		"api/wire/calendar api/wire/jsonscan api/wire/secrets metrics",
+	"api": "api/access api/admission api/edge api/filterline api/intake api/otlp api/tracetree api/wire " +
+		"api/wire/calendar api/wire/jsonscan api/wire/secrets api/words metrics",
 	"api/filterline":          "api/wire api/wire/calendar api/words",
 	"api/words":               "",
 	"api/wire":                "api/wire/jsonscan",
@@ -41,7 +41,7 @@ var imports = map[string]string{
 	"api/auth":                "api/wire",
 	"api/auth/oidc":           "api/wire",
 	"api/client":              "api/admission api/wire api/wire/jsonscan",
-	"api/closest":             "api/filterline api/wire",
+	"api/closest":             "api/filterline api/wire api/words",
 	"api/tracetree":           "api/wire",
 	"api/openapi":             "api/access api/wire api/wire/jsonscan",
 	"api/openapi/openapitest": "api/openapi",
@@ -59,9 +59,10 @@ var imports = map[string]string{
 	"api/dashboard/sessions": "api/calls api/closest api/dashboard/address api/dashboard/conversation " +
 		"api/dashboard/filter api/dashboard/frame api/dashboard/number api/dashboard/table " +
 		"api/filterline api/wire",
-	"api/dashboard/templates": "api/calls api/closest api/dashboard/address api/dashboard/chart " +
+	"api/dashboard/templates": "api/calls api/dashboard/address api/dashboard/chart " +
 		"api/dashboard/conversation api/dashboard/filter api/dashboard/frame api/dashboard/markup " +
-		"api/dashboard/number api/dashboard/table api/dashboard/textdiff api/filterline api/wire api/wire/jsonscan",
+		"api/dashboard/number api/dashboard/table api/dashboard/textdiff api/filterline api/wire api/wire/jsonscan " +
+		"api/words",
 	"api/dashboard/scores": "api/dashboard/frame api/dashboard/number api/filterline api/wire",
 	"api/dashboard/people": "api/dashboard/address api/dashboard/frame api/dashboard/table api/wire",
 	"api/dashboard/frame": "api/access api/dashboard/address api/dashboard/filter " +
@@ -154,17 +155,17 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/machine":    "api/admission api/edge api/wire",
 	"cmd/promptspool/internal/datafolder": "api/ops spool/disk spool/rawlog",
 	"cmd/promptspool/internal/logging":    "",
-	"cmd/promptspool/internal/config": "api/client api/closest api/filterline api/wire api/wire/yamlreader metrics " +
+	"cmd/promptspool/internal/config": "api/client api/filterline api/wire api/wire/yamlreader api/words metrics " +
 		"proxy/redact cmd/promptspool/internal/datafolder cmd/promptspool/internal/logging",
-	"cmd/promptspool/internal/completion": "api/dashboard/docs api/filterline api/wire " +
+	"cmd/promptspool/internal/completion": "api/dashboard/docs api/filterline api/wire api/words " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/print cmd/promptspool/internal/requests",
 	"cmd/promptspool/internal/demo":   "api/wire api/wire/packed",
-	"cmd/promptspool/internal/print":  "api/wire api/wire/jsonscan cmd/promptspool/internal/config",
+	"cmd/promptspool/internal/print":  "api/wire api/wire/jsonscan api/words cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/filter": "api/filterline api/wire cmd/promptspool/internal/config",
-	"cmd/promptspool/internal/requests": "api/client api/closest api/filterline api/tracetree api/wire api/words " +
-		"api/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
+	"cmd/promptspool/internal/requests": "api/client api/closest api/dashboard/number api/filterline api/tracetree " +
+		"api/wire api/words api/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
-	"cmd/promptspool/internal/templates": "api/client api/closest api/wire api/wire/jsonscan registry/gitfiles " +
+	"cmd/promptspool/internal/templates": "api/client api/wire api/wire/jsonscan api/words registry/gitfiles " +
 		"registry/render cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/scores": "api/wire cmd/promptspool/internal/config cmd/promptspool/internal/print",

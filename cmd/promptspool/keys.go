@@ -10,6 +10,7 @@ import (
 
 	"promptspool/api/ops"
 	"promptspool/api/wire"
+	"promptspool/api/words"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
 )
@@ -21,7 +22,7 @@ func keysCommand() *cli.Command {
 		config.TextFlag("project", "default", "the `project` that the key belongs to (created if missing)"),
 		config.TextFlag("scope", "app", "`scope`: app (log, score and fetch templates), "+
 			"full (everything), or some of log, score, fetch, read, publish and manage, with commas between them"),
-		config.SwitchFlag("shared", "make the key even if people who signed up by themselves own the project"),
+		config.SwitchFlag("shared", "create the key even if people who signed up by themselves own the project"),
 		config.TextFlag("name", "", "a label for the key: a `name` for the list"),
 		config.TextFlag("expires", "",
 			"`when` the key ends: after 90d or 12h, or at a date such as 2027-01-31; without it never"),
@@ -32,10 +33,10 @@ func keysCommand() *cli.Command {
 	const key = "the id of one key; `promptspool keys list` shows them"
 	rotate := []cli.Flag{config.TextFlag("overlap", "24h", "`how long` the old key still works")}
 
-	return config.Commands("keys", "make, list, rotate and revoke keys, beside a running server",
-		config.Command("create", "make a key and show it, this once", createKey, create, common),
+	return config.Commands("keys", "create, list, rotate and revoke keys, beside a running server",
+		config.Command("create", "create a key and show it, this once", createKey, create, common),
 		config.Command("list", "list keys", listKeys, []cli.Flag{config.ColumnsFlag()}, common),
-		config.Command("rotate KEY_ID", "make the successor of a key and show it, this once; "+
+		config.Command("rotate KEY_ID", "create the successor of a key and show it, this once; "+
 			"the old key ends after --overlap", config.WithArgument(key, rotateKey), rotate, common),
 		config.Command("revoke KEY_ID", "revoke a key", config.WithArgument(key, revokeKey), common))
 }
@@ -46,7 +47,7 @@ func createKey(c *cli.Context) error {
 	if err != nil {
 		return config.WrongValue(c, "scope", v.Text("scope"), "is no scope: give app, full, or some of "+
 			strings.Join(wire.ScopeNames, ", ")+" with commas between them"+
-			config.DidYouMean(v.Text("scope"), append([]string{"app", "full"}, wire.ScopeNames...)))
+			words.DidYouMean(v.Text("scope"), append([]string{"app", "full"}, wire.ScopeNames...)))
 	}
 	end, err := wire.ParseKeyEnd(v.Text("expires"), time.Now())
 	if err != nil {

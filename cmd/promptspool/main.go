@@ -19,8 +19,10 @@ import (
 	"syscall"
 	_ "time/tzdata" // zones of filter lines, where the machine has none
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/words"
 	"promptspool/cmd/promptspool/internal/archivetool"
 	"promptspool/cmd/promptspool/internal/completion"
 	"promptspool/cmd/promptspool/internal/config"
@@ -121,7 +123,7 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 		for _, f := range c.Command.Flags {
 			names = append(names, "--"+f.Names()[0])
 		}
-		message += config.DidYouMean("--"+name, names)
+		message += words.DidYouMean("--"+name, names)
 	}
 	return config.Usagef(c, "%s", message)
 }
@@ -129,11 +131,18 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 // noSuchCommand shows the help of a group of commands, or rejects a word that is none of them.
 func noSuchCommand(c *cli.Context) error {
 	if word := c.Args().First(); word != "" {
-		var names []string
+		var names, within []string
 		for _, sub := range c.Command.Subcommands {
 			names = append(names, sub.Name)
+			if sub.Command(word) != nil {
+				within = append(within, sub.Name+" "+word)
+			}
 		}
-		return config.Usagef(c, "there is no command %q%s", word, config.DidYouMean(word, names))
+		hint := words.DidYouMean(word, names)
+		if within != nil {
+			hint = "; did you mean " + english.WordSeries(within, "or") + "?"
+		}
+		return config.Usagef(c, "there is no command %q%s", word, hint)
 	}
 
 	if config.CommandName(c) == "" {

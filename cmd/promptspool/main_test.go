@@ -86,8 +86,8 @@ func TestEveryFlagHasAVariableAndSaysWhatItIsFor(t *testing.T) {
 			}
 
 			variables[variable] = f.Names()[0]
-			if f.GetUsage() == "" || strings.Contains(f.GetUsage(), "default") && f.Names()[0] != "bootstrap-key" {
-				t.Errorf("%s --%s: its usage %q is empty, or names the default, which the help adds by itself",
+			if f.GetUsage() == "" || strings.Contains(f.GetUsage(), "(default") && f.GetDefaultText() != "" {
+				t.Errorf("%s --%s: its usage %q is empty, or names a default beside that which the help adds",
 					name, f.Names()[0], f.GetUsage())
 			}
 
@@ -144,6 +144,8 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 		{"", "frob", "there is no command \"frob\""},
 		{"", "help frob", "there is no command \"frob\""},
 		{"", "requets", "there is no command \"requets\"; did you mean requests?"},
+		{"", "stats", "there is no command \"stats\"; did you mean requests stats?"},
+		{"", "get x", "there is no command \"get\"; did you mean requests get, traces get or sessions get?"},
 		{"requests", "serch", "there is no command \"serch\"; did you mean search?"},
 		{"requests search", "--limt 5", "flag provided but not defined: --limt; did you mean --limit?"},
 		{"keys create", "--data x --scope al",
@@ -185,10 +187,10 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 		{"requests search", "--key k --metadata x",
 			"--metadata (or PROMPTSPOOL_REQUESTS_SEARCH_METADATA): \"x\" is not key=value"},
 		{"requests search", "--key k --status foo",
-			"--status (or PROMPTSPOOL_REQUESTS_SEARCH_STATUS): \"foo\" is wrong: it is one of: SUCCESS, " +
+			"--status (or PROMPTSPOOL_REQUESTS_SEARCH_STATUS): \"foo\" is wrong: it takes one of: SUCCESS, " +
 				"WARNING, ERROR"},
 		{"requests search", "--key k --status eror",
-			"--status (or PROMPTSPOOL_REQUESTS_SEARCH_STATUS): \"eror\" is wrong: it is one of: SUCCESS, " +
+			"--status (or PROMPTSPOOL_REQUESTS_SEARCH_STATUS): \"eror\" is wrong: it takes one of: SUCCESS, " +
 				"WARNING, ERROR; did you mean ERROR?"},
 		{"requests stats", "--key k --cost 5..1",
 			"--cost (or PROMPTSPOOL_REQUESTS_STATS_COST): \"5..1\" is wrong: the range ends before it " +
@@ -197,6 +199,12 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 			"--sort (or PROMPTSPOOL_REQUESTS_SEARCH_SORT): \"foo\" is not one of list_time, " +
 				"accepted_at, request_start_time, input_tokens, output_tokens, cost, latency_ms, " +
 				"time_to_first_token_ms, status, score.NAME"},
+		{"requests search", "--key k --filter status:eror",
+			"--filter (or PROMPTSPOOL_REQUESTS_SEARCH_FILTER): \"status:eror\" is wrong at character 8: " +
+				"status takes one of: SUCCESS, WARNING, ERROR; did you mean ERROR?"},
+		{"requests stats", "--key k --by tga",
+			"--by (or PROMPTSPOOL_REQUESTS_STATS_BY): \"tga\" is not one of version, model, provider, tag, user, " +
+				"session, environment, metadata.NAME; did you mean tag?"},
 		{"templates show", "",
 			"give the name or id of one template; `promptspool templates list` shows them"},
 		{"templates list", "--page -1",

@@ -16,9 +16,9 @@ import (
 func projectsCommand() *cli.Command {
 	common := append(config.ShowingFlags(), config.ServerDataFlag())
 	return config.Commands("projects",
-		"list, make, rename and archive projects, and make what a file wants, beside a running server",
+		"list, create, rename and archive projects, or create what a file lists, beside a running server",
 		config.Command("list", "list projects", listProjects, []cli.Flag{config.ColumnsFlag()}, common),
-		config.Command("create NAME", "make a project",
+		config.Command("create NAME", "create a project",
 			config.WithArgument("the name of the new project", createProject), common),
 		config.Command("rename NAME NEW_NAME", "rename a project; its records, people and keys stay",
 			renameProject, common),
@@ -29,7 +29,7 @@ func projectsCommand() *cli.Command {
 				config.SwitchFlag("undo", "take it back: people open the project again, and its keys work"),
 			}, common),
 		config.Command("apply FILE",
-			"make the projects, roles and keys that a file wants and that are missing",
+			"create the projects, roles and keys that a file lists and that are missing",
 			config.WithArgument("a file of projects; - is standard input", applyProjects),
 			[]cli.Flag{config.SwitchFlag("dry-run", "say what would be done, and do nothing")}, common))
 }

@@ -19,7 +19,7 @@ func publicFlags() []cli.Flag {
 	return config.Group("Public address",
 		config.TextFlag("public-url", "",
 			"the `URL` at which people and apps reach this server, such as https://prompts.example.com, "+
-				"or https://example.com/promptspool below a path; if absent wherever they call it"),
+				"or https://example.com/promptspool below a path (default: wherever they call it)"),
 		config.ListFlag("trusted-proxy",
 			"a reverse `proxy` in front of this server, as 10.0.0.0/8, 10.1.2.3 or unix, that is believed about "+
 				"the client (X-Forwarded-For and X-Forwarded-Proto); may be repeated"),

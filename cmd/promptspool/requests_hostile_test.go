@@ -43,13 +43,13 @@ func TestNoCommandLetsDataDriveTheTerminal(t *testing.T) {
 	}{
 		{`{"success":true,"total":5,"next_cursor":` + h + `,"items":[` + row + `]}`, []string{"requests", "search"}},
 		{`{"success":true,"total":5,"next_cursor":` + h + `,"items":[{"id":` + h + `}]}`, []string{"sessions", "list"}},
-		{record, []string{"requests", "get", "r"}},
+		{record, []string{"requests", "get", someID}},
 		{sums, []string{"requests", "stats"}},
 		{sums, []string{"requests", "stats", "--by", "model"}},
 		{sums, []string{"requests", "stats", "--by", "provider"}},
 		{orphans, []string{"requests", "orphans"}},
 		{`{"success":true,"records":1,"events":1,"request_id":` + h + `}`,
-			[]string{"requests", "delete", "r", "--yes"}},
+			[]string{"requests", "delete", someID, "--yes"}},
 		{`{"success":true,"seen":1,"done":true,"cursor":` + h + `}`, []string{"requests", "reprice"}},
 		{`{"success":true,"found":1,"done":true,"kinds":{` + h + `:1},"items":[{"request_id":` + h + `,"kind":` + h +
 			`,"path":` + h + `,"begins":` + h + `}]}`, []string{"requests", "scan"}},

@@ -30,7 +30,7 @@ func TestSessionsTracesAndUsersAreListed(t *testing.T) {
 		`"per_page":1,"cursor":"c1"}`)
 	Equal(t, "the list", "\n"+got.Out, `
 SESSION_ID  LAST_SEEN                DURATION  TURNS  SPANS  ERRORS   TOKENS   COST  SCORE
-chat-17     2026-11-21 10:00:08 UTC   8000 ms      3      4       1  1000+20  $0.25   62.5
+chat-17     2026-11-21 10:00:08 UTC    8.00 s      3      4       1  1000+20  $0.25   62.5
 
 1 of 1,200
 
@@ -191,14 +191,17 @@ func TestARecordReadsAsAConversation(t *testing.T) {
 			{"type":"text","text":"I will look."},
 			{"type":"tool_use","id":"t1","name":"find","input":{"customer":"u7"}}]}}}`)
 
-	got := say(t, "requests", "get", "r1", "--utc", "--url", url, "--key", "k")
+	got := say(t, "requests", "get", someID, "--utc", "--url", url, "--key", "k")
 	golden(t, "get.txt", got.Out)
 	if got.Code != 0 || strings.ContainsAny(got.Out, "\x1b\x07\u202e") {
 		t.Errorf("%+v", got)
 	}
-	Equal(t, "its page", say(t, "requests", "get", "r/1", "--web", "--url", url+"/base/", "--key", "k"),
-		said{Out: url + "/base/requests/r%2F1\n"})
+	Equal(t, "its page", say(t, "requests", "get", someID, "--web", "--url", url+"/base/", "--key", "k"),
+		said{Out: url + "/base/requests/" + someID + "\n"})
 }
+
+// someID is that of a request.
+const someID = "0198c1f2-abcd-7000-8000-000000000001"
 
 // What only calls have, such as tokens and a cost, is not unknown of a span: it has none.
 func TestASpanThatIsNoCallIsNotShownAsARequest(t *testing.T) {
@@ -210,7 +213,7 @@ func TestASpanThatIsNoCallIsNotShownAsARequest(t *testing.T) {
 			"attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}},
 			{"key":"gen_ai.tool.call.arguments","value":{"stringValue":"{\"city\":\"Lisbon\"}"}}]}}}`)
 
-	got := say(t, "requests", "get", "r1", "--utc", "--url", url, "--key", "k")
+	got := say(t, "requests", "get", someID, "--utc", "--url", url, "--key", "k")
 	golden(t, "get_span.txt", got.Out)
 	if got.Code != 0 {
 		t.Errorf("%+v", got)
@@ -241,6 +244,11 @@ func TestStatisticsByTagsAndMetadata(t *testing.T) {
 			t.Errorf("by %s as JSON: %+v", by, got)
 		}
 	}
+
+	url, _ := answering(t, `{"success":true,"overall":{"requests":3},"values":["customer","env"]}`)
+	Equal(t, "by a key that no request has",
+		say(t, "requests", "stats", "--by", "metadata.custmer", "--url", url, "--key", "k").Out,
+		"No requests with metadata.custmer match these filters. Unknown key custmer: did you mean customer?\n")
 	for _, by := range []string{"modle", "metadata."} {
 		if got := say(t, "requests", "stats", "--by", by, "--key", "k"); got.Code != 2 {
 			t.Errorf("by %s: %+v", by, got)
@@ -289,7 +297,9 @@ func TestAShortIDFindsItsRequest(t *testing.T) {
 		{"019abc12", "", `k POST /api/public/v2/requests/search {"filter_group":` +
 			`{"field":"request_id","operator":"starts_with","value":"019abc12"},"per_page":5}`,
 			said{Code: 1, Err: "promptspool: No request has an id that begins with 019abc12.\n"}},
-		{"r1", "", "k DELETE /api/public/v2/requests/r1 ", said{Out: "records  0\nevents   0\n"}},
+		{someID, "", "k DELETE /api/public/v2/requests/" + someID + " ", said{Out: "records  0\nevents   0\n"}},
+		{"r1", "", "", said{Code: 2, Err: `promptspool: "r1" is not a request id or its beginning, of at least 8 ` +
+			"hex digits\nSee `promptspool requests delete --help`.\n"}},
 	} {
 		url, call := answering(t, `{"success":true,"items":[`+tt.found+`]}`)
 		got := say(t, "requests", "delete", tt.given, "--yes", "--url", url, "--key", "k")
@@ -417,23 +427,26 @@ func TestATraceIsDrawnAsATree(t *testing.T) {
 		span("c", `"a"`, "look\tup", times(4, 8), ""),
 		span("d", `"c"`, "track", times(4, 4), `,"status":"ERROR"`),
 		span("e", `"x"`, "lost", times(5, 6), ""),
-	}, ",")+`],"request":{"function_name":"f","status":"ERROR","error_message":"504: no answer",
-		"request_response":{}}}`)
+	}, ",")+`],"items":[{"id":"`+trace+`"}],"request":{"function_name":"f","status":"ERROR",
+		"error_message":"504: no answer","request_response":{}}}`)
 
 	got := say(t, "traces", "get", trace, "--utc", "--url", url, "--key", "k")
 	head, tree, _ := strings.Cut(strings.ReplaceAll(got.Out, "█", "="), "\n\n")
-	Equal(t, "facts", head, "2026-11-26 12:00:00 UTC, 8000 ms, 5 spans, 1 call, 90+10 tokens, $0.5, 1 error, "+
+	Equal(t, "facts", head, "2026-11-26 12:00:00 UTC, 8.00 s, 5 spans, 1 call, 90+10 tokens, $0.5, 1 error, "+
 		"session chat-17")
 	Equal(t, "tree", tree, `SPAN                   TIMELINE                     DURATION  TOKENS  COST
-Answer (✗ 1 below)     ===========================   8000 ms   90+10  $0.5
-├ chat                 ==============                4000 ms   90+10  $0.5
-├ look up (✗ 1 below)                =============   4000 ms       -     -
+Answer (✗ 1 below)     ===========================    8.00 s   90+10  $0.5
+├ chat                 ==============                 4.00 s   90+10  $0.5
+├ look up (✗ 1 below)                =============    4.00 s       -     -
 │ └ ✗ track                          ▏                  0 ms       -     -
-└ lost (no parent)                      ===          1000 ms       -     -
+└ lost (no parent)                      ===           1.00 s       -     -
 
 track, d
   504: no answer
 `)
+	Equal(t, "by its beginning", say(t, "traces", "get", trace[:8], "--utc", "--url", url, "--key", "k"), got)
+	Equal(t, "by another one", say(t, "traces", "get", "5b8efff8", "--url", url, "--key", "k"),
+		said{Code: 1, Err: "promptspool: No trace has an id that begins with 5b8efff8.\n"})
 	if got := say(t, "traces", "get", trace, "-o", "json", "--url", url, "--key", "k"); got.Code != 0 ||
 		!strings.Contains(got.Out, `"parent_missing": true`) {
 		t.Errorf("JSON: %+v", got)
@@ -451,9 +464,9 @@ func TestASessionIsPrintedAsAConversation(t *testing.T) {
 	got := say(t, "sessions", "get", "chat-17", "--utc", "--url", url, "--key", "k")
 	Equal(t, "conversation", strings.ReplaceAll(got.Out, "─", ""), `SESSION_ID  `+
 		`LAST_SEEN                DURATION  TURNS  SPANS  ERRORS  TOKENS  COST  SCORE
-chat-17     2026-11-26 12:00:05 UTC   5000 ms      2      0       0   90+10    $1   70.0
+chat-17     2026-11-26 12:00:05 UTC    5.00 s      2      0       0   90+10    $1   70.0
 
-2026-11-26 12:00:00 UTC, gpt-4o, 2000 ms, $0.5, $0.5 so far
+2026-11-26 12:00:00 UTC, gpt-4o, 2.00 s, $0.5, $0.5 so far
 r1
 
  user 
@@ -462,7 +475,7 @@ r1
  assistant 
   It is here.
 
-2026-11-26 12:01:00 UTC, gpt-4o, 2000 ms, $0.5, $1 so far
+2026-11-26 12:01:00 UTC, gpt-4o, 2.00 s, $0.5, $1 so far
 r2
 
 Sent the same messages again.

@@ -30,7 +30,7 @@ func roleFlags() []cli.Flag {
 		config.NameFlag(),
 		config.TextFlag("otlp-listen", "",
 			"one more `address`, for OpenTelemetry exporters only: host:port or unix:/path. "+
-				"Where they send unless told otherwise is 127.0.0.1:4318; if absent none"),
+				"Where they send unless told otherwise is 127.0.0.1:4318 (default: none)"),
 	}
 	for _, s := range api.Switches {
 		if s.On == "" {
@@ -66,9 +66,9 @@ func roleConfigOf(r *config.Reader) roleConfig {
 func limitFlags() []cli.Flag {
 	return config.Group("Limits",
 		config.TextFlag("key-calls-max", "",
-			"the `number` of requests that one key may make in a second; beyond it 429; if absent no bound"),
+			"the `number` of requests that one key may make in a second; beyond it 429 (default: no bound)"),
 		config.TextFlag("key-bytes-max", "",
-			"the `size` of bodies that one key may send in a second; beyond it 429; if absent no bound"),
+			"the `size` of bodies that one key may send in a second; beyond it 429 (default: no bound)"),
 	)
 }
 

@@ -21,17 +21,17 @@ import (
 // bootstrapFlags have the first key of a server.
 func bootstrapFlags() []cli.Flag {
 	return config.SecretFlags("bootstrap-key",
-		"make the project 'default' with exactly this `key`, of scope full; at least 32 characters")
+		"create the project 'default' with exactly this `key`, of scope full; at least 32 characters")
 }
 
 // retentionFlags say what a server keeps.
 func retentionFlags() []cli.Flag {
 	return config.Group("Retention",
 		config.TextFlag("retention-age", "",
-			"the `duration` for which records are kept, such as 90d; older ones are deleted; if absent forever"),
+			"the `duration` for which records are kept, such as 90d; older ones are deleted (default: forever)"),
 		config.TextFlag("retention-bytes", "",
 			"the `size` of bodies, as they were sent, that is kept of each project; "+
-				"beyond it the oldest records are deleted; if absent no bound"),
+				"beyond it the oldest records are deleted (default: no bound)"),
 	)
 }
 
@@ -55,7 +55,7 @@ func serverCommand() *cli.Command {
 		providerURLFlag(),
 	}
 	free := config.TextFlag("free-min", "", "the `size` that stays free on the archive's disk; "+
-		"below it writes get 503; if absent 256MiB, or a sixteenth of a disk below 4GiB")
+		"below it writes get 503 (default: 256MiB, or a sixteenth of a disk below 4GiB)")
 
 	c := config.Command("server", "keep records, templates and keys", runServer,
 		flags, config.ArchiveFlags(), bootstrapFlags(),

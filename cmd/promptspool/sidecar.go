@@ -29,11 +29,11 @@ func spoolFlags() []cli.Flag {
 		config.TextFlag("spool-bytes-max", spoolBytesDefault,
 			"the `size` of disk that the spool may take, such as 8GiB; beyond it new writes get 503"),
 		config.TextFlag("spool-free-min", "",
-			"the `size` that stays free on the spool's disk; below it new writes get 503; "+
-				"if absent 64MiB, or a sixteenth of a disk below 1GiB"),
+			"the `size` that stays free on the spool's disk; below it new writes get 503 "+
+				"(default: 64MiB, or a sixteenth of a disk below 1GiB)"),
 		config.TextFlag("disk-max", "",
-			"the `size` that the whole data folder may take; beyond it new writes get 503; "+
-				"if absent --spool-bytes-max and 256MiB more"),
+			"the `size` that the whole data folder may take; beyond it new writes get 503 "+
+				"(default: --spool-bytes-max and 256MiB more)"),
 		config.ListFlag("allow-host",
 			"a Host `name`, besides localhost, by which the sidecar may be called; may be repeated"),
 		config.ListFlag("template-preload",
@@ -52,7 +52,7 @@ func sidecarCommand() *cli.Command {
 	apiKey := config.SecretFlags("api-key",
 		"the `key` that the sidecar sends in place of what apps send, so that they hold no secret")
 	localKey := config.SecretFlags("local-key",
-		"with --api-key, the `key` that apps must present; if absent they need none")
+		"with --api-key, the `key` that apps must present (default: they need none)")
 	redactSecret := config.SecretFlags("redact-secret",
 		"the `secret` that keys the hashes of redacted values; the same one makes the same hashes")
 

@@ -36,7 +36,7 @@ func signInFlags() []cli.Flag {
 				"because only its administrators assign them"),
 	}
 	flags = append(flags, config.SecretFlags("oidc-client-secret",
-		"the `secret` with which this server identifies itself to the issuer; if absent only PKCE")...)
+		"the `secret` with which this server identifies itself to the issuer (default: only PKCE)")...)
 
 	return config.Group("Sign-in", append(flags, config.TrustFlags("oidc")...)...)
 }

@@ -20,8 +20,8 @@ import (
 )
 
 func statusCommand() *cli.Command {
-	data := config.TextFlag("data", "", "the data `folder` of a running sidecar or server, or that of up for both, "+
-		"if absent "+config.UpData+", if up made it here; else the server at --url is asked for the project's sidecars")
+	data := config.TextFlag("data", "", "the data `folder` of a running sidecar or server, or that of up for both"+
+		config.UpDataHere+"; without one, the server at --url is asked for the project's sidecars")
 	return config.Command("status", "show the status of a sidecar or server, or list a project's sidecars",
 		status, []cli.Flag{data, config.ColumnsFlag()}, config.RemoteFlags())
 }
@@ -134,9 +134,9 @@ func describeSidecar(t *print.Table, s sidecarStatus) {
 	t.Row("disk", fmt.Sprintf("%s of %s",
 		humanize.IBytes(uint64(s.Spool.DiskBytes)), humanize.IBytes(uint64(s.Spool.BytesMax))))
 	t.Row("oldest", oldestText(h))
-	t.Row("held", print.Quantity(h.HeldEvents, "event")+", because the server rejects the key")
+	t.Row("held", print.Explained(h.HeldEvents, "event", "because the server rejects the key"))
 	t.Row("dead letters", print.DeadLetters(h.DeadLetters, h.Dropped))
-	t.Row("lost", print.Quantity(h.LostEvents, "event")+", by damage to the disk")
+	t.Row("lost", print.Explained(h.LostEvents, "event", "by damage to the disk"))
 	describeDrops(t, "", s.DroppedToday)
 }
 

@@ -26,7 +26,7 @@ import (
 func upCommand() *cli.Command {
 	flags := []cli.Flag{
 		config.TextFlag("data", config.UpData, "data `folder` (created if missing)"),
-		config.SwitchFlag("demo", "fill a new data folder ("+demoData+" unless --data names one) "+
+		config.SwitchFlag("demo", "fill a new data folder ("+config.DemoData+" unless --data names one) "+
 			"with 30 days of a support bot"),
 		signUpFlag(),
 		pricesFlag(),
@@ -44,9 +44,6 @@ func upCommand() *cli.Command {
 	return config.Command("up", "run a server and a sidecar in one process, to try them", up,
 		flags, bootstrapFlags(), listeners, publicFlags(), roleFlags(), spoolFlags(), config.LogFlags("warn"))
 }
-
-// demoData is the data folder of `up --demo`. That of `up` stays free of invented calls.
-const demoData = ".promptspool-demo"
 
 // up starts the server, then the sidecar, and stops them in the opposite order.
 func up(c *cli.Context) error {
@@ -96,7 +93,7 @@ func up(c *cli.Context) error {
 // newDemo finds the data folder of a demo, and refuses one with data in it.
 func newDemo(c *cli.Context) error {
 	if !c.IsSet("data") {
-		_ = c.Set("data", demoData) // a text is always taken
+		_ = c.Set("data", config.DemoData) // a text is always taken
 	}
 	data := c.String("data")
 	if _, err := os.Stat(filepath.Join(data, "server")); !errors.Is(err, os.ErrNotExist) {

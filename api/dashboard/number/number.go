@@ -36,6 +36,15 @@ func Latency(seconds *float64) string {
 	return twoUnits(int(math.Round(*seconds/60)), 60, "h", "min")
 }
 
+// Span prints the time from the first of something to the last, which may be days.
+func Span(d time.Duration) string {
+	if d >= time.Hour {
+		return Roughly(d)
+	}
+
+	return Latency(new(d.Seconds()))
+}
+
 // LatencyMS prints milliseconds for a table.
 func LatencyMS(ms *float64) string {
 	if ms == nil {

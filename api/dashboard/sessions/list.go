@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/filter"
@@ -33,14 +32,8 @@ type listView struct {
 // row is a session, a trace or a user.
 type row struct{ wire.Rollup }
 
-// Duration returns the time from the first call to the last, which may be days.
-func (r row) Duration() string {
-	d := r.LastSeen.Sub(r.FirstSeen)
-	if d >= time.Hour {
-		return number.Roughly(d)
-	}
-	return number.Latency(new(d.Seconds()))
-}
+// Duration returns the time from the first call to the last.
+func (r row) Duration() string { return number.Span(r.LastSeen.Sub(r.FirstSeen)) }
 
 // Score returns the mean score; "" without one.
 func (r row) Score() string {

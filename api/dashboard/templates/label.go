@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"promptspool/api/closest"
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
+	"promptspool/api/words"
 )
 
 // newLabel returns what is asked before a template gets a label of a new name. It is "" if there is an
@@ -38,7 +38,7 @@ func (p *pages) newLabel(c *frame.Exchange, head templateHead, name string) (que
 
 	known := slices.Sorted(maps.Keys(exists))
 	question = fmt.Sprintf("Create the new label %s? Existing: %s.", name, strings.Join(known, ", "))
-	if near := closest.Among(name, known); len(near) > 0 {
+	if near := words.Closest(name, known); len(near) > 0 {
 		question += " Did you mean " + near[0] + "?"
 	}
 

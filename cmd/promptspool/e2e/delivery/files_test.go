@@ -69,6 +69,10 @@ func TestTemplatesArePublishedFromFilesAndPulledBack(t *testing.T) {
 	if again != "0 of 2 templates published.\n" {
 		t.Errorf("pushed again: %s", again)
 	}
+	labelled, _ := harness.Run(t, 0, at("templates", "push", dir, "--label", "canary")...)
+	if !strings.HasSuffix(labelled, "0 of 2 templates published, 2 labelled.\n") {
+		t.Errorf("pushed with another label: %s", labelled)
+	}
 
 	pulled := filepath.Join(t.TempDir(), "new")
 	harness.Run(t, 0, at("templates", "pull", pulled)...)
@@ -104,7 +108,7 @@ func TestTemplatesArePublishedFromFilesAndPulledBack(t *testing.T) {
 		t.Errorf("the label moved by itself: %s", r.Body)
 	}
 	out, _ = harness.Run(t, 0, at("templates", "push", pulled, "--label", "prod")...)
-	if !strings.Contains(out, "labelled  team/greet        2\n1 of 2 ") {
+	if !strings.Contains(out, "labelled  team/greet        2\n0 of 2 templates published, 1 labelled.") {
 		t.Errorf("push with a label: %s", out)
 	}
 	r := server.Get("/prompt-templates/team/greet?label=prod")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/words"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
 )
@@ -34,7 +35,7 @@ func printScript(c *cli.Context, shell string) error {
 	script, err := scripts.ReadFile("promptspool." + shell)
 	if err != nil {
 		return config.Usagef(c, "there is no script for %q; give one of %s%s",
-			shell, strings.Join(shells, ", "), config.DidYouMean(shell, shells))
+			shell, strings.Join(shells, ", "), words.DidYouMean(shell, shells))
 	}
 	_, err = c.App.Writer.Write(script)
 	return err
@@ -80,5 +81,5 @@ func offersFor(c *cli.Context, typing config.Typing) (all []offer) {
 		}
 		return all
 	}
-	return ofArgument(c, typing.Word)
+	return ofArgument(c)
 }

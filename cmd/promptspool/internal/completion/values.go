@@ -2,6 +2,7 @@ package completion
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -20,14 +21,22 @@ const valuesMax = 100
 func ofFlag(c *cli.Context, f cli.Flag, word string) []offer {
 	usage, name := f.(cli.DocGenerationFlag).GetUsage(), f.Names()[0]
 	key, value, hasKey := strings.Cut(word, "=")
+	at := strings.LastIndex(word, "@")
 
 	switch {
 	case config.Words(f) != nil:
-		return plain(config.Words(f), "", "")
+		return ofWords(c, config.Words(f), word)
 	case strings.Contains(usage, "`file`"), strings.Contains(usage, "`folder`"):
 		return files
 	case name == "context":
 		return contexts()
+	case name == "scope":
+		return plain(append([]string{"app", "full"}, wire.ScopeNames...), "", "")
+	case name == "label":
+		return plain(labels(registered(c, "")), "", "")
+	case name == "template" && at > 0:
+		named := registered(c, word[:at])
+		return plain(append(labels(named), versions(named)...), word[:at+1], "")
 	case name == "filter":
 		return ofLine(c, word)
 	case name == "metadata" && hasKey:
@@ -41,6 +50,55 @@ func ofFlag(c *cli.Context, f cli.Flag, word string) []offer {
 		return nil
 	}
 	return plain(existing(c, t), "", "")
+}
+
+// ofWords offers the words of a flag. One that ends in a name stands for those that a server has.
+func ofWords(c *cli.Context, words []string, typed string) (all []offer) {
+	for _, word := range words {
+		start, open := strings.CutSuffix(word, config.AnyName)
+		if !open {
+			all = append(all, offer{text: word})
+		} else if strings.HasPrefix(typed, start) || strings.HasPrefix(start, typed) {
+			found := existing(c, filterline.TypingAt(start+strings.TrimPrefix(typed, start)))
+			all = append(all, plain(found, start, "")...)
+		}
+	}
+	return all
+}
+
+// registered returns the templates with a name, or all.
+func registered(c *cli.Context, name string) []wire.TemplateListItem {
+	if !asksServer(c) {
+		return nil
+	}
+	cl, id, err := config.Read(c).Remote()
+	if err != nil {
+		return nil
+	}
+	list, _ := cl.List(c.Context, id, wire.TemplateListQuery{Page: 1, PerPage: wire.PageItemsMax, Name: name})
+	return slices.DeleteFunc(list.Items, func(t wire.TemplateListItem) bool { return name != "" && t.Name != name })
+}
+
+// labels returns the labels of templates, each once.
+func labels(templates []wire.TemplateListItem) (all []string) {
+	for _, t := range templates {
+		for _, l := range t.Labels {
+			if !slices.Contains(all, l.Name) {
+				all = append(all, l.Name)
+			}
+		}
+	}
+	return all
+}
+
+// versions returns the versions of templates, the newest first.
+func versions(templates []wire.TemplateListItem) (all []string) {
+	for _, t := range templates {
+		for n := t.Version; n > 0; n-- {
+			all = append(all, strconv.Itoa(n))
+		}
+	}
+	return all
 }
 
 // plain offers words between two texts, without notes.
@@ -99,40 +157,42 @@ func asksServer(c *cli.Context) bool {
 }
 
 // ofArgument offers what may be the next argument of a command, by what the command calls it.
-func ofArgument(c *cli.Context, word string) []offer {
-	names := strings.Fields(c.Command.ArgsUsage + " -")
-	switch strings.Trim(names[min(c.NArg(), len(names)-1)], "[],.") {
+func ofArgument(c *cli.Context) []offer {
+	arguments := strings.Fields(c.Command.ArgsUsage + " -")
+	switch argument := strings.Trim(arguments[min(c.NArg(), len(arguments)-1)], "[],."); argument {
 	case "FILE", "DIR":
 		return files
 	case "SHELL":
 		return plain(shells, "", "")
 	case "PAGE":
 		return plain(docs.Names(), "", "")
-	case "LABEL", "A", "B":
-		return plain(existing(c, filterline.TypingAt("label:"+word)), "", "")
+	case "LABEL":
+		return plain(labels(registered(c, "")), "", "")
+	case "VERSION":
+		return plain(versions(registered(c, c.Args().First())), "", "")
+	case "A", "B":
+		named := registered(c, c.Args().First())
+		return plain(append(labels(named), versions(named)...), "", "")
+	case "REQUEST_ID", "TRACE_ID":
+		cl, id, err := config.Read(c).Remote()
+		if err != nil {
+			return nil
+		}
+		found, _ := requests.Recent(c, cl, id, argument)
+		return plain(found, "", "")
+	case "NAME":
+		if strings.Contains(c.Command.HelpName, " contexts ") {
+			return contexts()
+		}
+	default:
+		return nil
 	}
 
-	if strings.Contains(c.Command.HelpName, " contexts ") {
-		return contexts()
+	var names []string
+	for _, t := range registered(c, "") {
+		names = append(names, t.Name)
 	}
-	if !asksServer(c) {
-		return nil
-	}
-	cl, id, err := config.Read(c).Remote()
-	if err != nil {
-		return nil
-	}
-	var found []string
-	switch {
-	case names[0] == "REQUEST_ID":
-		found, _ = requests.Recent(c, cl, id)
-	case names[0] == "NAME" && c.NArg() == 0:
-		list, _ := cl.List(c.Context, id, wire.TemplateListQuery{Page: 1, PerPage: wire.PageItemsMax})
-		for _, t := range list.Items {
-			found = append(found, t.Name)
-		}
-	}
-	return plain(found, "", "")
+	return plain(names, "", "")
 }
 
 // contexts offers the servers that login keeps.

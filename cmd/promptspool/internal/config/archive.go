@@ -15,7 +15,7 @@ func ArchiveFlags() []cli.Flag {
 		TextFlag("archive", "",
 			"where records, templates, keys and people are kept: badger, files in --data, "+
 				"for one server and with nothing else to run; or the `URL` postgres://USER@HOST/NAME, "+
-				"for any number of servers on one PostgreSQL; if absent badger. "+
+				"for any number of servers on one PostgreSQL (default: badger). "+
 				"Give a password by the variable, --archive-file or PGPASSFILE"),
 		TextFlag("archive-file", "", "read --archive from this `file`"),
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"promptspool/api/words"
 )
 
 // Context is a server that `login` keeps, with the key for it.
@@ -66,7 +68,8 @@ func (r *Reader) server() (url, key string) {
 	name := r.Text("context")
 	chosen, known := all.Named[cmp.Or(name, all.Current)]
 	if name != "" && !known {
-		r.Reject("context", "is not a context; `promptspool contexts list` shows them"+DidYouMean(name, all.Names()))
+		r.Reject("context", "is not a context; `promptspool contexts list` shows them"+
+			words.DidYouMean(name, all.Names()))
 	}
 
 	flagged := name != "" && originOf(r.c, flagOf(r.c, "context")) == "--context"

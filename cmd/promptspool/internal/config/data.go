@@ -8,18 +8,27 @@ import (
 
 // ServerDataFlag names the data folder of a server.
 func ServerDataFlag() cli.Flag {
-	return TextFlag("data", "", "the server's data `folder`, or that of up; if absent "+UpData+", if up made it here")
+	return TextFlag("data", "", "the server's data `folder`, or that of up"+UpDataHere)
 }
 
-// UpData is the data folder of `up`, beside which other commands find it.
-const UpData = ".promptspool"
+// The data folders of `up` and `up --demo`, which other commands find where they are started.
+const (
+	UpData   = ".promptspool"
+	DemoData = ".promptspool-demo"
+)
+
+// UpDataHere ends the help of --data in commands that find these folders.
+const UpDataHere = " (default: " + UpData + " or " + DemoData + ", if it is here)"
 
 // DataHere returns --data, or the data folder of an `up` that was started here; "" for neither.
 func DataHere(c *cli.Context) string {
-	if data := c.String("data"); data != "" || !datafolder.IsUp(UpData) {
-		return data
+	data := c.String("data")
+	for _, here := range []string{UpData, DemoData} {
+		if data == "" && datafolder.IsUp(here) {
+			data = here
+		}
 	}
-	return UpData
+	return data
 }
 
 // RoleData returns the data folder of a role: --data, or the role's folder within that of `up`.

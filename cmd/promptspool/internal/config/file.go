@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"promptspool/api/wire/yamlreader"
+	"promptspool/api/words"
 )
 
 // Sections are what a configuration file holds: the settings of each role, named like its flags.
@@ -97,7 +98,7 @@ func (p *configParser) section(role string, node *yaml.Node) Section {
 		// Strictly, because a bound that is written wrongly would be no bound.
 		flag, known := flags[key.Value]
 		if !known {
-			near := DidYouMean(key.Value, slices.Sorted(maps.Keys(flags)))
+			near := words.DidYouMean(key.Value, slices.Sorted(maps.Keys(flags)))
 			p.Fault(key.Line, "there is no setting %q of %s%s", key.Value, role,
 				cmp.Or(near, "; `promptspool config print` lists all"))
 			return

@@ -55,8 +55,8 @@ func ChoiceFlag(name, value, usage string, words ...string) cli.Flag {
 	return choiceFlag{TextFlag(name, value, usage).(*cli.StringFlag), words}
 }
 
-// anyName at the end of a word of a ChoiceFlag stands for any text.
-const anyName = "NAME"
+// AnyName at the end of a word of a ChoiceFlag stands for any text.
+const AnyName = "NAME"
 
 // Words returns the words of a ChoiceFlag; nil for any other flag.
 func Words(f cli.Flag) []string {

@@ -14,8 +14,8 @@ func ListenFlags(api, ops string) []cli.Flag {
 		TextFlag("listen", api, "the `address` of the API: host:port or unix:/path"),
 		TextFlag("ops-listen", ops, "the `address` of metrics and probes: host:port"),
 		ListenPublicFlag(),
-		ListFlag("allow-uid", "a `user`'s number that may call over a unix socket, besides our own; "+
-			"if absent, those whom the file's mode 0660 lets in; may be repeated"),
+		ListFlag("allow-uid", "a `user`'s number that may call over a unix socket, besides our own; may be "+
+			"repeated (default: those whom the file's mode 0660 lets in)"),
 	}, tlsFlags()...)...)
 }
 

@@ -15,9 +15,9 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api/closest"
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
+	"promptspool/api/words"
 )
 
 // Reader reads the settings of the command that runs.
@@ -66,24 +66,15 @@ func (r *Reader) Text(name string) string {
 
 // OneOf returns the value of a ChoiceFlag, which must be one of its words; "" if it is absent.
 func (r *Reader) OneOf(name string) string {
-	text, words := r.Text(name), Words(flagOf(r.c, name))
+	text, all := r.Text(name), Words(flagOf(r.c, name))
 	fits := func(word string) bool {
-		start, open := strings.CutSuffix(word, anyName)
+		start, open := strings.CutSuffix(word, AnyName)
 		return word == text || open && text != start && strings.HasPrefix(text, start)
 	}
-	if text != "" && !slices.ContainsFunc(words, fits) {
-		r.Reject(name, "is not one of "+strings.Join(words, ", ")+DidYouMean(text, words))
+	if text != "" && !slices.ContainsFunc(all, fits) {
+		r.Reject(name, "is not one of "+strings.Join(all, ", ")+words.DidYouMean(text, all))
 	}
 	return text
-}
-
-// DidYouMean names the closest of some words in the end of a message about one that is none of them.
-func DidYouMean(word string, words []string) string {
-	near := closest.Among(word, words)
-	if len(near) == 0 {
-		return ""
-	}
-	return "; did you mean " + near[0] + "?"
 }
 
 // List returns the values of a setting that may be repeated, without the empty ones.

@@ -80,7 +80,7 @@ func read[S any](
 			if rest, named := strings.CutPrefix(reason, t.Field.Name+" "); named {
 				reason = "it " + rest // the flag may have another name
 			}
-			v.RejectValue(flag, value, "is wrong: "+reason+config.DidYouMean(value, t.Field.Values))
+			v.RejectValue(flag, value, "is wrong: "+reason)
 		}
 		line.Terms = append(line.Terms, t)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
+	"promptspool/api/words"
 	"promptspool/cmd/promptspool/internal/config"
 )
 
@@ -132,7 +133,7 @@ func pick(c *cli.Context, columns []string) ([]int, error) {
 	for _, name := range r.Columns() {
 		i := slices.Index(plain, strings.ToLower(strings.ReplaceAll(name, " ", "_")))
 		if i < 0 {
-			r.RejectValue("columns", name, "is not one of "+strings.Join(plain, ", ")+config.DidYouMean(name, plain))
+			r.RejectValue("columns", name, "is not one of "+strings.Join(plain, ", ")+words.DidYouMean(name, plain))
 			continue
 		}
 		picked = append(picked, i)

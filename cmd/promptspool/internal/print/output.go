@@ -68,6 +68,14 @@ func Quantity[N int | int64 | uint64](n N, noun string) string {
 	return humanize.Comma(int64(n)) + " " + english.PluralWord(int(n), noun, "")
 }
 
+// Explained is a number of things, and why they are there if they are.
+func Explained[N int | int64 | uint64](n N, noun, why string) string {
+	if n == 0 {
+		return "0"
+	}
+	return Quantity(n, noun) + ", " + why
+}
+
 // DeadLetters is a number of dead letters in words: "12", or "12 (3 dropped)" where some
 // had no space.
 func DeadLetters(dead, dropped int64) string {

@@ -1,8 +1,6 @@
 package requests
 
 import (
-	"strings"
-
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/wire"
@@ -44,8 +42,8 @@ func Command() *cli.Command {
 		config.Command("stats",
 			"count: requests, errors, scores, latency, tokens, cost; by template version, model, metadata or user",
 			requestStats, filter.Flags(), []cli.Flag{
-				config.TextFlag("by", "version", "by `what`: "+strings.Join(statsDimensions, ", ")+" or metadata.KEY"),
-				config.ChoiceFlag("bucket", "", "`width` of each time bucket, if absent chosen from the time range",
+				config.ChoiceFlag("by", "version", "by `what`", statsDimensions...),
+				config.ChoiceFlag("bucket", "", "`width` of each time bucket, chosen from the time range unless given",
 					"second", "minute", "hour", "day"),
 			}, config.RemoteFlags()),
 

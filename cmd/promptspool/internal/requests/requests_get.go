@@ -6,16 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/url"
 	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/calls"
+	"promptspool/api/dashboard/number"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
@@ -34,7 +33,7 @@ func getRequest(c *cli.Context) error {
 		return err
 	}
 	if v.Given("web") {
-		return openPage(c, cl.URL("/requests/"+url.PathEscape(whole)))
+		return openPage(c, cl.URL("/requests/"+whole))
 	}
 	r, err := cl.Request(c.Context, id, whole)
 	if err != nil {
@@ -171,10 +170,10 @@ func describe(t *print.Table, r wire.Record) {
 	}
 	t.Row("status", status)
 	if r.LatencyMS != nil {
-		t.Row("latency", brief(time.Duration(*r.LatencyMS*1e6)))
+		t.Row("latency", number.LatencyMS(r.LatencyMS))
 	}
 	if r.FirstTokenMS != nil {
-		t.Row("first token", brief(time.Duration(*r.FirstTokenMS*1e6)))
+		t.Row("first token", number.LatencyMS(r.FirstTokenMS))
 	}
 	if !r.IsSpan() {
 		t.Row("tokens", usage(r))

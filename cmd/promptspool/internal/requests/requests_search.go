@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/calls"
+	"promptspool/api/dashboard/number"
 	"promptspool/api/wire"
 	"promptspool/api/words"
 	"promptspool/cmd/promptspool/internal/config"
@@ -91,14 +91,14 @@ func rowTable(t *print.Table) *print.Table {
 }
 
 func listRows(t *print.Table, rows []wire.Row) {
-	for i, id := range listedIDs(t.Painter, rows) {
+	for i, id := range listedIDs(t.Painter, rows, idOfRow) {
 		r := rows[i]
 		t.Row(
 			print.Styled(id, print.Cyan),
 			statusCell(r.Status),
 			t.Moment(r.ListTime),
 			templateOf(r),
-			milliseconds(r.Latency),
+			latency(r.Latency),
 			money(r.Price),
 			r.Engine,
 			tokens(r),
@@ -147,22 +147,12 @@ func money(dollars *float64) string {
 	return "$" + calls.Dollars(math.Round(*dollars*1e9)).String()
 }
 
-func milliseconds(seconds *float64) string {
+// latency is seconds as the dashboard has them; a dash if they are not known.
+func latency(seconds *float64) string {
 	if seconds == nil {
 		return "-"
 	}
-	return brief(time.Duration(*seconds * 1e9))
-}
-
-// brief is a duration in as many figures as people look at.
-func brief(d time.Duration) string {
-	if d < 10*time.Second {
-		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
-	}
-	if d >= time.Hour {
-		return print.Age(d)
-	}
-	return d.Round(100 * time.Millisecond).String()
+	return number.Latency(seconds)
 }
 
 func tokens(r wire.Row) string {

@@ -20,17 +20,14 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-// statsDimensions are what statistics can be by, besides metadata.KEY.
-var statsDimensions = []string{"version", "model", "provider", "tag", "user", "session", "environment"}
+// statsDimensions are what statistics can be by.
+var statsDimensions = []string{"version", "model", "provider", "tag", "user", "session", "environment",
+	"metadata." + config.AnyName}
 
 func requestStats(c *cli.Context) error {
 	v := config.Read(c)
-	by, bucket := v.Text("by"), v.OneOf("bucket")
+	by, bucket := v.OneOf("by"), v.OneOf("bucket")
 	key, isKey := strings.CutPrefix(by, "metadata.")
-	if !slices.Contains(statsDimensions, by) && (!isKey || key == "") {
-		v.Reject("by", "is not one of "+strings.Join(statsDimensions, ", ")+", metadata.KEY"+
-			config.DidYouMean(by, statsDimensions))
-	}
 	line, selected := filter.Read(v)
 	cl, id, err := v.Remote()
 	if err != nil {
@@ -63,8 +60,14 @@ func requestStats(c *cli.Context) error {
 		return err
 	}
 	return print.Output(c, shown, func(t *print.Table) {
-		if sums.Overall.Requests == 0 && !sums.Incomplete {
+		switch {
+		case sums.Incomplete:
+		case sums.Overall.Requests == 0:
 			printUnmatched(c, t, cl, id, line, "requests")
+			return
+		case isKey && len(values) == 0:
+			line.Terms = append(line.Terms, filterline.Where("metadata", key, "*"))
+			printUnmatched(c, t, cl, id, line, "requests with "+by)
 			return
 		}
 		g := newStatsTable(c, t, by, sums)
@@ -90,9 +93,9 @@ func valuesBy(by, key string, sums wire.Analytics) (terms []filterline.Term) {
 	var values []string
 	switch by {
 	case "model":
-		values = slices.Sorted(maps.Keys(sums.ByModel))
+		values = mostFirst(sums.ByModel)
 	case "provider":
-		values = slices.Sorted(maps.Keys(sums.ByProvider))
+		values = mostFirst(sums.ByProvider)
 	case "tag":
 		for _, t := range sums.TagsBreakdown {
 			values = append(values, t.Tag)
@@ -112,6 +115,13 @@ func valuesBy(by, key string, sums wire.Analytics) (terms []filterline.Term) {
 		}
 	}
 	return terms[:min(len(terms), valuesMax)]
+}
+
+// mostFirst returns names, those of the most requests first.
+func mostFirst(totals map[string]wire.Totals) []string {
+	return slices.SortedFunc(maps.Keys(totals), func(a, b string) int {
+		return cmp.Or(cmp.Compare(totals[b].Requests, totals[a].Requests), cmp.Compare(a, b))
+	})
 }
 
 // countEach counts the requests of each condition, those of the most first.
@@ -233,10 +243,10 @@ func (g statsTable) totals(name print.Cell, t wire.Totals, by trends, dates []st
 		failed,
 		score,
 		print.Styled(spread, print.Yellow),
-		milliseconds(t.Latency.P50),
+		latency(t.Latency.P50),
 		print.Styled(trend(by.latency, dates, g.bars, mean), print.Green),
-		milliseconds(t.Latency.P95),
-		milliseconds(t.Latency.P99),
+		latency(t.Latency.P95),
+		latency(t.Latency.P99),
 		costOf(t, g.sums.Incomplete),
 		print.Styled(trend(by.cost, dates, g.bars, sum), print.Green),
 		humanize.Comma(t.Tokens())+mark,

@@ -40,8 +40,8 @@ func tailRequests(c *cli.Context) error {
 
 	// The first page may be empty, but the rows that come later have ids and times.
 	table := rowTable(print.NewTable(c))
-	ids := listedIDs(table.Painter, []wire.Row{{RequestID: wire.NewID()}})
-	table.AtLeast(len(ids[0]), len("SUCCESS"), len(table.Moment(time.Now())), 12, len("1000 ms"), len("$0.00042"), 12,
+	ids := listedIDs(table.Painter, []string{wire.NewID()}, func(id string) string { return id })
+	table.AtLeast(len(ids[0]), len("SUCCESS"), len(table.Moment(time.Now())), 12, len("9.99 s"), len("$0.00042"), 12,
 		0, 0, 0)
 
 	t := &tail{where: selected, inTexts: len(line.Sought()) > 0, known: make(map[string]place)}

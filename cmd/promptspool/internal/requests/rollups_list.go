@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/dashboard/number"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/filter"
@@ -75,7 +76,11 @@ func listRollups(t *print.Table, of string, rollups ...wire.Rollup) {
 	t.Head(strings.ToUpper(strings.TrimSuffix(of, "s"))+"_ID", "@LAST_SEEN", ">DURATION", ">TURNS",
 		">SPANS", ">ERRORS", ">TOKENS", ">COST", ">SCORE", name).
 		Spare("SPANS", "TOKENS", "SCORE", "TURNS", "ERRORS", "NAME")
-	for _, r := range rollups {
+	ids := listedIDs(t.Painter, rollups, idOfRollup)
+	for i, r := range rollups {
+		if of != "traces" {
+			ids[i] = r.ID // an app's own
+		}
 		failed, score := print.Unstyled, "-"
 		if r.Errors > 0 {
 			failed = print.Red
@@ -83,7 +88,7 @@ func listRollups(t *print.Table, of string, rollups ...wire.Rollup) {
 		if r.MeanScore != nil {
 			score = strconv.FormatFloat(*r.MeanScore, 'f', 1, 64)
 		}
-		t.Row(print.Styled(r.ID, print.Cyan), t.Moment(r.LastSeen), brief(r.LastSeen.Sub(r.FirstSeen)),
+		t.Row(print.Styled(ids[i], print.Cyan), t.Moment(r.LastSeen), number.Span(r.LastSeen.Sub(r.FirstSeen)),
 			r.Turns, r.Spans, print.Styled(strconv.FormatInt(r.Errors, 10), failed),
 			tokens(wire.Row{InputTokens: &r.InputTokens, OutputTokens: &r.OutputTokens}), money(&r.Cost), score, r.Name)
 	}

@@ -85,7 +85,7 @@ func eachCall(
 // printTurn prints a call of a session: what it added, and its answer. total is the cost so far.
 func printTurn(p print.Painter, story *calls.Story, row wire.Row, r wire.Record, total float64) {
 	facts := []string{
-		p.Moment(row.ListTime), row.Engine, templateOf(row), milliseconds(row.Latency), money(row.Price),
+		p.Moment(row.ListTime), row.Engine, templateOf(row), latency(row.Latency), money(row.Price),
 		money(&total) + " so far",
 	}
 	facts = slices.DeleteFunc(facts, func(fact string) bool { return fact == "" })

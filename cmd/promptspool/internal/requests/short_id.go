@@ -18,18 +18,18 @@ import (
 // shortID is how much of an id a list shows at least: 12 hex digits, which are the time to a millisecond.
 const shortID = len("0198c1f2-abcd")
 
-// listedIDs returns the ids of rows as a list shows them. On a terminal they are short, but long enough to tell
-// these rows apart.
-func listedIDs(p print.Painter, rows []wire.Row) []string {
+// listedIDs returns the ids of rows as a list shows them. On a terminal they are short, but long enough to tell these
+// rows apart.
+func listedIDs[T any](p print.Painter, rows []T, idOf func(T) string) []string {
 	ids := make([]string, len(rows))
 	for i := range rows {
-		id := rows[i].RequestID
+		id := idOf(rows[i])
 		n := min(shortID, len(id))
 		if p.Width == 0 {
 			n = len(id) // a program reads it
 		}
-		for j := range rows {
-			for other := rows[j].RequestID; id != other && strings.HasPrefix(other, id[:n]); {
+		for _, row := range rows {
+			for other := idOf(row); id != other && strings.HasPrefix(other, id[:n]); {
 				n++
 			}
 		}
@@ -38,21 +38,33 @@ func listedIDs(p print.Painter, rows []wire.Row) []string {
 	return ids
 }
 
-// Recent returns the ids of the newest requests, as short as a list shows them.
-func Recent(c *cli.Context, cl *client.Client, id wire.Identity) ([]string, error) {
-	page, err := cl.Search(c.Context, id, wire.Search{PerPage: 50})
-	return listedIDs(print.Painter{Width: 1}, page.Items), err
+func idOfRow(r wire.Row) string { return r.RequestID }
+
+func idOfRollup(r wire.Rollup) string { return r.ID }
+
+// Recent returns the newest ids that an argument of this name takes, as short as a list shows them.
+func Recent(c *cli.Context, cl *client.Client, id wire.Identity, argument string) ([]string, error) {
+	const most = 50
+	terminal := print.Painter{Width: 1}
+	if argument == "TRACE_ID" {
+		page, err := cl.Rollups(c.Context, id, wire.RollupSearch{Of: "traces", PerPage: most})
+		return listedIDs(terminal, page.Items, idOfRollup), err
+	}
+	page, err := cl.Search(c.Context, id, wire.Search{PerPage: most})
+	return listedIDs(terminal, page.Items, idOfRow), err
 }
 
 // candidatesMax is how many requests with the same short id are named.
 const candidatesMax = 5
 
-// requestID returns the id of the one request whose id begins like this. A text that cannot be
-// a short id stays as it is.
+// requestID returns the id of the one request whose id begins like this.
 func requestID(c *cli.Context, cl *client.Client, id wire.Identity, given string) (string, error) {
 	digits := strings.ToLower(strings.ReplaceAll(given, "-", ""))
 	n := len(digits)
-	if n < 8 || n >= 32 || strings.Trim(digits, "0123456789abcdef") != "" {
+	switch {
+	case n < 8 || n > 32 || strings.Trim(digits, "0123456789abcdef") != "":
+		return "", config.Usagef(c, "%q is not a request id or its beginning, of at least 8 hex digits", given)
+	case n == 32:
 		return given, nil
 	}
 
@@ -82,15 +94,39 @@ func requestID(c *cli.Context, cl *client.Client, id wire.Identity, given string
 		}
 	}
 
+	return theOne(c, "request", given, found)
+}
+
+// traceID returns the id of the one trace whose id begins like this.
+func traceID(c *cli.Context, cl *client.Client, id wire.Identity, given string) (string, error) {
+	if len(given) < 8 || len(given) >= 32 {
+		return given, nil
+	}
+	has := wire.Where("id", "contains", given)
+	page, err := cl.Rollups(c.Context, id, wire.RollupSearch{Of: "traces", Having: &has})
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, trace := range page.Items {
+		if strings.HasPrefix(trace.ID, strings.ToLower(given)) {
+			found = append(found, trace.ID)
+		}
+	}
+	return theOne(c, "trace", given, found)
+}
+
+// theOne returns the id that was meant by its beginning, unless there are several or none.
+func theOne(c *cli.Context, what, given string, found []string) (string, error) {
 	slices.Sort(found)
 	switch found = slices.Compact(found); len(found) {
 	case 0:
-		return "", wire.Errorf(wire.CodeNotFound, "No request has an id that begins with %s.", given)
+		return "", wire.Errorf(wire.CodeNotFound, "No %s has an id that begins with %s.", what, given)
 	case 1:
 		return found[0], nil
 	}
-	return "", config.Usagef(c, "several requests have an id that begins with %s; give more of it:\n  %s",
-		given, strings.Join(found, "\n  "))
+	return "", config.Usagef(c, "several %ss have an id that begins with %s; give more of it:\n  %s",
+		what, given, strings.Join(found, "\n  "))
 }
 
 // timeOf returns the time in a UUIDv7.

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/calls"
+	"promptspool/api/dashboard/number"
 	"promptspool/api/tracetree"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
@@ -24,12 +25,16 @@ const (
 
 func getTrace(c *cli.Context) error {
 	v := config.Read(c)
-	traceID := v.Argument("one trace id, as requests get prints it")
+	given := v.Argument("one trace id, or its beginning as `promptspool traces list` lists it")
 	cl, id, err := v.Remote()
 	if err != nil {
 		return err
 	}
-	trace, err := cl.Trace(c.Context, id, traceID)
+	whole, err := traceID(c, cl, id, given)
+	if err != nil {
+		return err
+	}
+	trace, err := cl.Trace(c.Context, id, whole)
 	if err != nil {
 		return err
 	}
@@ -163,7 +168,7 @@ func between(from, to *time.Time) string {
 	if from == nil || to == nil || to.Before(*from) {
 		return "-"
 	}
-	return brief(to.Sub(*from))
+	return number.Span(to.Sub(*from))
 }
 
 // tokensOf returns the tokens of a total as lists have them.

@@ -32,9 +32,9 @@ func spoolStatus(c *cli.Context) error {
 		}
 		t.Row("oldest", oldest)
 
-		t.Row("held", print.Quantity(s.Held, "event")+", because the server rejects the key")
+		t.Row("held", print.Explained(s.Held, "event", "because the server rejects the key"))
 		t.Row("dead letters", print.DeadLetters(int64(s.Dead), int64(s.Dropped)))
-		t.Row("lost", print.Quantity(s.Gaps, "event")+", by damage to the disk")
+		t.Row("lost", print.Explained(s.Gaps, "event", "by damage to the disk"))
 		if s.Uncertain > 0 {
 			t.Row("not certain", print.Quantity(s.Uncertain, "event")+
 				" of the newest commit missing after a crash, most likely never acknowledged")

@@ -22,8 +22,7 @@ import (
 )
 
 func sidecarDataFlag() cli.Flag {
-	return config.TextFlag("data", "", "the sidecar's data `folder`, or that of up; if absent "+
-		config.UpData+", if up made it here")
+	return config.TextFlag("data", "", "the sidecar's data `folder`, or that of up"+config.UpDataHere)
 }
 
 // sidecarState is what these commands use of the status of a running sidecar.

@@ -11,8 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/client"
-	"promptspool/api/closest"
 	"promptspool/api/wire"
+	"promptspool/api/words"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/filter"
 	"promptspool/cmd/promptspool/internal/print"
@@ -99,7 +99,7 @@ func orClosest(action cli.ActionFunc) cli.ActionFunc {
 
 		if cl, id, failed := config.Read(c).Remote(); failed == nil {
 			active, _ := serverTemplates(c.Context, cl, id, "active")
-			if near := closest.Among(c.Args().First(), slices.Sorted(maps.Keys(active))); len(near) > 0 {
+			if near := words.Closest(c.Args().First(), slices.Sorted(maps.Keys(active))); len(near) > 0 {
 				e.Message = strings.Replace(e.Message, " GET ", " Did you mean "+near[0]+"? GET ", 1)
 			}
 		}

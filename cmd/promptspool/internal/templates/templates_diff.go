@@ -62,12 +62,12 @@ func showPlan(c *cli.Context, plan []change) (different int, err error) {
 	}
 
 	return len(differences), print.Output(c, differences, func(t *print.Table) {
-		printDifferences(t, differences, len(plan))
+		printDifferences(t, differences, plan)
 	})
 }
 
 // printDifferences prints one line for each template, and then the texts that differ.
-func printDifferences(t *print.Table, differences []difference, total int) {
+func printDifferences(t *print.Table, differences []difference, plan []change) {
 	if len(differences) > 0 {
 		t.Head("STATE", "NAME", ">LATEST", "LINES")
 	}
@@ -81,7 +81,7 @@ func printDifferences(t *print.Table, differences []difference, total int) {
 		}
 		t.Row(print.Styled(d.State, stateStyles[d.State]), d.Name, latest, lines)
 	}
-	t.Row(fmt.Sprintf("%d of %d templates would be published.", len(differences), total))
+	t.Row(summary(plan, "would be published"))
 
 	for _, d := range differences {
 		// A label that moves changes no line.

@@ -52,10 +52,25 @@ func pushTemplates(c *cli.Context, dir string) error {
 			t.Row(print.Styled(d.State, stateStyles[d.State]), d.Name, d.Version)
 		}
 		if failed == nil {
-			t.Row(fmt.Sprintf("%d of %d templates published.", len(done), len(plan)))
+			t.Row(summary(plan, "published"))
 		}
 	})
 	return errors.Join(err, failed)
+}
+
+// summary says how many templates of a plan were published, or would be, and how many only labelled.
+func summary(plan []change, published string) string {
+	count := map[string]int{}
+	for _, ch := range plan {
+		count[ch.State]++
+	}
+
+	labelled := count["labelled"]
+	text := fmt.Sprintf("%d of %d templates %s", len(plan)-count["unchanged"]-labelled, len(plan), published)
+	if labelled > 0 {
+		text += fmt.Sprintf(", %d labelled", labelled)
+	}
+	return text + "."
 }
 
 // publishPlan publishes the changes of a plan in order, with the message and labels of

@@ -8,7 +8,7 @@ import (
 
 	"promptspool/api/client"
 	"promptspool/api/wire"
-	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/api/words"
 )
 
 // printUnmatched says that no templates are as asked, and what is close to it.
@@ -28,7 +28,7 @@ func printUnmatched(c *cli.Context, cl *client.Client, id wire.Identity, q wire.
 		}
 	}
 
-	near := config.DidYouMean(cmp.Or(q.Name, q.Label), known)
+	near := words.DidYouMean(cmp.Or(q.Name, q.Label), known)
 	_, err = fmt.Fprintln(c.App.Writer, "No templates match"+cmp.Or(near, "."))
 	return err
 }
