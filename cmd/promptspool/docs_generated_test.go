@@ -180,7 +180,8 @@ func commandsInOrder() (all []*cli.Command) {
 var sharedFlags = []struct{ group, title, explained, of string }{
 	{
 		"Server", "Flags for asking a server",
-		"Set `PROMPTSPOOL_URL` and `PROMPTSPOOL_KEY` once, and no command needs them.", "requests search",
+		"No command needs them after `promptspool login`, or with `PROMPTSPOOL_URL` and `PROMPTSPOOL_KEY` set.",
+		"requests search",
 	},
 	{
 		"Filter", "Flags of a filter",
