@@ -81,7 +81,10 @@ echo; printf '<%s>' "$@"; echo END
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
+		// As it ends it writes its history, into the folder that is about to be removed.
+		_, _ = io.WriteString(keys, "exit\r")
+		late := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+		defer late.Stop()
 		_ = cmd.Wait()
 	})
 	s := shell{t, cmd.Process, keys, bufio.NewReader(out)}
