@@ -23,7 +23,7 @@ func Flags() []cli.Flag {
 		config.TextFlag("session", "", "only of this session, by its `id`"),
 		config.TextFlag("user", "", "only of this user, by the `id` that your app sent"),
 		config.TextFlag("environment", "", "only of this `environment`, such as production"),
-		config.TextFlag("trace", "", "only of this trace, by its `id`"),
+		config.TextFlag("trace", "", "only of this trace, by its `id` or the beginning that lists show"),
 		config.TextFlag("model", "", "only of this `model`"),
 		config.TextFlag("provider", "", "only of this `provider`"),
 		config.TextFlag("template", "", "only of this template: a `name`, name@version or name@label"),
@@ -132,6 +132,9 @@ func term(flag, value string) filterline.Term {
 
 	t := filterline.Where(field, part, value)
 	t.Values[0].Quoted = flag != "template" // of which an @ has a meaning
+	if flag == "trace" && len(value) < 32 {
+		t = t.With(filterline.Begins) // as lists show it
+	}
 
 	return t
 }
