@@ -55,6 +55,9 @@ const (
 // ScopeNames are the names of the rights, the least first.
 var ScopeNames = []string{"log", "score", "fetch", "read", "publish", "manage"}
 
+// ScopeWords are what the text of a scope is made of: the names of sets and of rights.
+var ScopeWords = append([]string{"app", "full"}, ScopeNames...)
+
 // String returns the scope's text, "none" for the empty set.
 func (s Scope) String() string {
 	switch s {

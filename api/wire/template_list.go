@@ -130,6 +130,19 @@ type TemplateList struct {
 	Age   time.Duration `json:"-"` // since all items were known to be current; sent as Age, in seconds
 }
 
+// LabelNames returns the names of the labels of templates, each once.
+func LabelNames(templates []TemplateListItem) (names []string) {
+	for _, t := range templates {
+		for _, l := range t.Labels {
+			if !slices.Contains(names, l.Name) {
+				names = append(names, l.Name)
+			}
+		}
+	}
+
+	return names
+}
+
 // TemplateListItem is a template with its latest version.
 type TemplateListItem struct {
 	ID            int64           `json:"id"` // the template's id

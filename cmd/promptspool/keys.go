@@ -47,7 +47,7 @@ func createKey(c *cli.Context) error {
 	if err != nil {
 		return config.WrongValue(c, "scope", v.Text("scope"), "is no scope: give app, full, or some of "+
 			strings.Join(wire.ScopeNames, ", ")+" with commas between them"+
-			words.DidYouMean(v.Text("scope"), append([]string{"app", "full"}, wire.ScopeNames...)))
+			words.DidYouMean(v.Text("scope"), wire.ScopeWords))
 	}
 	end, err := wire.ParseKeyEnd(v.Text("expires"), time.Now())
 	if err != nil {

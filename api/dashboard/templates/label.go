@@ -2,7 +2,6 @@ package templates
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -26,17 +25,12 @@ func (p *pages) newLabel(c *frame.Exchange, head templateHead, name string) (que
 		return "", err
 	}
 
-	exists := map[string]bool{}
-	for _, item := range list.Items {
-		for _, l := range item.Labels {
-			exists[l.Name] = true
-		}
-	}
-	if len(exists) == 0 || exists[name] {
+	known := wire.LabelNames(list.Items)
+	if len(known) == 0 || slices.Contains(known, name) {
 		return "", nil
 	}
 
-	known := slices.Sorted(maps.Keys(exists))
+	slices.Sort(known)
 	question = fmt.Sprintf("Create the new label %s? Existing: %s.", name, strings.Join(known, ", "))
 	if near := words.Closest(name, known); len(near) > 0 {
 		question += " Did you mean " + near[0] + "?"

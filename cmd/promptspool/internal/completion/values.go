@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/client"
 	"promptspool/api/dashboard/docs"
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
@@ -31,12 +32,11 @@ func ofFlag(c *cli.Context, f cli.Flag, word string) []offer {
 	case name == "context":
 		return contexts()
 	case name == "scope":
-		return plain(append([]string{"app", "full"}, wire.ScopeNames...), "", "")
+		return plain(wire.ScopeWords, "", "")
 	case name == "label":
-		return plain(labels(registered(c, "")), "", "")
+		return plain(wire.LabelNames(registered(c, "")), "", "")
 	case name == "template" && at > 0:
-		named := registered(c, word[:at])
-		return plain(append(labels(named), versions(named)...), word[:at+1], "")
+		return plain(selectors(registered(c, word[:at])), word[:at+1], "")
 	case name == "filter":
 		return ofLine(c, word)
 	case name == "metadata" && hasKey:
@@ -68,27 +68,12 @@ func ofWords(c *cli.Context, words []string, typed string) (all []offer) {
 
 // registered returns the templates with a name, or all.
 func registered(c *cli.Context, name string) []wire.TemplateListItem {
-	if !asksServer(c) {
-		return nil
-	}
-	cl, id, err := config.Read(c).Remote()
-	if err != nil {
+	cl, id, ok := server(c)
+	if !ok {
 		return nil
 	}
 	list, _ := cl.List(c.Context, id, wire.TemplateListQuery{Page: 1, PerPage: wire.PageItemsMax, Name: name})
 	return slices.DeleteFunc(list.Items, func(t wire.TemplateListItem) bool { return name != "" && t.Name != name })
-}
-
-// labels returns the labels of templates, each once.
-func labels(templates []wire.TemplateListItem) (all []string) {
-	for _, t := range templates {
-		for _, l := range t.Labels {
-			if !slices.Contains(all, l.Name) {
-				all = append(all, l.Name)
-			}
-		}
-	}
-	return all
 }
 
 // versions returns the versions of templates, the newest first.
@@ -99,6 +84,11 @@ func versions(templates []wire.TemplateListItem) (all []string) {
 		}
 	}
 	return all
+}
+
+// selectors returns the labels and the versions of templates.
+func selectors(templates []wire.TemplateListItem) []string {
+	return append(wire.LabelNames(templates), versions(templates)...)
 }
 
 // plain offers words between two texts, without notes.
@@ -140,20 +130,21 @@ func existing(c *cli.Context, t filterline.Typing) []string {
 		return words
 	}
 
-	if !asksServer(c) {
-		return nil
-	}
-	cl, id, err := config.Read(c).Remote()
-	if err != nil {
+	cl, id, ok := server(c)
+	if !ok {
 		return nil
 	}
 	found, _ := cl.Suggest(c.Context, id, q)
 	return found.Values
 }
 
-// asksServer reports whether a command asks a server that a context may name.
-func asksServer(c *cli.Context) bool {
-	return slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "context" })
+// server returns the server that the command would ask. ok is false if it asks none, or that is not known.
+func server(c *cli.Context) (cl *client.Client, id wire.Identity, ok bool) {
+	if !slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "context" }) {
+		return nil, id, false
+	}
+	cl, id, err := config.Read(c).Remote()
+	return cl, id, err == nil
 }
 
 // ofArgument offers what may be the next argument of a command, by what the command calls it.
@@ -167,32 +158,32 @@ func ofArgument(c *cli.Context) []offer {
 	case "PAGE":
 		return plain(docs.Names(), "", "")
 	case "LABEL":
-		return plain(labels(registered(c, "")), "", "")
+		return plain(wire.LabelNames(registered(c, "")), "", "")
 	case "VERSION":
 		return plain(versions(registered(c, c.Args().First())), "", "")
 	case "A", "B":
-		named := registered(c, c.Args().First())
-		return plain(append(labels(named), versions(named)...), "", "")
+		return plain(selectors(registered(c, c.Args().First())), "", "")
 	case "REQUEST_ID", "TRACE_ID":
-		cl, id, err := config.Read(c).Remote()
-		if err != nil {
-			return nil
+		if cl, id, ok := server(c); ok {
+			found, _ := requests.Recent(c, cl, id, argument)
+			return plain(found, "", "")
 		}
-		found, _ := requests.Recent(c, cl, id, argument)
-		return plain(found, "", "")
 	case "NAME":
 		if strings.Contains(c.Command.HelpName, " contexts ") {
 			return contexts()
 		}
-	default:
-		return nil
+		return names(registered(c, ""))
 	}
 
-	var names []string
-	for _, t := range registered(c, "") {
-		names = append(names, t.Name)
+	return nil
+}
+
+// names offers templates by their names.
+func names(templates []wire.TemplateListItem) (all []offer) {
+	for _, t := range templates {
+		all = append(all, offer{text: t.Name})
 	}
-	return plain(names, "", "")
+	return all
 }
 
 // contexts offers the servers that login keeps.

@@ -13,12 +13,13 @@ import (
 
 // reprice brings the cost of what is stored up to date, a part in each request.
 func reprice(c *cli.Context) error {
-	cl, id, err := config.Read(c).Remote()
+	v := config.Read(c)
+	sum := wire.Repriced{Success: true, Cursor: v.Text("cursor")}
+	cl, id, err := v.Remote()
 	if err != nil {
 		return err
 	}
 
-	sum := wire.Repriced{Success: true, Cursor: config.Read(c).Text("cursor")}
 	err = inParts(c, "records", &sum.Cursor, &sum.Done, func() (int, error) {
 		part, err := cl.Reprice(c.Context, id, sum.Cursor)
 		if err != nil {

@@ -40,7 +40,7 @@ func tailRequests(c *cli.Context) error {
 
 	// The first page may be empty, but the rows that come later have ids and times.
 	table := rowTable(print.NewTable(c))
-	ids := listedIDs(table.Painter, []string{wire.NewID()}, func(id string) string { return id })
+	ids := listedIDs(table.Painter, []wire.Row{{RequestID: wire.NewID()}}, idOfRow)
 	table.AtLeast(len(ids[0]), len("SUCCESS"), len(table.Moment(time.Now())), 12, len("9.99 s"), len("$0.00042"), 12,
 		0, 0, 0)
 

@@ -76,10 +76,14 @@ func listRollups(t *print.Table, of string, rollups ...wire.Rollup) {
 	t.Head(strings.ToUpper(strings.TrimSuffix(of, "s"))+"_ID", "@LAST_SEEN", ">DURATION", ">TURNS",
 		">SPANS", ">ERRORS", ">TOKENS", ">COST", ">SCORE", name).
 		Spare("SPANS", "TOKENS", "SCORE", "TURNS", "ERRORS", "NAME")
-	ids := listedIDs(t.Painter, rollups, idOfRollup)
+	var short []string
+	if of == "traces" { // other ids are an app's own
+		short = listedIDs(t.Painter, rollups, idOfRollup)
+	}
 	for i, r := range rollups {
-		if of != "traces" {
-			ids[i] = r.ID // an app's own
+		id := r.ID
+		if short != nil {
+			id = short[i]
 		}
 		failed, score := print.Unstyled, "-"
 		if r.Errors > 0 {
@@ -88,7 +92,7 @@ func listRollups(t *print.Table, of string, rollups ...wire.Rollup) {
 		if r.MeanScore != nil {
 			score = strconv.FormatFloat(*r.MeanScore, 'f', 1, 64)
 		}
-		t.Row(print.Styled(ids[i], print.Cyan), t.Moment(r.LastSeen), number.Span(r.LastSeen.Sub(r.FirstSeen)),
+		t.Row(print.Styled(id, print.Cyan), t.Moment(r.LastSeen), number.Span(r.LastSeen.Sub(r.FirstSeen)),
 			r.Turns, r.Spans, print.Styled(strconv.FormatInt(r.Errors, 10), failed),
 			tokens(wire.Row{InputTokens: &r.InputTokens, OutputTokens: &r.OutputTokens}), money(&r.Cost), score, r.Name)
 	}

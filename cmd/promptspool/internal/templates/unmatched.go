@@ -17,14 +17,11 @@ func printUnmatched(c *cli.Context, cl *client.Client, id wire.Identity, q wire.
 	if err != nil {
 		return err
 	}
-	var known []string
-	for _, t := range all.Items {
-		if q.Name != "" {
+	known := wire.LabelNames(all.Items)
+	if q.Name != "" {
+		known = nil
+		for _, t := range all.Items {
 			known = append(known, t.Name)
-			continue
-		}
-		for _, l := range t.Labels {
-			known = append(known, l.Name)
 		}
 	}
 
