@@ -4,6 +4,7 @@
 package edge
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -57,8 +58,7 @@ func NewConnections(most int, m *metrics.Metrics) *Connections {
 func (c *Connections) Bound(s *fasthttp.Server) {
 	s.ConnState = c.state
 
-	// This is never reached. fasthttp would write its refusal to the connection before it accepts
-	// the next one, and with TLS that waits for a handshake.
+	// Never reached: fasthttp has a bound in any case, and its refusal is not an answer of ours.
 	s.Concurrency = cap(c.places) + 1
 }
 
@@ -105,6 +105,8 @@ type waiting struct {
 	// answered, and once the connection is cut or closed.
 	since atomic.Int64
 	isCut atomic.Bool
+
+	begun bool // its first bytes were read; owned by the goroutine that reads
 }
 
 func (w *waiting) turn() *atomic.Int64 { return &w.since }
@@ -129,6 +131,20 @@ func (w *waiting) readUntil(conn net.Conn, t time.Time) error {
 	return err
 }
 
+// read reads from a connection. A preface of HTTP/2 becomes a request that fasthttp reads: it
+// answers other versions itself, and RefuseHTTP2 has a better answer.
+func (w *waiting) read(conn net.Conn, b []byte) (int, error) {
+	n, err := conn.Read(b)
+	if !w.begun && n > 0 {
+		w.begun = true
+		if bytes.HasPrefix(b[:n], preface) {
+			copy(b, prefaceRead)
+		}
+	}
+
+	return n, err
+}
+
 // plainConn is a connection without TLS.
 type plainConn struct {
 	net.Conn
@@ -140,6 +156,9 @@ func (c *plainConn) NetConn() net.Conn { return c.Conn }
 
 func (c *plainConn) cut() { c.endReads(c.Conn) }
 
+// Read reads from the connection.
+func (c *plainConn) Read(b []byte) (int, error) { return c.read(c.Conn, b) }
+
 // SetReadDeadline sets when reads end, unless the connection was cut.
 func (c *plainConn) SetReadDeadline(t time.Time) error { return c.readUntil(c.Conn, t) }
 
@@ -150,6 +169,9 @@ type tlsConn struct {
 }
 
 func (c *tlsConn) cut() { c.endReads(c.Conn) }
+
+// Read reads from the connection.
+func (c *tlsConn) Read(b []byte) (int, error) { return c.read(c.Conn, b) }
 
 // SetReadDeadline sets when reads end, unless the connection was cut.
 func (c *tlsConn) SetReadDeadline(t time.Time) error { return c.readUntil(c.Conn, t) }

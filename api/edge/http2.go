@@ -17,9 +17,16 @@ const (
 	http2BytesMax = 128 << 10   // that are read of it: clients send 64 KiB before they wait
 )
 
-// RefuseHTTP2 answers a connection of HTTP/2 with a message. ctx is its preface, as fasthttp reads it: a
-// request whose method is PRI (RFC 9113, section 3.4). The first request after it gets the gRPC status
-// UNIMPLEMENTED, which clients show and do not repeat. GOAWAY carries the message as well.
+// How the first line of a connection of HTTP/2 (RFC 9113, section 3.4) is sent, and how fasthttp
+// reads it: as a request with the method PRI.
+var (
+	preface     = []byte("PRI * HTTP/2.0\r\n")
+	prefaceRead = []byte("PRI / HTTP/1.0\r\n")
+)
+
+// RefuseHTTP2 answers a connection of HTTP/2 with a message. ctx is its preface. The first
+// request after it gets the gRPC status UNIMPLEMENTED, which clients show and do not repeat. GOAWAY
+// carries the message as well.
 func (c *Connections) RefuseHTTP2(ctx *fasthttp.RequestCtx, message string) {
 	// It still counts, and may be cut, until it is closed. With the hijack we get what fasthttp has
 	// read of it already.
