@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,15 +21,32 @@ import (
 	"go.uber.org/goleak"
 
 	"promptspool/api"
-	"promptspool/api/dashboard/docs"
 	"promptspool/api/openapi/openapitest"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )
 
 func TestMain(m *testing.M) {
-	// fasthttp's worker pool looks only every ten seconds whether it was stopped.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+	goleak.VerifyTestMain(compared{m},
+		// fasthttp's worker pool looks only every ten seconds whether it was stopped.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+}
+
+// calls are those of all tests.
+var calls openapitest.Recorder
+
+// compared runs the tests, and compares their calls with the description of the API.
+type compared struct{ *testing.M }
+
+// Run returns 1 as well if a call differs from the description.
+func (c compared) Run() int {
+	code := c.M.Run()
+	if err := calls.Check(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+
+	return code
 }
 
 // recorder keeps what it is given, or calls do.
@@ -132,7 +150,7 @@ func batchCall(body []byte, encoding string) *fasthttp.RequestCtx {
 // clockID is the ClockID of the APIs under test.
 const clockID = "0198c5a0-0000-7000-8000-00000000c10c"
 
-// serve starts an API on ln. Every answer is compared with the API's description.
+// serve starts an API on ln. Every call is compared with the API's description when all tests have run.
 func serve(
 	t *testing.T, ln net.Listener, dial func(context.Context, string, string) (net.Conn, error),
 	change func(*api.Config),
@@ -159,8 +177,10 @@ func serve(
 	transport := &http.Transport{DialContext: dial}
 	s.http = &http.Client{Transport: &openapitest.Transport{
 		RoundTripper: transport,
-		Checker:      description(),
-		Report:       func(err error) { t.Errorf("the description of the API differs: %v", err) },
+		Note: func(e openapitest.Exchange) {
+			e.Test = t.Name()
+			calls.Note(e)
+		},
 	}}
 
 	t.Cleanup(func() {
@@ -175,15 +195,6 @@ func serve(
 
 	return s
 }
-
-// description returns what the calls of all tests are compared with.
-var description = sync.OnceValue(func() *openapitest.Checker {
-	c, err := openapitest.NewChecker([]byte(docs.OpenAPI("test", "")))
-	if err != nil {
-		panic(err)
-	}
-	return c
-})
 
 // answer is a decoded answer.
 type answer struct {

@@ -284,7 +284,7 @@ func TestWhileTheIssuerIsAway(t *testing.T) {
 	s := openIssuerSite(t, wire.SignInByIssuer, "")
 	eve := s.browser()
 	eve.enter("eve@corp.example", "/")
-	s.issuer.SetAway(true)
+	s.issuer.Set(oidctest.Settings{Away: true})
 	s.d = New(s.config) // restarted meanwhile
 	s.config.Issuer.(*oidc.Issuer).Set(oidc.Config{Issuer: s.issuer.URL})
 

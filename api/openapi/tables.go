@@ -1,13 +1,14 @@
 package openapi
 
 import (
+	"bytes"
 	"cmp"
 	"embed"
 	"encoding/json"
 	"reflect"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v3"
 
 	"promptspool/api/wire"
 )
@@ -18,8 +19,17 @@ var tables embed.FS
 // load reads a table. It panics if the table is wrong: it is part of this package.
 func load[T any](name string) (table T) {
 	text, err := tables.ReadFile(name + ".yaml")
+	var document any
 	if err == nil {
-		err = yaml.UnmarshalStrict(text, &table)
+		err = yaml.Unmarshal(text, &document)
+	}
+	if err == nil {
+		text, err = json.Marshal(document) // its types have tags for JSON
+	}
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		err = d.Decode(&table)
 	}
 	if err != nil {
 		panic("openapi: " + name + ".yaml: " + err.Error())

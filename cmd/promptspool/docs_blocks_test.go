@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/BurntSushi/toml"
 	"github.com/urfave/cli/v2"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -35,14 +34,13 @@ type block struct {
 var runnable = strings.Fields("sh python javascript go yaml json sql")
 
 // checkedByE2E are the languages of shown blocks that ./e2e gives to the program that reads them.
-var checkedByE2E = strings.Fields("nginx ini sql python javascript go")
+var checkedByE2E = strings.Fields("nginx ini sql python javascript go toml")
 
 // checkersOfBlocks find the faults of blocks that are shown and not run.
 var checkersOfBlocks = map[string]func(block) error{
 	"sh":         block.shell,
 	"json":       block.json,
 	"yaml":       block.yaml,
-	"toml":       block.toml,
 	"text":       func(block) error { return nil }, // a drawing, or a program's output
 	"powershell": block.powershell,
 	"caddyfile":  block.caddyfile,
@@ -175,7 +173,6 @@ func TestABlockWithAFaultIsFound(t *testing.T) {
 		"a script":       shown("powershell", "for Windows", "./instal.ps1"),
 
 		"JSON":        shown("json", "an answer", `{"a": 1,}`),
-		"TOML":        shown("toml", "settings", "[a"),
 		"a setting":   shown("yaml", "for servers", "server: {lisen: x}"),
 		"a step":      shown("yaml", "a workflow", "jobs: {a: {steps: [{run: promptspool templates pus x}]}}"),
 		"some YAML":   shown("yaml", "for others", "a: 1"),
@@ -396,9 +393,6 @@ func (b block) json() error {
 		}
 	}
 }
-
-// toml checks that the block is TOML.
-func (b block) toml() error { return toml.Unmarshal([]byte(b.code), new(map[string]any)) }
 
 // filterLine checks a line of a filter: that is what a text without a mark is.
 func (b block) filterLine() error {

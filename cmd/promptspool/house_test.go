@@ -44,7 +44,7 @@ var imports = map[string]string{
 	"api/closest":             "api/filterline api/wire api/words",
 	"api/tracetree":           "api/wire",
 	"api/openapi":             "api/access api/wire api/wire/jsonscan",
-	"api/openapi/openapitest": "api/openapi",
+	"api/openapi/openapitest": "metrics/partstest",
 	"api/dashboard": "api/dashboard/conversation api/dashboard/docs api/dashboard/frame " +
 		"api/dashboard/overview api/dashboard/people api/dashboard/requests api/dashboard/review " +
 		"api/dashboard/scores " +
@@ -148,7 +148,7 @@ var imports = map[string]string{
 	"spool/database/postgres/postgrestest": "metrics/partstest spool/database/postgres/connection " +
 		"spool/database/postgres/schema",
 	"api/auth/authtest":          "api/auth api/wire",
-	"api/auth/oidc/oidctest":     "",
+	"api/auth/oidc/oidctest":     "metrics/partstest",
 	"api/otlp/otlptest":          "api/otlp",
 	"api/wire/packed/packedtest": "api/wire/packed",
 	// The rooms of the command. Nothing imports the command itself.
@@ -174,14 +174,20 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/archivetool": "api/ops api/wire metrics registry/prices spool/archive " +
 		"spool/archive/records spool/database/badgerdb spool/database/postgres spool/database/transfer spool/disk " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
-	// What is deployed, with its tests.
+	// What is deployed, with its tests, which are a module of their own.
 	"cmd/promptspool/deploy": "",
 	// A tool of releases, in a module of its own.
 	"cmd/promptspool/deploy/release/sbom": "",
-	// Tests of the whole program, as processes, and what starts them.
+	// Tests of the whole program, as processes, and what starts them: a module of their own.
 	"cmd/promptspool/e2e": "",
 	"cmd/promptspool/e2e/harness": "api/dashboard/docs api/openapi/openapitest api/wire " +
-		"metrics/partstest spool/disk/disktest",
+		"cmd/promptspool/e2e/description metrics/partstest spool/disk/disktest",
+	// What tests of other modules run, because it takes modules that only tests use.
+	"cmd/promptspool/e2e/baddisk":     "spool/disk/disktest",
+	"cmd/promptspool/e2e/description": "api/dashboard/docs api/openapi api/openapi/openapitest",
+	"cmd/promptspool/e2e/issuer":      "api/auth/oidc/oidctest",
+	"cmd/promptspool/e2e/tools": "cmd/promptspool/e2e/baddisk cmd/promptspool/e2e/description " +
+		"cmd/promptspool/e2e/issuer",
 	"cmd/promptspool/e2e/bench":      "",
 	"cmd/promptspool/e2e/clients":    "",
 	"cmd/promptspool/e2e/cost":       "",
@@ -309,6 +315,40 @@ func TestTheTopLevelHoldsWhatItShould(t *testing.T) {
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), ".") && !slices.Contains(topLevel, e.Name()) && e.Name() != "promptspool" {
 			t.Errorf("%s does not belong at the top level", e.Name())
+		}
+	}
+}
+
+// required finds the modules that a go.mod requires, with their versions.
+var required = regexp.MustCompile(`(?m)^(?:require)?\s(\S+) (v\S+)`)
+
+// Otherwise the scenes would run another program than the one that is shipped.
+func TestTheModulesOfTestsTakeWhatTheProgramTakes(t *testing.T) {
+	versions := func(path string) map[string]string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]string{}
+		for _, m := range required.FindAllStringSubmatch(string(text), -1) {
+			found[m[1]] = m[2]
+		}
+		return found
+	}
+
+	program := versions("../../go.mod")
+	for _, module := range []string{"e2e", "deploy"} {
+		compared := 0
+		for path, version := range versions(module + "/go.mod") {
+			if of, shared := program[path]; shared {
+				compared++
+				if of != version {
+					t.Errorf("%s takes %s %s, the program %s", module, path, version, of)
+				}
+			}
+		}
+		if compared < 10 {
+			t.Errorf("only %d modules of %s were compared", compared, module)
 		}
 	}
 }

@@ -52,7 +52,6 @@ var diskChild func(dir string) error
 // when it fails to open a damaged folder. A database that we forget to close leaves
 // others as well.
 func TestMain(m *testing.M) {
-	disktest.Main()
 	disktest.InMemory()
 
 	if os.Getenv(leavesBehind) != "" {

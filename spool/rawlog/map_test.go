@@ -13,11 +13,6 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-func TestMain(m *testing.M) {
-	disktest.Main()
-	os.Exit(m.Run())
-}
-
 // The kernel reads and caches many blocks as one, and fails all of them for a single bad
 // one. The others can be read nevertheless, also through a mapping, and also when they have
 // left the cache since the file was probed.

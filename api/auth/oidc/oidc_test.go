@@ -1,6 +1,7 @@
 package oidc_test
 
 import (
+	"encoding/json"
 	"net/url"
 	"strings"
 	"sync"
@@ -90,7 +91,7 @@ func TestAPersonSignsInAndGetsTheRolesOfTheirGroups(t *testing.T) {
 
 	// Thin tokens have only the subject; the rest is asked for.
 	for _, thin := range []bool{false, true} {
-		w.issuer.SetThin(thin)
+		w.issuer.Set(oidctest.Settings{Thin: thin})
 		got, err := w.enter("ann@example.com")
 		if d := cmp.Diff(want, got, cmpopts.IgnoreFields(wire.Login{}, "IDToken")); d != "" || err != nil {
 			t.Errorf("the login (thin: %t) is wrong: %v %s", thin, err, d)
@@ -120,7 +121,7 @@ func TestAnEmailHasToBeVerified(t *testing.T) {
 		t.Errorf("an issuer that is trusted: %v", err)
 	}
 
-	w.issuer.Claims = map[string]any{"email_verified": "false"}
+	w.issuer.Set(oidctest.Settings{Claims: map[string]any{"email_verified": "false"}})
 	_, err = w.enter("eve@example.com")
 	w.refuses(err, wire.CodeForbidden, "does not say that eve@example.com was verified")
 }
@@ -198,12 +199,16 @@ func TestOnlyTokensForThisSignInAreAccepted(t *testing.T) {
 		"malformed jwt":       "eyJhbGciOiJub25lIn0.e30.", // alg: none
 		"answer was not acce": nil,
 	} {
-		w.issuer.Tamper(func(answer map[string]any) { answer["id_token"] = token })
-		_, err := w.enter("ann@example.com")
+		written, err := json.Marshal(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.issuer.Set(oidctest.Settings{IDToken: written})
+		_, err = w.enter("ann@example.com")
 		w.refuses(err, wire.CodeForbidden, text)
 	}
 
-	w.issuer.Tamper(nil)
+	w.issuer.Set(oidctest.Settings{})
 	if _, err := w.enter("ann@example.com"); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
@@ -239,7 +244,7 @@ func TestKeysOfTheIssuerAreRotated(t *testing.T) {
 
 func TestTheIssuerMayBeAwayAndComeBack(t *testing.T) {
 	w := openTown(t)
-	w.issuer.SetAway(true)
+	w.issuer.Set(oidctest.Settings{Away: true})
 	if _, _, err := w.oidc.Begin(t.Context(), callback); !wire.IsCode(err, wire.CodeUnavailable) {
 		t.Errorf("beginning while it is away: %v", err)
 	}
@@ -248,7 +253,7 @@ func TestTheIssuerMayBeAwayAndComeBack(t *testing.T) {
 	}
 
 	// It comes back, and many people sign in together.
-	w.issuer.SetAway(false)
+	w.issuer.Set(oidctest.Settings{})
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Go(func() {
@@ -261,10 +266,10 @@ func TestTheIssuerMayBeAwayAndComeBack(t *testing.T) {
 
 	// It leaves between the two steps.
 	q, kept := w.browse("ann@example.com")
-	w.issuer.SetAway(true)
+	w.issuer.Set(oidctest.Settings{Away: true})
 	_, err := w.oidc.Finish(t.Context(), callback, q, kept)
 	w.refuses(err, wire.CodeUnavailable, "could not be asked")
-	w.issuer.SetAway(false)
+	w.issuer.Set(oidctest.Settings{})
 	if _, err := w.oidc.Finish(t.Context(), callback, q, kept); err != nil {
 		t.Errorf("the same answer after it came back: %v", err)
 	}
@@ -304,13 +309,15 @@ func TestTooManyGroupsAreNoticed(t *testing.T) {
 	w := openTown(t)
 	w.config.GroupsClaim = "roles"
 	w.oidc.Set(w.config)
-	w.issuer.Claims = map[string]any{"_claim_names": map[string]any{"roles": "src1"},
-		"_claim_sources": map[string]any{"src1": map[string]any{"endpoint": "https://graph.example.com"}}}
+	w.issuer.Set(oidctest.Settings{Claims: map[string]any{
+		"_claim_names":   map[string]any{"roles": "src1"},
+		"_claim_sources": map[string]any{"src1": map[string]any{"endpoint": "https://graph.example.com"}},
+	}})
 	_, err := w.enter("ann@example.com")
 	w.refuses(err, wire.CodeForbidden, "more groups than the identity provider sends")
 
 	// A single group may come as a text.
-	w.issuer.Claims = map[string]any{"roles": "staff"}
+	w.issuer.Set(oidctest.Settings{Claims: map[string]any{"roles": "staff"}})
 	got, err := w.enter("ann@example.com")
 	if err != nil || len(got.Grants) != 2 || got.Grants[1].Role != wire.RoleViewer {
 		t.Errorf("with one group: %+v, %v", got, err)

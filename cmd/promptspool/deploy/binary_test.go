@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if folder, err = os.MkdirTemp("", "deploy"); err != nil {
 		panic(err)
 	}
-	build := exec.Command("go", "build", "-o", folder, "promptspool/cmd/promptspool")
+	build := exec.Command("go", "build", "-C", "../../..", "-o", folder, "./cmd/promptspool")
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(string(out))
 	}

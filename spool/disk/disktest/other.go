@@ -13,9 +13,6 @@ type Disk struct {
 	Below string // the folder that it shows, where nothing fails
 }
 
-// Main does nothing on this system.
-func Main() {}
-
 // Mount fails the test: only Linux mounts a disk through FUSE here.
 func Mount(t testing.TB) *Disk {
 	t.Helper()

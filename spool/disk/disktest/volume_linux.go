@@ -41,7 +41,7 @@ func MountVolume(t testing.TB, fileSystem string) *Volume {
 	partstest.Need(t, "losetup", command[0])
 	disk := Mount(t)
 	v := &Volume{
-		Dir:    filepath.Join(filepath.Dir(disk.Dir), volumeName),
+		Dir:    filepath.Join(filepath.Dir(disk.Dir), VolumeName),
 		device: filepath.Join(disk.Below, "device"),
 		t:      t,
 	}
@@ -107,7 +107,7 @@ func (v *Volume) Break(path string, offset int64) {
 		v.t.Fatalf("%s at %d: %v", path, offset, err)
 	}
 
-	if err := unix.Lsetxattr(v.device, badBlockAt(at), nil, 0); err != nil {
+	if err := unix.Lsetxattr(v.device, BadBlockAt(at), nil, 0); err != nil {
 		v.t.Fatalf("mark %s: %v; the file system of %s must have extended attributes", v.device, err, os.TempDir())
 	}
 

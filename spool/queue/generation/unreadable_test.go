@@ -15,7 +15,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	disktest.Main()
 	disktest.InMemory()
 	os.Exit(m.Run())
 }

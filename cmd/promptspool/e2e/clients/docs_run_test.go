@@ -26,6 +26,7 @@ var programs = map[string]struct{ extension, run, compile string }{
 	"go":         {".go", "go build -o example.bin %s; ./example.bin", "go vet %s"},
 	"yaml":       {".yaml", "", ""},
 	"json":       {".json", "", ""},
+	"toml":       {".toml", "", `python3 -c 'import sys, tomllib; tomllib.load(open(sys.argv[1], "rb"))' %s`},
 }
 
 // settled replaces sleep: pages ask people to wait a moment, but a script can wait until

@@ -49,15 +49,19 @@ func copyOf(name string, compile func(path string) error) (string, error) {
 	return own, nil
 }
 
+// top is the folder of the program's module, from the folder of a room's tests.
+const top = "../../../.."
+
 // build compiles the command with some flags.
 func build(path string, flags ...string) error {
-	args := slices.Concat([]string{"build"}, flags, []string{"-o", path, "promptspool/cmd/promptspool"})
+	args := slices.Concat([]string{"build"}, flags, []string{"-o", path, "./cmd/promptspool"})
 	if i := slices.Index(args, "-tags"); i > 0 {
 		args[i+1] += "," + systemTag
 	} else {
 		args = slices.Insert(args, 1, "-tags", systemTag)
 	}
 	cmd := exec.Command("go", args...)
+	cmd.Dir = top
 
 	// Only the race detector needs cgo; without it, most packages are compiled already.
 	cgo := "CGO_ENABLED=0"
@@ -108,7 +112,7 @@ func Program(t testing.TB) string {
 
 // PlainBinary is the command as it is shipped.
 var PlainBinary = sync.OnceValues(func() (string, error) {
-	return copyOf("promptspool-plain", func(path string) error { return Ship("../../../..", path) })
+	return copyOf("promptspool-plain", func(path string) error { return Ship(top, path) })
 })
 
 // NextVersion is the version of NextBinary.
@@ -117,7 +121,7 @@ const NextVersion = "0.2.0-next"
 // NextBinary is the command as it is shipped, as a later release.
 var NextBinary = sync.OnceValues(func() (string, error) {
 	return copyOf("promptspool-next", func(path string) error {
-		return Ship("../../../..", path, "VERSION="+NextVersion)
+		return Ship(top, path, "VERSION="+NextVersion)
 	})
 })
 

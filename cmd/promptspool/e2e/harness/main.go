@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"os"
 	"sync"
-
-	"promptspool/spool/disk/disktest"
 )
 
 // HelperVariable makes this test binary a helper process: it names which.
@@ -33,7 +31,6 @@ func AtEnd(f func()) {
 // Main runs the tests of a room, and then exits. In a process that a test has started with
 // HelperVariable, it runs the helper of that name instead.
 func Main(run func() int, helpers map[string]func()) {
-	disktest.Main()
 	if name := os.Getenv(HelperVariable); name == "oracle" {
 		runOracle()
 		return

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"testing"
 
-	"promptspool/api/dashboard/docs"
 	"promptspool/api/openapi/openapitest"
+	"promptspool/cmd/promptspool/e2e/description"
 )
 
 // undescribed are the calls of the tests that do not match the description of the API.
@@ -45,9 +45,7 @@ func (u *undescribed) first() error {
 }
 
 // checker knows the description of the API.
-var checker = sync.OnceValues(func() (*openapitest.Checker, error) {
-	return openapitest.NewChecker([]byte(docs.OpenAPI("test", "")))
-})
+var checker = sync.OnceValues(description.Current)
 
 // Comparing returns a transport that compares each call with the description of the API. The clients of
 // all scenes have it; those of benchmarks do not.
@@ -57,7 +55,11 @@ func Comparing(transport http.RoundTripper) http.RoundTripper {
 		panic(err) // the tests of package docs fail for the same reason
 	}
 
-	return &openapitest.Transport{RoundTripper: transport, Checker: c, Report: differences.add}
+	return &openapitest.Transport{RoundTripper: transport, Note: func(e openapitest.Exchange) {
+		if err := c.Check(e); err != nil {
+			differences.add(err)
+		}
+	}}
 }
 
 // ComparingProxy returns the address of a proxy to a listener. It compares the calls of

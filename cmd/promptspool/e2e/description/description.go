@@ -1,5 +1,5 @@
-// Package openapitest compares requests and answers with the description of the API.
-package openapitest
+// Package description compares requests and answers with the description of the API.
+package description
 
 import (
 	"bytes"
@@ -10,13 +10,17 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"promptspool/api/dashboard/docs"
 	"promptspool/api/openapi"
+	"promptspool/api/openapi/openapitest"
 )
 
 // Checker compares requests with a description. Answers must not have members that the
@@ -145,6 +149,60 @@ func (c *Checker) find(method, path string) (place string, ok bool) {
 	return best.place, ok
 }
 
+// undescribed are statuses of answers to requests that have no operation: with a wrong method or
+// with headers that cannot be read.
+var undescribed = []int{http.StatusMethodNotAllowed, http.StatusRequestHeaderFieldsTooLarge}
+
+// Check reports how a call differs from the description. It says nothing of pages, which are not
+// described.
+func (c *Checker) Check(e openapitest.Exchange) error {
+	if _, known := c.find(e.Method, e.Path); !known || slices.Contains(undescribed, e.Status) {
+		return nil
+	}
+
+	err := c.CheckAnswer(e.Method, e.Path, e.Status, e.ContentType, e.Answer)
+	if err == nil && e.Status < 300 {
+		err = c.CheckRequest(e.Method, e.Path, e.Sent)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w\nsent: %.2000s\nanswer: %.2000s", e.Method, e.Path, err, e.Sent, e.Answer)
+	}
+
+	return nil
+}
+
+// Current returns a Checker for the description that the program serves.
+func Current() (*Checker, error) { return NewChecker([]byte(docs.OpenAPI("test", ""))) }
+
+// CheckFile reports how the calls in a file, which openapitest.Recorder wrote, differ from the
+// description.
+func CheckFile(path string) error {
+	c, err := Current()
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+
+	var faults []error
+	for calls := json.NewDecoder(file); ; {
+		var e openapitest.Exchange
+		err := calls.Decode(&e)
+		if errors.Is(err, io.EOF) {
+			return errors.Join(faults...)
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.Check(e); err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", e.Test, err))
+		}
+	}
+}
+
 // CheckRequest reports how the body of a request that was accepted differs from the
 // description.
 func (c *Checker) CheckRequest(method, path string, body []byte) error {
@@ -182,7 +240,7 @@ func withoutNull(v any) any {
 }
 
 // CheckAnswer reports how an answer differs from the description.
-func (c *Checker) CheckAnswer(method, path string, status int, header http.Header, body []byte) error {
+func (c *Checker) CheckAnswer(method, path string, status int, contentType string, body []byte) error {
 	place, ok := c.find(method, path)
 	if ok {
 		place += "/responses/" + strconv.Itoa(status)
@@ -200,7 +258,7 @@ func (c *Checker) CheckAnswer(method, path string, status int, header http.Heade
 	}
 
 	content, _ := member(response, "content").(map[string]any)
-	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	kind, _, _ := mime.ParseMediaType(contentType)
 	switch {
 	case content == nil && len(body) == 0:
 		return nil

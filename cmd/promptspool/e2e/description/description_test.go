@@ -1,4 +1,4 @@
-package openapitest
+package description
 
 import (
 	"io"
@@ -6,14 +6,16 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"promptspool/api/openapi/openapitest"
 )
 
 const request = "0198c5a0-7a3c-7b62-9d0e-5f8a4c2b1e90"
 
-// description is what the binary serves.
-func description(t *testing.T) *Checker {
+// current is what the binary serves.
+func current(t *testing.T) *Checker {
 	t.Helper()
-	text, err := os.ReadFile("../../dashboard/docs/openapi.json")
+	text, err := os.ReadFile("../../../../api/dashboard/docs/openapi.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,7 @@ func examplesOf(v any, place string, fn func(place string, example any)) {
 }
 
 func TestEveryExampleFitsItsSchema(t *testing.T) {
-	c := description(t)
+	c := current(t)
 	seen := 0
 	examplesOf(c.document, "", func(place string, example any) {
 		seen++
@@ -53,13 +55,13 @@ func TestEveryExampleFitsItsSchema(t *testing.T) {
 }
 
 func TestTheCheckerSeesWhatDiffers(t *testing.T) {
-	c := description(t)
-	kind := http.Header{"Content-Type": {"application/json"}}
+	c := current(t)
+	const kind = "application/json"
 	good := `{"success": true, "message": "Score recorded.", "request_id": "` + request + `"}`
 	for _, tt := range []struct {
 		path   string
 		status int
-		header http.Header
+		kind   string
 		body   string
 		says   string
 	}{
@@ -70,11 +72,11 @@ func TestTheCheckerSeesWhatDiffers(t *testing.T) {
 		{"/rest/track-score", 200, kind, `{"success": true}`, "missing"},
 		{"/rest/track-score", 200, kind, `[`, "not JSON"},
 		{"/rest/track-score", 202, kind, good, "202 is not described"},
-		{"/rest/track-score", 200, http.Header{"Content-Type": {"text/html"}}, good, "text/html"},
+		{"/rest/track-score", 200, "text/html", good, "text/html"},
 		{"/rest/track-score", 401, kind, good, "missing"},
-		{"/rest/backtest", 200, http.Header{"Content-Type": {"application/x-ndjson"}}, "{}\n", "missing"},
+		{"/rest/backtest", 200, "application/x-ndjson", "{}\n", "missing"},
 	} {
-		err := c.CheckAnswer("POST", tt.path, tt.status, tt.header, []byte(tt.body))
+		err := c.CheckAnswer("POST", tt.path, tt.status, tt.kind, []byte(tt.body))
 		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s %d %s: %v, want %q", tt.path, tt.status, tt.body, err, tt.says)
 		}
@@ -94,7 +96,7 @@ func TestTheCheckerSeesWhatDiffers(t *testing.T) {
 }
 
 func TestTheTypesOfTheBlueprintAreDescribed(t *testing.T) {
-	c := description(t)
+	c := current(t)
 	chat := func(message string) string {
 		return `{"provider":"p","model":"m","request_start_time":1,"request_end_time":2,` +
 			`"output":{"type":"chat","messages":[]},"input":{"type":"chat","messages":[` + message + `],` +
@@ -117,7 +119,12 @@ func TestTheTypesOfTheBlueprintAreDescribed(t *testing.T) {
 
 func TestTheTransportReportsWhatDiffers(t *testing.T) {
 	var reported []error
-	transport := &Transport{Checker: description(t), Report: func(err error) { reported = append(reported, err) }}
+	c := current(t)
+	transport := &openapitest.Transport{Note: func(e openapitest.Exchange) {
+		if err := c.Check(e); err != nil {
+			reported = append(reported, err)
+		}
+	}}
 	good := `{"success": true, "message": "Group created.", "id": "` + request + `"}`
 	for _, tt := range []struct {
 		path, version, answer string
