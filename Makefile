@@ -4,13 +4,15 @@
 # make build    the binary, static
 # make release VERSION=x  what a release consists of, in .dist; RELEASES_URL is where it will be, for Homebrew and
 #               Scoop (see the page Install)
-# make release-check  a whole release, twice: the chart and every byte must come out the same
+# make release-check  what takes too long for each change: other systems, benchmarks, the portable forms, released
+#               versions beside this one; then a whole release, twice: every byte must come out the same
 # make generate writes what derives from the code: API reference, lists on pages, packed pages
 # make fixtures what a server and a sidecar of this version leave on disk, for the tests of later ones, once before a
 #               release: it replaces those of the same version
 # make chart    renders the Helm chart again for the tests, after a change to it
-# make soak     the long forms of tests: the spool broken for PROMPTSPOOL_SOAK (10m by default) on end: kills, power
-#               cuts, full and broken disks, a day in short, a fuzzer and hostile input on the listeners
+# make soak     long forms of tests, and scenes that are in no other run (tag soak): the spool broken for
+#               PROMPTSPOOL_SOAK (10m by default) on end by kills, power cuts, full and broken disks; a day in
+#               short, a fuzzer and hostile input on the listeners, released versions beside this one
 # make bench    the benchmarks, beside their floors
 # make screenshots  each page of the dashboard, light and dark, wide and narrow, in the folder SCREENSHOTS
 #               (/tmp/promptspool-screenshots); the pictures of README and documentation, in their own folder
@@ -29,66 +31,70 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 # Only the race detector needs cgo. Everything else shares what the shipped binary is compiled from.
 export CGO_ENABLED := 0
 
+# The end-to-end tests and those of what is deployed are modules of their own, for what only they use.
+e2e := cmd/promptspool/e2e
+deploy := cmd/promptspool/deploy
+
 .PHONY: test check packages race scenes plain portable build generate fixtures release release-check chart soak bench screenshots fuzz
 
 test:
 	@export PROMPTSPOOL_ABSENT PROMPTSPOOL_LEFT_OUT
 	PROMPTSPOOL_ABSENT=$$(.ci/install)
 	PROMPTSPOOL_LEFT_OUT=$$(mktemp)
-	trap 'rm $$PROMPTSPOOL_LEFT_OUT' EXIT
+	# Each minute a line with what runs, because the output of each part comes when it ends.
+	while sleep 60 >/dev/null 2>&1; do
+		echo "$$((SECONDS / 60)) min: $$(ps -A -o comm= | sed -nE 's|.*/||; /^(compile|link|vet|staticcheck|npm.*|.*\.test)$$/p' |
+			sort -u | paste -sd ' ' -)"
+	done &
+	trap 'kill %1; rm $$PROMPTSPOOL_LEFT_OUT' EXIT
 	$(MAKE) -j 2 --output-sync=target check packages
-	# Two runs side by side; the first that ends makes space for the next.
-	$(MAKE) -j 2 --output-sync=target race scenes plain portable
+	$(MAKE) -j 3 --output-sync=target scenes race plain
 	[ -n "$$PROMPTSPOOL_ABSENT" ] || exit 0
 	sort -u $$PROMPTSPOOL_LEFT_OUT
 	echo "Left out: $$(sort -u $$PROMPTSPOOL_LEFT_OUT | wc -l | tr -d ' ') of the tests. Missing: $$PROMPTSPOOL_ABSENT"
 	[ -n "$(QUICK)" ]
 
-# The benchmarks, which no test compiles, are looked at as well.
+# With TAGS=bench,soak it looks at what no test compiles.
 check:
 	unformatted=$$(gofmt -l .)
 	[ -z "$$unformatted" ] || { echo "gofmt these files:"; echo "$$unformatted"; exit 1; }
-	go vet -tags bench ./...
-	go tool staticcheck -tags bench ./...
+	staticcheck=$$(go tool -C $(e2e) -n honnef.co/go/tools/cmd/staticcheck)
+	for module in . $(e2e) $(deploy); do
+		go vet -C $$module -tags "$(TAGS)" ./...
+		(cd $$module && $$staticcheck -tags "$(TAGS)" ./...)
+	done
 
 packages:
 	.ci/install packages
 
 # -count=1: scenes build and run the binary, which the test cache does not see. -vet=off: vet has been run.
-GOTEST := go test -vet=off -count=1 -timeout 18m
+GOTEST = go test $(1:%=-C %) -vet=off -count=1 -timeout 18m
 RACE := $(if $(filter gcc,$(PROMPTSPOOL_ABSENT)),,-race)
 
-# The packages in which threads meet; TestWhereThreadsMeetIsRaced keeps the list complete. In the others the race
-# detector has nothing to find, and takes five times the processor.
-RACED := api api/admission api/auth api/auth/oidc api/client api/edge api/ops api/wire \
-	cmd/promptspool/internal/machine cmd/promptspool/internal/print metrics proxy registry registry/render \
-	spool/archive/counting spool/archive/records spool/database/badgerdb spool/database/keyed/keyedtest \
-	spool/database/postgres spool/queue
-# Of these, the tests in files that say !race: what one caller does takes up to twenty times as long there.
-UNRACED := ADeletionFinds ADeletionThatFails ALargeRecord AStepOfCheck ArchiveDrawn ArchiveOfRowsAlone \
-	BesidePacking BlockIsMade FailedSyncEnds FindsWhatIsLost FullDiskIsNo GarbageCollection \
-	HourOfErrors HowLists InItAndNothing IsLeftOut IsNobodyElses IsNotAnsweredUnless ItsRemedy \
-	KilledInTheMiddle LargeArchive Memtables OfAllTexts OlderEdition OneFault PowerTook \
-	RenderingEnds Summaries TestAFullSpoolLeaves TestAKeyThatWaits TestAPageOfThe \
-	TestAPatchTakes TestATemplateHasAMost TestLanesFull TestLargeTemplates \
-	TestMove TheHistoryOfLabels TheLanesAreFull TheServerStarts WhatWasAnswered WholeTable
+# The packages in which threads meet have a race_test.go; TestWhereThreadsMeetIsRaced looks for those that lack
+# one. In the others the race detector has nothing to find, and takes five times the processor. Of the raced
+# packages, the tests in files that say !race are run without it: what one caller does takes up to twenty times as
+# long there.
+RACED = $(sort $(patsubst %/race_test.go,%,$(shell find api cmd metrics proxy registry spool -name race_test.go)))
+UNRACED = $(shell grep -lE '^//go:build .*!race' $(RACED:%=%/*_test.go))
 
 race:
-	CGO_ENABLED=$(if $(RACE),1,0) $(GOTEST) $(RACE) $(RACED:%=./%)
+	CGO_ENABLED=$(if $(RACE),1,0) $(call GOTEST) $(RACE) $(RACED:%=./%)
 
 # The scenes of processes have the race detector in the processes that need it (WatchForRaces).
 scenes:
-	$(GOTEST) -p 2 -parallel 2 ./cmd/promptspool/e2e/...
+	$(call GOTEST,$(e2e)) -p 2 -parallel 2 ./...
 
 plain:
-	$(GOTEST) $(filter-out $(RACED:%=promptspool/%) promptspool/cmd/promptspool/e2e%,$(shell go list ./...))
-	$(GOTEST) -run "$$(tr ' ' '|' <<<'$(UNRACED)')" ./proxy ./registry ./registry/render ./spool/queue \
-		./spool/database/badgerdb ./spool/database/postgres
+	$(call GOTEST) $(filter-out $(RACED:%=promptspool/%),$(shell go list ./...))
+	$(call GOTEST) -run "^($$(sed -nE 's/^func (Test[A-Z]\w*)\(.*/\1/p' $(UNRACED) | paste -sd '|' -))$$" \
+		$(sort $(patsubst %/,./%,$(dir $(UNRACED))))
+	$(call GOTEST,$(deploy)) ./...
 
 # What other systems run instead of Linux's own.
 portable:
-	$(GOTEST) -tags portable ./spool/queue/generation ./spool/queue/lane ./spool/disk ./spool/rawlog ./api/edge
-	$(GOTEST) -tags portable -run 'Ack|Append|Generation|Lane|Killed' ./spool/queue
+	$(call GOTEST) -tags portable ./spool/... ./proxy/... ./registry/... ./api/edge ./api/ops
+	$(call GOTEST,$(e2e)) -tags portable -run TestACallOnLocalhost ./delivery
 
 # In this order: the pages are packed last.
 generate:
@@ -97,7 +103,7 @@ generate:
 	go test -vet=off ./api/dashboard/docs -update
 
 fixtures:
-	go test -vet=off -count=1 ./cmd/promptspool/e2e/releases -update
+	$(call GOTEST,$(e2e)) ./releases -update
 
 build:
 	go build -tags urfave_cli_no_docs,nethttpomithttp2 -ldflags '-s -w' -o promptspool ./cmd/promptspool
@@ -119,12 +125,12 @@ release:
 	[ -z "$$skip" ] || echo "No Homebrew formula and no Scoop manifest: they need RELEASES_URL, where the release will be."
 	echo "Nothing is signed yet. With your key (see the page Install): openssl dgst -sha256 -sign release-key.pem -out .dist/checksums.txt.sig .dist/checksums.txt"
 
-releasing := cmd/promptspool/deploy/release
+releasing := $(deploy)/release
 
 # What the real Helm makes of the chart, and the sums of what it was made from: the tests check
 # both, and so need no Helm, which takes minutes to compile.
 chart:
-	cd cmd/promptspool/deploy
+	cd $(deploy)
 	helm() { go tool -modfile=release/helm.mod helm "$$@"; }
 	cp kubernetes/monitoring/prometheusrule.yaml helm
 	helm lint --strict --quiet helm testdata/helm/app
@@ -135,9 +141,14 @@ chart:
 	find helm release/helm.mod testdata/helm -type f ! -name sums | LC_ALL=C sort | xargs sha256sum >sums
 	mv sums testdata/helm/sums
 
-# What is for other systems alone, and the same commit in two folders. What differs is named.
-release-check:
+# What no test looks at: benchmarks, long scenes, what is for other systems alone, the binary of each release
+# beside that of this commit. And the same commit in two folders; what differs is named.
+release-check: packages
+	.ci/install
 	for system in darwin windows; do GOOS=$$system go vet ./...; done
+	$(MAKE) check TAGS=bench,soak
+	$(MAKE) portable
+	$(call GOTEST,$(e2e)) -tags soak -run Releases ./releases ./durability
 	twice=$$(mktemp -d)
 	trap 'rm -rf "$$twice"' EXIT
 	for clone in first second/deeper; do
@@ -153,19 +164,20 @@ release-check:
 # The same tests as in `make test`, one after the other, each for its part of the time, and longer forms of them.
 soak: packages
 	.ci/install
-	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -count=1 -timeout 0 -p 1 -parallel 1 -v \
-		-run 'ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|ADayInShort|SmallCgroup|AFuzzer|CostGrows|GeneratedShapes|LargeShapes|HugeLists|AnAttackedSidecar' ./cmd/promptspool/e2e/... | grep -Ev '^ *=== '
+	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -C $(e2e) -tags soak -count=1 -timeout 0 -p 1 -parallel 1 -v \
+		-run 'ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|ADayInShort|SmallCgroup|AFuzzer|CostGrows|GeneratedShapes|LargeShapes|HugeLists|AnAttackedSidecar' ./... | grep -Ev '^ *=== '
 	PROMPTSPOOL_SOAK=1 go test -count=1 -timeout 0 -run '^TestArchive|TwoServers' ./spool/database/badgerdb ./spool/database/postgres -rapid.checks 1000
-	$(GOTEST) -tags portable ./spool/... ./proxy/... ./registry/... ./api/edge ./api/ops
-	$(GOTEST) -tags portable -run TestACallOnLocalhost ./cmd/promptspool/e2e/delivery
+	$(MAKE) portable
 
+# The benchmarks of processes are in the folder bench of the end-to-end tests.
 bench:
 	go test -tags bench -run '^$$' -bench . -benchmem ./...
+	go test -C $(e2e) -tags bench -run '^$$' -bench . -benchmem ./...
 
 screenshots: packages
 	.ci/install
 	mkdir -p $${SCREENSHOTS:=/tmp/promptspool-screenshots}
-	PROMPTSPOOL_SCREENSHOTS=$$SCREENSHOTS go test -count=1 -run 'Dashboard|Overview|ARequestReads|RequestsAreFound|SignsUp|NoPageShuts|DaysAreDrawn|ImagesInARequest|YesterdaysFailures|SlowestCall|AConversationIs|ASpikeLeads|TemplatesOfABot' ./cmd/promptspool/e2e/dashboard
+	PROMPTSPOOL_SCREENSHOTS=$$SCREENSHOTS go test -C $(e2e) -count=1 -run 'Dashboard|Overview|ARequestReads|RequestsAreFound|SignsUp|NoPageShuts|DaysAreDrawn|ImagesInARequest|YesterdaysFailures|SlowestCall|AConversationIs|ASpikeLeads|TemplatesOfABot' ./dashboard
 	cp $$SCREENSHOTS/docs/*.webp api/dashboard/docs/pictures/
 	echo "the screenshots are in $$SCREENSHOTS; those of the documentation were copied to api/dashboard/docs/pictures"
 

@@ -9,7 +9,7 @@
 //
 // The package does not retry, follows no redirects, and reveals the key in no error.
 //
-// Other modules may import it: after the first release it changes only by adding.
+// Other modules may import it. From the first release on, it changes only by adding.
 package client
 
 import (

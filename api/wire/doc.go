@@ -9,6 +9,6 @@
 // field is checked by one reader (field.go) that makes one kind of error (error.go), and
 // both roles need all of them.
 //
-// Other modules may import it: after the first release it changes only by adding. The packages
-// below it may change with any release.
+// Other modules may import it. From the first release on, the types that api/client takes and
+// returns change only by adding. The rest, and the packages below, may change with any release.
 package wire

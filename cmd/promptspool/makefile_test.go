@@ -8,8 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -22,8 +20,8 @@ type laptop struct {
 }
 
 // plainTools are what the Makefile and .ci/install take for granted.
-var plainTools = strings.Fields("make bash cat cp cut chmod dirname grep mkdir mktemp mv paste rm sha256sum " +
-	"sort tr wc")
+var plainTools = strings.Fields("make bash cat cp cut chmod dirname find grep mkdir mktemp mv paste ps rm sed " +
+	"sha256sum sleep sort tr wc")
 
 // newLaptop makes a machine that has all the parts that tests need, except the missing ones.
 func newLaptop(t *testing.T, uid string, missing ...string) laptop {
@@ -44,8 +42,9 @@ func newLaptop(t *testing.T, uid string, missing ...string) laptop {
 	l.stub("ls", "") // finds a PostgreSQL
 	l.stub("id", "echo "+uid)
 	l.stub("gofmt", "")
-	l.stub("go", notes+`case " $* " in *"/e2e"*)
-		echo "TestOne needs chromium" >>"$PROMPTSPOOL_LEFT_OUT" ;;
+	l.stub("go", notes+`case "$*" in
+	tool*) echo true ;;
+	test*/e2e*) echo "TestOne needs chromium" >>"$PROMPTSPOOL_LEFT_OUT" ;;
 	esac`)
 	for _, part := range strings.Fields("curl losetup mount mkfs.ext4 mkfs.xfs mkfs.btrfs chromium nginx node npm " +
 		"python3 promtool dpkg unshare systemd-analyze openssl zsh fish man") {
@@ -129,7 +128,7 @@ func TestMakeTestSaysWhatItLeavesOut(t *testing.T) {
 	}
 
 	// A test that fails is no matter of parts.
-	l.stub("go", `[ "$1" != test ]`)
+	l.stub("go", `[ "$1" != tool ] || echo true; [ "$1" != test ]`)
 	if code, out, _ := l.makesTest("QUICK=1"); code == 0 || strings.Contains(out, "Left out") {
 		t.Errorf("with a failing test the code is %d:\n%s", code, out)
 	}
@@ -190,41 +189,18 @@ var unraced = map[string]string{
 	"spool/archive":   "its one lock is raced by the databases, which commit through it",
 }
 
-// TestWhereThreadsMeetIsRaced compares the lists of the Makefile with the sources: RACED are
-// the packages whose code or tests start goroutines, and UNRACED finds the tests in files of
-// theirs that say !race.
+// TestWhereThreadsMeetIsRaced compares the packages that have a race_test.go with the sources: they are
+// those whose code or tests start goroutines.
 func TestWhereThreadsMeetIsRaced(t *testing.T) {
-	text, err := os.ReadFile("../../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	makefile := strings.ReplaceAll(string(text), "\\\n", " ")
-	raced := strings.Fields(regexp.MustCompile(`\nRACED := (.*)`).FindStringSubmatch(makefile)[1])
-	names := strings.Fields(regexp.MustCompile(`\nUNRACED := (.*)`).FindStringSubmatch(makefile)[1])
-	isNamed := regexp.MustCompile(strings.Join(names, "|")).MatchString
-	plain := strings.Fields(regexp.MustCompile(`\$\(UNRACED\)'\)" (.*)`).FindStringSubmatch(makefile)[1])
-
-	tested, concurrent := map[string]bool{}, map[string]bool{}
+	raced, tested, concurrent := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, s := range sources(t) {
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", s.path), nil, parser.ParseComments)
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", s.path), nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
+		raced[s.dir] = raced[s.dir] || filepath.Base(s.path) == "race_test.go"
 		tested[s.dir] = tested[s.dir] || s.test
 		concurrent[s.dir] = concurrent[s.dir] || startsGoroutines(file)
-
-		if !s.test || !slices.Contains(plain, "./"+s.dir) && !slices.Contains(raced, s.dir) {
-			continue
-		}
-		isUnraced := constraint(file) == "//go:build !race"
-		for _, d := range file.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			isTest := ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain"
-			runs := isTest && slices.Contains(plain, "./"+s.dir) && isNamed(f.Name.Name)
-			if isTest && runs != isUnraced {
-				t.Errorf("%s: `make plain` runs %s: %v", s.path, f.Name.Name, runs)
-			}
-		}
 	}
 
 	for dir := range tested {
@@ -232,8 +208,8 @@ func TestWhereThreadsMeetIsRaced(t *testing.T) {
 		for path := range unraced {
 			exempt = exempt || dir == path || strings.HasSuffix(path, "/") && strings.HasPrefix(dir+"/", path)
 		}
-		if want := tested[dir] && concurrent[dir] && !exempt; slices.Contains(raced, dir) != want {
-			t.Errorf("%s in RACED of the Makefile: %v, want %v", dir, !want, want)
+		if want := tested[dir] && concurrent[dir] && !exempt; raced[dir] != want {
+			t.Errorf("%s has a race_test.go: %v, want %v", dir, raced[dir], want)
 		}
 	}
 }
@@ -253,12 +229,4 @@ func startsGoroutines(file *ast.File) (starts bool) {
 		return true
 	})
 	return starts
-}
-
-// constraint returns the build constraint of a file, or "".
-func constraint(file *ast.File) string {
-	if first := file.Comments; len(first) > 0 && strings.HasPrefix(first[0].List[0].Text, "//go:build ") {
-		return first[0].List[0].Text
-	}
-	return ""
 }

@@ -108,8 +108,8 @@ func (d *Disk) BreakSync(path string) {
 	}
 }
 
-// BadBlock begins the name of an attribute of a file below, which each of its bad blocks
-// has; the offset follows. A folder in memory has such attributes on every kernel, other
+// BadBlock begins the name of an attribute of a file below, one for each of its bad blocks. The
+// offset follows. A folder in memory has such attributes on every kernel, other
 // than those of users.
 const BadBlock = "trusted.promptspool.bad."
 
