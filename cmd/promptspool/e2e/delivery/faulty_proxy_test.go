@@ -23,16 +23,14 @@ type between struct {
 	mu    sync.Mutex
 	fault mischief // nil: none
 	met   int      // how often the fault happened
-	over  chan struct{}
 }
 
-// mischief does something with a batch in place of passing it on. over is closed when the
-// fault ends.
-type mischief func(b *between, w http.ResponseWriter, r *http.Request, over <-chan struct{})
+// mischief does something with a batch in place of passing it on.
+type mischief func(b *between, w http.ResponseWriter, r *http.Request)
 
 func startBetween(t *testing.T, next string) *between {
 	t.Helper()
-	b := &between{t: t, next: next, over: make(chan struct{})}
+	b := &between{t: t, next: next}
 	web := httptest.NewServer(b)
 	b.addr = web.Listener.Addr().String()
 	t.Cleanup(func() {
@@ -47,8 +45,7 @@ func startBetween(t *testing.T, next string) *between {
 func (b *between) set(f mischief) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	close(b.over)
-	b.fault, b.met, b.over = f, 0, make(chan struct{})
+	b.fault, b.met = f, 0
 }
 
 func (b *between) timesMet() int {
@@ -59,7 +56,7 @@ func (b *between) timesMet() int {
 
 func (b *between) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
-	fault, over := b.fault, b.over
+	fault := b.fault
 	if r.URL.Path != "/sync/events" {
 		fault = nil
 	}
@@ -76,7 +73,7 @@ func (b *between) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, b.pass(r, body))
 		return
 	}
-	fault(b, w, r, over)
+	fault(b, w, r)
 }
 
 // passed is the server's answer.
@@ -122,25 +119,6 @@ func readAll(r *http.Request) []byte {
 	return body
 }
 
-// html is an answer in the proxy's own name.
-func html(status int) mischief {
-	return func(_ *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
-		readAll(r)
-		w.Header().Set("Content-Type", "text/html")
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, "<html><body>Who are you? "+http.StatusText(status)+"</body></html>")
-	}
-}
-
-// asksToComeBack is a 503 in the server's name.
-func asksToComeBack(_ *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
-	readAll(r)
-	w.Header().Set("Promptspool-Version", "test")
-	w.Header().Set("Retry-After", "1")
-	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = io.WriteString(w, `{"success":false,"error":"unavailable","message":"Because of the test.","fields":[]}`)
-}
-
 // cut resets the connection, so that the other side does not take it for an orderly end.
 func cut(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
@@ -153,40 +131,14 @@ func cut(w http.ResponseWriter) {
 	_ = conn.Close()
 }
 
-func hangs(_ *between, w http.ResponseWriter, r *http.Request, over <-chan struct{}) {
-	readAll(r)
-	select {
-	case <-over:
-	case <-r.Context().Done():
-	}
-	cut(w)
-}
-
-func resetsAfterApplying(b *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
+func resetsAfterApplying(b *between, w http.ResponseWriter, r *http.Request) {
 	b.pass(r, readAll(r))
 	cut(w)
 }
 
-func liesAboutTheCount(b *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
-	p := b.pass(r, readAll(r))
-	p.body = []byte(`{"success":true,"accepted":100000,"duplicate":0,"refused":[]}`)
-	answer(w, p)
-}
-
-func cutsTheAnswerShort(b *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
-	p := b.pass(r, readAll(r))
-	w.Header().Set("Promptspool-Version", "test")
-	w.Header().Set("Content-Length", "1000")
-	_, _ = w.Write(p.body[:len(p.body)/2])
-	panic(http.ErrAbortHandler)
-}
-
-// takesSmallOnes refuses batches of more than 1,500 bytes, as a proxy does.
-func takesSmallOnes(b *between, w http.ResponseWriter, r *http.Request, over <-chan struct{}) {
-	body := readAll(r)
-	if len(body) > 1500 {
-		html(http.StatusRequestEntityTooLarge)(b, w, r, over)
-		return
-	}
-	answer(w, b.pass(r, body))
+// loginPage is an answer in the proxy's own name.
+func loginPage(_ *between, w http.ResponseWriter, r *http.Request) {
+	readAll(r)
+	w.Header().Set("Content-Type", "text/html")
+	_, _ = io.WriteString(w, "<html><body>Who are you?</body></html>")
 }

@@ -16,10 +16,10 @@ import (
 	"promptspool/cmd/promptspool/e2e/harness"
 )
 
-// TestWhateverHappensBetweenEverythingArrivesOnce has one fault after the other between a
-// sidecar and a server. During each, requests are logged and scored twice; when the fault
-// is over each must be at the server once, with the newer score.
-func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
+// TestALostAnswerAndALoginPageLoseNothing has two faults between a sidecar and a server. During
+// each, requests are logged and scored twice; when the fault is over each must be at the server
+// once, with the newer score. Package proxy has the other faults.
+func TestALostAnswerAndALoginPageLoseNothing(t *testing.T) {
 	t.Parallel()
 	harness.WatchForRaces(t)
 	server := harness.StartPlainServer(t, harness.FreePort(t))
@@ -30,17 +30,9 @@ func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
 	for _, tt := range []struct {
 		scene string
 		fault mischief
-		most  int // calls during the fault: what the backoff allows, and no more
 	}{
-		{"no fault", nil, 0},
-		{"the server hangs", hangs, 8},
-		{"the connection is reset after the batch was applied", resetsAfterApplying, 60},
-		{"200 with a count that lies", liesAboutTheCount, 60},
-		{"a login page with 200", html(200), 8},
-		{"a redirect to a login page", html(302), 8},
-		{"a proxy's 413 for large batches", takesSmallOnes, 1000},
-		{"the server's 503 with seconds", asksToComeBack, 8},
-		{"the answer is cut short", cutsTheAnswerShort, 60},
+		{"the connection is reset after the batch was applied", resetsAfterApplying},
+		{"a login page with 200", loginPage},
 	} {
 		ok := t.Run(tt.scene, func(t *testing.T) {
 			sidecar.T, server.T = t, t
@@ -53,18 +45,7 @@ func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
 				sidecar.Track("/rest/track-score", harness.AdminKey, harness.Score(id, 100-i))
 				ids = append(ids, id)
 			}
-
-			if tt.fault != nil {
-				sidecar.Eventually(
-					func() bool { return b.timesMet() >= 2 || sidecar.Waiting() == 0 },
-					func() string { return "the fault is not met" },
-				)
-
-				met := b.timesMet()
-				if met == 0 || met > tt.most {
-					t.Errorf("%d batches met the fault; want 1 to %d", met, tt.most)
-				}
-			}
+			sidecar.Eventually(func() bool { return b.timesMet() >= 2 }, func() string { return "the fault is not met" })
 
 			b.set(nil)
 			total += len(ids)
@@ -84,7 +65,7 @@ func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
 			}
 		})
 		if !ok {
-			t.Fatalf("%s: the other faults are not tried", tt.scene)
+			t.Fatalf("%s: the other fault is not tried", tt.scene)
 		}
 	}
 	sidecar.T, server.T = t, t
@@ -104,7 +85,7 @@ func TestACertificateThatExpiredIsNamedAndLosesNothing(t *testing.T) {
 		served.Store(&cert)
 	}
 	serve(time.Now().Add(-time.Minute))
-	web := httptest.NewUnstartedServer(&between{t: t, next: server.Addr, over: make(chan struct{})})
+	web := httptest.NewUnstartedServer(&between{t: t, next: server.Addr})
 	web.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		return &tls.Config{Certificates: []tls.Certificate{*served.Load()}}, nil
 	}}

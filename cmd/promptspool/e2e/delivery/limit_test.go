@@ -27,7 +27,7 @@ import (
 // at a limit, and passes on the rest.
 type fullRecord struct{ id string }
 
-func (f fullRecord) answer(b *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
+func (f fullRecord) answer(b *between, w http.ResponseWriter, r *http.Request) {
 	d, err := zstd.NewReader(bytes.NewReader(readAll(r)), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		panic(http.ErrAbortHandler)
