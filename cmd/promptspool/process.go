@@ -104,7 +104,7 @@ func (p *process) run(ctx context.Context) error {
 	p.taking.Store(false)
 	if p.lingers && failure == nil && running.Err() == nil {
 		begun := time.Now()
-		failure = p.linger(running)
+		failure = p.linger(running, p.api.Quiet)
 		patience -= time.Since(begun)
 	}
 	if failure != nil {
@@ -205,9 +205,9 @@ func (p *process) serve(ctx, running context.Context) error {
 	}
 }
 
-// linger takes requests until there are none, or the time for it is over. It returns the
-// failure, if one must end the process immediately.
-func (p *process) linger(running context.Context) error {
+// linger takes requests until there were none for a while, as quiet has it, or the time for it
+// is over. It returns the failure, if one must end the process immediately.
+func (p *process) linger(running context.Context, quiet func() time.Duration) error {
 	tick := time.NewTicker(stopQuiet / 10)
 	defer tick.Stop()
 
@@ -220,7 +220,7 @@ func (p *process) linger(running context.Context) error {
 			return nil
 		}
 
-		if min(p.api.Quiet(), time.Since(begun)) >= stopQuiet {
+		if min(quiet(), time.Since(begun)) >= stopQuiet {
 			return nil
 		}
 	}

@@ -10,6 +10,7 @@ import (
 )
 
 func TestAKeyNeverSeenIsTakenOnTrustAndJudgedByTheServer(t *testing.T) {
+	t.Parallel()
 	addr := harness.FreePort(t)
 	sidecar := harness.StartSidecar(t, t.TempDir(), addr)
 	call := harness.With(harness.Chat(), "session_id", "s-1")

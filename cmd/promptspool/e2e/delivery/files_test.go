@@ -43,6 +43,7 @@ messages:
 `
 
 func TestTemplatesArePublishedFromFilesAndPulledBack(t *testing.T) {
+	t.Parallel()
 	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
 	at := func(args ...string) []string { return append(args, "--url", "http://"+server.Addr) }
 	dir := templateFiles(t, map[string]string{
@@ -123,6 +124,7 @@ func TestTemplatesArePublishedFromFilesAndPulledBack(t *testing.T) {
 }
 
 func TestABadFileStopsAPushBeforeAnythingIsPublished(t *testing.T) {
+	t.Parallel()
 	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
 	for file, c := range map[string]struct{ content, says string }{
 		"b.yaml": {"messages:\n- role: nobody\n", "b.yaml:2: messages[0].role must be"},
@@ -149,6 +151,7 @@ func TestABadFileStopsAPushBeforeAnythingIsPublished(t *testing.T) {
 }
 
 func TestTheCommandsOfATemplatesLife(t *testing.T) {
+	t.Parallel()
 	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
 	for i, text := range []string{"Hello {name}", "Good day {name}{rest}"} {
 		server.Call("POST", "/rest/prompt-templates", harness.Greeting(text), "X-API-KEY", harness.AdminKey)

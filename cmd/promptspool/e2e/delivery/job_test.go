@@ -14,6 +14,7 @@ import (
 )
 
 func TestACallOnLocalhostBecomesARecordOnTheServer(t *testing.T) {
+	t.Parallel()
 	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
 	sidecar := harness.StartSidecar(t, t.TempDir(), server.Addr)
 

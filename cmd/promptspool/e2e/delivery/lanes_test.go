@@ -43,6 +43,7 @@ func exported(t *testing.T, args ...string) []string {
 }
 
 func TestHeldEventsAreExportedReplayedUnderAnotherKeyAndPurged(t *testing.T) {
+	t.Parallel()
 	sidecar, server, ids := startHolding(t, 4)
 	rows := dead(t, sidecar.Data)
 	if len(rows) != 4 || rows[0].Lane != "held" || rows[0].Kind != "request" ||

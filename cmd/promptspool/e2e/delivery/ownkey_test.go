@@ -14,6 +14,7 @@ import (
 )
 
 func TestASidecarWithAKeyOfItsOwnServesAppsThatHaveNone(t *testing.T) {
+	t.Parallel()
 	server := harness.StartPlainServer(t, harness.FreePort(t))
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte(harness.AdminKey+"\n"), 0o600); err != nil {
@@ -61,6 +62,7 @@ func TestASidecarWithAKeyOfItsOwnServesAppsThatHaveNone(t *testing.T) {
 }
 
 func TestASidecarWithALocalKeyWantsIt(t *testing.T) {
+	t.Parallel()
 	server := harness.StartPlainServer(t, harness.FreePort(t))
 	env := []string{"PROMPTSPOOL_API_KEY=" + harness.AdminKey, "PROMPTSPOOL_LOCAL_KEY=only here"}
 	n := harness.Begin(t, harness.Program(t), env, t.TempDir(), "127.0.0.1:0", "sidecar", "--upstream",

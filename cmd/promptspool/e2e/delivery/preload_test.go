@@ -10,6 +10,7 @@ import (
 )
 
 func TestPreloadedTemplatesOutliveTheServer(t *testing.T) {
+	t.Parallel()
 	server := harness.Launch(t, t.TempDir(), "127.0.0.1:0",
 		"server", "--name", "central", "--provider-base-url", "openai=https://proxy.example/v1")
 	for _, text := range []string{"one", "two"} {
@@ -44,6 +45,7 @@ func TestPreloadedTemplatesOutliveTheServer(t *testing.T) {
 }
 
 func TestAProviderBaseURLIsChecked(t *testing.T) {
+	t.Parallel()
 	for _, value := range []string{
 		"openai", "openai=proxy.example", "nobody=https://proxy.example", "openai=ftp://proxy.example",
 	} {

@@ -43,6 +43,7 @@ type importReport struct {
 }
 
 func TestAKilledSidecarsFolderIsCheckedExportedImportedAndDrained(t *testing.T) {
+	t.Parallel()
 	sidecar := harness.StartSidecar(t, t.TempDir(), harness.FreePort(t))
 	var ids []string
 	for range 5 {
@@ -102,6 +103,7 @@ func TestAKilledSidecarsFolderIsCheckedExportedImportedAndDrained(t *testing.T) 
 }
 
 func TestImportNamesTheLinesThatTheServerRefuses(t *testing.T) {
+	t.Parallel()
 	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
 	file := filepath.Join(t.TempDir(), "events")
 	if err := os.WriteFile(file, []byte("{}\nno event\n"), 0o600); err != nil {
@@ -114,6 +116,7 @@ func TestImportNamesTheLinesThatTheServerRefuses(t *testing.T) {
 }
 
 func TestDrainGivesUpAndSaysWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	address := harness.FreePort(t)
 	sidecar := harness.StartSidecar(t, t.TempDir(), address)
 	sidecar.Track("/rest/track-request", harness.AdminKey, harness.Chat())

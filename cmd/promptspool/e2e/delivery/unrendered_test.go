@@ -15,6 +15,7 @@ import (
 const braces = `Answer as {"name": "<x>", "n": [1, 2]}` + "\nfor {who}."
 
 func TestTheAPIPublishesWhatCannotBeRenderedWithWarnings(t *testing.T) {
+	t.Parallel()
 	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
 	sidecar := harness.StartSidecar(t, t.TempDir(), server.Addr)
 	want := []any{map[string]any{"path": "messages[0].content[0].text", "line": 1.0, "column": 11.0,
@@ -60,6 +61,7 @@ content: |
 `
 
 func TestPushAndLabelRefuseWhatCannotBeRendered(t *testing.T) {
+	t.Parallel()
 	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
 	at := func(args ...string) []string {
 		return append(append([]string{"templates"}, args...), "--url", "http://"+server.Addr)
