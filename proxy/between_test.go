@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"sync"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"promptspool/api/client"
+	"promptspool/api/edge/edgetest"
 	"promptspool/api/wire"
 )
 
@@ -243,14 +243,14 @@ func asksToComeBack(_ *between, w http.ResponseWriter, _ *http.Request, _ []byte
 // clock counts for them.
 func overHTTP(t *testing.T, h http.Handler) *client.Client {
 	t.Helper()
-	line := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	line := edgetest.NewPipes()
 	web := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() { _ = web.Serve(line) }()
 	t.Cleanup(func() { _ = web.Close() })
 
 	// The client copies what it dials with.
 	usual := http.DefaultTransport
-	http.DefaultTransport = &http.Transport{DialContext: line.dial}
+	http.DefaultTransport = &http.Transport{DialContext: line.DialContext}
 	defer func() { http.DefaultTransport = usual }()
 	c, err := client.New(client.Config{URL: "http://server", Version: "test"})
 	if err != nil {
@@ -259,38 +259,3 @@ func overHTTP(t *testing.T, h http.Handler) *client.Client {
 	t.Cleanup(c.Close)
 	return c
 }
-
-// pipes is a listener within the process.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	select {
-	case p.conns <- theirs:
-		return ours, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// Accept waits for a call of dial.
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-p.conns:
-		return conn, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close ends Accept.
-func (p *pipes) Close() error {
-	close(p.closed)
-	return nil
-}
-
-// Addr is no real address.
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "pipe"} }
