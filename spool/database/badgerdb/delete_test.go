@@ -104,3 +104,18 @@ func (c *betweenContext) Done() <-chan struct{} {
 
 	return c.Context.Done()
 }
+
+func TestNothingOfADeletedSessionIsLeftInTheFiles(t *testing.T) {
+	dir := t.TempDir()
+	db := openIn(t, dir)
+	databasetest.RunLargeSession(t, db, 2000)
+	if !inFiles(t, dir, []byte(databasetest.LargeSession)) {
+		t.Fatal("the session is gone before anything was erased, so the test proves nothing")
+	}
+	if err := db.Erase(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if inFiles(t, dir, []byte(databasetest.LargeSession)) {
+		t.Error("the session's name is still in the files")
+	}
+}

@@ -144,21 +144,6 @@ func TestNothingOfADeletedRecordIsLeftInTheFiles(t *testing.T) {
 	}
 }
 
-func TestNothingOfADeletedSessionIsLeftInTheFiles(t *testing.T) {
-	dir := t.TempDir()
-	db := openIn(t, dir)
-	databasetest.RunLargeSession(t, db, 2000)
-	if !inFiles(t, dir, []byte(databasetest.LargeSession)) {
-		t.Fatal("the session is gone before anything was erased, so the test proves nothing")
-	}
-	if err := db.Erase(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if inFiles(t, dir, []byte(databasetest.LargeSession)) {
-		t.Error("the session's name is still in the files")
-	}
-}
-
 func TestADeletionIsErasedAfterARestartToo(t *testing.T) {
 	dir := t.TempDir()
 	db := openIn(t, dir)

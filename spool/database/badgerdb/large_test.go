@@ -14,10 +14,12 @@ func alone(*badgerdb.DB) {}
 
 func TestArchiveOfRowsAlone(t *testing.T) {
 	databasetest.Run(t, openWith(alone))
-	databasetest.RunDrawn(t, openWith(alone))
+	databasetest.RunDrawn(t, openWith(alone), 10)
 }
 
-func TestArchiveDrawn(t *testing.T) { databasetest.RunDrawn(t, openWith((*badgerdb.DB).PackEagerly)) }
+func TestArchiveDrawn(t *testing.T) {
+	databasetest.RunDrawn(t, openWith((*badgerdb.DB).PackEagerly), 20)
+}
 
 func TestLargeArchive(t *testing.T) { databasetest.RunLarge(t, openWith(alone)) }
 

@@ -33,8 +33,6 @@ func Run(t *testing.T, open Open) {
 		{"spans are kept by trace and by time, and no list shows them", tracing},
 		{"a traced call is a request, the last of what was sent of it", tracedCalls},
 
-		{"a call that several report is one request, whatever came first", reporting},
-		{"records with one response id that are not of one call stay apart", reportingOthers},
 		{"a step and the call in it are one request", reportingSteps},
 		{"a call that several report is deleted as a whole, and outlives one of them", reportingNoMore},
 		{"calls have the user and session of their trace, whichever came first", contexts},
@@ -63,8 +61,11 @@ func Run(t *testing.T, open Open) {
 // RunDrawn is Run for the scenes in which rapid, or a loop, draws many orders of events and
 // questions. Under the race detector they would take twenty times as long, and it would find
 // nothing, because each has only one caller.
-func RunDrawn(t *testing.T, open Open) {
-	LimitChecks(t, 40)
+//
+// checks is how often rapid draws each. The stores have most of what is checked in common, so
+// what several of them draw adds up.
+func RunDrawn(t *testing.T, open Open, checks int) {
+	LimitChecks(t, checks)
 	run(t, open, []scene{
 		{"any order, repetition and batching gives the same records", anyOrder},
 		{"the events of a clock keep its order, however wrong it is", clocks},
@@ -81,6 +82,8 @@ func RunDrawn(t *testing.T, open Open) {
 		{"the details of a call are a request until its span comes, if ever", detailed},
 		{"a coding agent's log records and spans are each of its calls once", agentSessions},
 		{"a call that is traced and logged is one request, linked to its span", loggingTraced},
+		{"a call that several report is one request, whatever came first", reporting},
+		{"records with one response id that are not of one call stay apart", reportingOthers},
 	})
 }
 

@@ -19,7 +19,7 @@ func TestLargeArchive(t *testing.T) {
 	})
 }
 
-func TestArchiveDrawn(t *testing.T) { databasetest.RunDrawn(t, openEmpty) }
+func TestArchiveDrawn(t *testing.T) { databasetest.RunDrawn(t, openEmpty, 10) }
 
 // A copy to and from another kind of database is in the end-to-end tests.
 func TestMove(t *testing.T) {
@@ -54,4 +54,19 @@ func TestALargeRecordIsNotWrittenWithEachEvent(t *testing.T) {
 		execute(t, node, `CHECKPOINT`)
 	}
 	databasetest.RunWritten(t, db, 400, func() int64 { return walBytes(t, dsn) })
+}
+
+func TestNothingOfADeletedSessionIsLeftInTheTables(t *testing.T) {
+	dsn := postgres.Empty(t)
+	db := checked(t, dsn)
+	databasetest.RunLargeSession(t, db, 2000)
+	for _, table := range []string{
+		"record_states", "record_deltas", "record_calls", "records", "record_bodies", "rollups", "rollup_totals",
+	} {
+		left := 0
+		err := postgrestest.Connect(t, dsn).QueryRow(t.Context(), `SELECT count(*) FROM `+table).Scan(&left)
+		if err != nil || left > 0 {
+			t.Errorf("%d rows of %s are left, %v", left, table, err)
+		}
+	}
 }

@@ -422,21 +422,6 @@ func TestAPageOfOrphansIsBoundedByBytes(t *testing.T) {
 	}
 }
 
-func TestNothingOfADeletedSessionIsLeftInTheTables(t *testing.T) {
-	dsn := postgres.Empty(t)
-	db := checked(t, dsn)
-	databasetest.RunLargeSession(t, db, 2000)
-	for _, table := range []string{
-		"record_states", "record_deltas", "record_calls", "records", "record_bodies", "rollups", "rollup_totals",
-	} {
-		left := 0
-		err := postgrestest.Connect(t, dsn).QueryRow(t.Context(), `SELECT count(*) FROM `+table).Scan(&left)
-		if err != nil || left > 0 {
-			t.Errorf("%d rows of %s are left, %v", left, table, err)
-		}
-	}
-}
-
 // In its long form a session has a million calls.
 func TestTwoServersAddUpOneSession(t *testing.T) {
 	calls, batch := 2000, 250
