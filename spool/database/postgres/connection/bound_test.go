@@ -2,6 +2,7 @@ package connection
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -35,5 +36,25 @@ func TestAnImpatientStatementEndsEvenWithoutAStatementTimeout(t *testing.T) {
 	}
 	if end, _ := (&bound{most: time.Hour}).start(hurried, 1).Deadline(); time.Until(end) > time.Minute {
 		t.Errorf("with a timeout of an hour it ends at %v", end)
+	}
+}
+
+func TestAStatementIsWaitedForLongerThanItsTimeout(t *testing.T) {
+	b := &bound{most: 30 * time.Second}
+	for factor, want := range map[time.Duration]time.Duration{1: 35 * time.Second, batchFactor: 65 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx := b.start(t.Context(), factor)
+			defer end(ctx)
+			begun := time.Now()
+			<-ctx.Done()
+			if waited := time.Since(begun); waited != want {
+				t.Errorf("with factor %d it is given up after %v, want %v", factor, waited, want)
+			}
+		})
+	}
+
+	patient := b.start(Patiently(t.Context()), 1)
+	if deadline, ok := patient.Deadline(); ok {
+		t.Errorf("a patient one ends at %v", deadline)
 	}
 }
