@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"promptspool/api/auth/oidc/oidctest"
 	"promptspool/cmd/promptspool/e2e/harness"
@@ -15,7 +16,7 @@ import (
 
 func TestPeopleSignInAtAnIssuerBehindNginx(t *testing.T) {
 	t.Parallel()
-	const eve = "eve@corp.example"
+	const eve, session = "eve@corp.example", 1500 * time.Millisecond
 	issuer := oidctest.Start(t)
 	issuer.Put(oidctest.User{Email: eve, Groups: []string{"staff"}})
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -27,7 +28,7 @@ func TestPeopleSignInAtAnIssuerBehindNginx(t *testing.T) {
 	}
 	write("not the secret\n")
 	p := startProxied(t, "--sign-in", "oidc", "--oidc-issuer", issuer.URL, "--oidc-client-id", oidctest.ClientID,
-		"--oidc-client-secret-file", secret, "--oidc-role", "staff=editor@shop", "--oidc-session", "3s",
+		"--oidc-client-secret-file", secret, "--oidc-role", "staff=editor@shop", "--oidc-session", session.String(),
 		"--emergency-owner", "ann@example.com")
 	b := p.window(t, p.kept)
 	issuer.Allow(b.base)
@@ -62,9 +63,12 @@ func TestPeopleSignInAtAnIssuerBehindNginx(t *testing.T) {
 	// The session ends again and again; every click goes through without another one.
 	for _, page := range []string{"/requests?tags=a", "/"} {
 		path, _, _ := strings.Cut(page, "?")
-		for before := issuer.Passes(eve); issuer.Passes(eve) < before+2; {
-			b.visit(page)
-			b.isAt(path)
+		before := issuer.Passes(eve)
+		harness.PauseFor(session)
+		b.visit(page)
+		b.isAt(path)
+		if issuer.Passes(eve) == before {
+			t.Errorf("%s is shown without a pass through the issuer, though the session has ended", page)
 		}
 	}
 
