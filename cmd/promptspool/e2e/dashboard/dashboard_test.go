@@ -19,11 +19,19 @@ import (
 	"promptspool/metrics/partstest"
 )
 
-// founded starts a server whose first owner has just signed up in a browser.
+// founded starts a server whose first owner has just signed up, and opens a window with her session.
 func founded(t *testing.T) (*harness.Node, *browser) {
 	t.Helper()
 	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
-	server.Takes()
+
+	return server, openSignedIn(t, server, signUp(t, server))
+}
+
+// The first five minutes: from the link that the server prints to calls on the overview, by what is
+// copied from the page of a new key.
+func TestAFirstCallIsLoggedByWhatAPageOffers(t *testing.T) {
+	partstest.Need(t, "python3", "node", "curl")
+	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
 	b := openBrowser(t, server)
 	b.visit("/")
 	b.holds("a fresh server leads to sign-up", `location.pathname === "/sign-up"`)
@@ -31,14 +39,6 @@ func founded(t *testing.T) (*harness.Node, *browser) {
 	b.fill("[name=email]", "ann@example.com")
 	b.fill("[name=password]", "correct horse battery")
 	b.press("main .primary")
-	return server, b
-}
-
-// The first five minutes: from the link that the server prints to calls on the overview, by what is
-// copied from the page of a new key.
-func TestAFirstCallIsLoggedByWhatAPageOffers(t *testing.T) {
-	partstest.Need(t, "python3", "node", "curl")
-	_, b := founded(t)
 	b.allowClipboard()
 	b.shows("main", "Log your first call", "ps_", "Python", "JavaScript", "curl", "OpenTelemetry",
 		"Waiting for your first call")
@@ -85,6 +85,7 @@ func TestAFirstCallIsLoggedByWhatAPageOffers(t *testing.T) {
 
 func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 	server, b := founded(t)
+	b.visit("/")
 	b.shows("main", "Log your first call", server.Addr[strings.Index(server.Addr, ":"):],
 		"Waiting for your first call")
 	for _, tag := range []string{"demo", "other"} {

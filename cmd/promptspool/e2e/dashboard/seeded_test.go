@@ -21,9 +21,9 @@ import (
 
 // seededServer is the server that all scenes of daily work share. To fill one takes longer than most scenes.
 type seededServer struct {
-	once   sync.Once
-	node   *harness.Node
-	cookie *http.Cookie // of its owner's session
+	once    sync.Once
+	node    *harness.Node
+	cookies []*http.Cookie // of its owner's session
 }
 
 var sharedSeed seededServer
@@ -35,15 +35,15 @@ func seeded(t *testing.T) (*harness.Node, *browser) {
 
 	s := &sharedSeed
 	s.once.Do(func() {
-		s.node, s.cookie = fillServer(lasting{t}, filepath.Join(harness.Folder, "seeded"))
+		s.node, s.cookies = fillServer(lasting{t}, filepath.Join(harness.Folder, "seeded"))
 		harness.AtEnd(s.node.Kill)
 	})
-	if s.cookie == nil {
+	if s.cookies == nil {
 		t.Fatal("the shared server could not be filled; see the first scene that asked for it")
 	}
 	server := &harness.Node{T: t, Addr: s.node.Addr, Ops: s.node.Ops, Data: s.node.Data}
 
-	return server, openSignedIn(t, server, s.cookie)
+	return server, openSignedIn(t, server, s.cookies)
 }
 
 // lasting is a test whose processes outlive it.
@@ -52,19 +52,29 @@ type lasting struct{ testing.TB }
 func (lasting) Cleanup(func()) {}
 
 // fillServer starts a server, signs its owner up and logs the calls of package seed.
-func fillServer(t testing.TB, data string) (*harness.Node, *http.Cookie) {
+func fillServer(t testing.TB, data string) (*harness.Node, []*http.Cookie) {
 	t.Helper()
 	server := harness.Begin(t, harness.Program(t), nil, data, "127.0.0.1:0", "server", "--name", "central")
 	if !server.Takes() {
 		t.Fatalf("the server ended:\n%s", server.Logged())
 	}
+	cookies := signUp(t, server)
+	if err := seed.New(time.Now()).Send(context.Background(), "http://"+server.Addr, harness.AdminKey); err != nil {
+		t.Fatal(err)
+	}
 
+	return server, cookies
+}
+
+// signUp makes Ann the owner of a fresh server, and returns the cookies that her browser would get.
+func signUp(t testing.TB, server *harness.Node) []*http.Cookie {
+	t.Helper()
 	form := url.Values{
 		"code":     {harness.SetupCode(server)},
 		"email":    {"ann@example.com"},
 		"password": {"correct horse battery"},
 	}
-	// The redirect that follows carries the cookie, which Go's client would not send over plain HTTP.
+	// The redirect that follows carries the cookies, which Go's client would not send over plain HTTP.
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	res, err := client.PostForm("http://"+server.Addr+"/sign-up", form)
 	if err != nil {
@@ -74,26 +84,25 @@ func fillServer(t testing.TB, data string) (*harness.Node, *http.Cookie) {
 	if len(res.Cookies()) == 0 {
 		t.Fatalf("signing up: %s", res.Status)
 	}
-	if err := seed.New(time.Now()).Send(context.Background(), "http://"+server.Addr, harness.AdminKey); err != nil {
-		t.Fatal(err)
-	}
 
-	return server, res.Cookies()[0]
+	return res.Cookies()
 }
 
-// openSignedIn opens a window that has the cookie of a session.
-func openSignedIn(t *testing.T, server *harness.Node, cookie *http.Cookie) *browser {
+// openSignedIn opens a window that has the cookies of a session.
+func openSignedIn(t *testing.T, server *harness.Node, cookies []*http.Cookie) *browser {
 	t.Helper()
 	b := openBrowser(t, server)
-	b.do("sign in", chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
-		_, err := cdp.Call(ctx, tab, network.SetCookie, network.SetCookieParams{
-			Name:   cookie.Name,
-			Value:  cookie.Value,
-			URL:    b.base + "/",
-			Secure: new(cookie.Secure),
-		})
-		return err
-	}))
+	for _, cookie := range cookies {
+		b.do("sign in", chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+			_, err := cdp.Call(ctx, tab, network.SetCookie, network.SetCookieParams{
+				Name:   cookie.Name,
+				Value:  cookie.Value,
+				URL:    b.base + "/",
+				Secure: new(cookie.Secure),
+			})
+			return err
+		}))
+	}
 
 	return b
 }
