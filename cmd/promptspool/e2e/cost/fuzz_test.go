@@ -44,7 +44,7 @@ func TestAFuzzerOnTheListenersHindersNobody(t *testing.T) {
 		t.Fatalf("%d %s", r.Status, r.Body)
 	}
 
-	s := &siege{seed: 1, short: 250, long: harness.Soak(t, 1), patience: 10 * time.Second}
+	s := &siege{seed: 1, short: 120, long: harness.Soak(t, 1), patience: 10 * time.Second}
 	if s.long > 0 {
 		s.seed, s.patience = rand.Uint64(), time.Second
 	}

@@ -148,29 +148,6 @@ func largeTrial(t *testing.T, s *shape, size int) (l largely) {
 	return l
 }
 
-// What a stream of nothing once did: 22 s of the processor, and others had to wait.
-func TestAnotherAccountWritesBesideLargeShapes(t *testing.T) {
-	t.Parallel()
-	size := shapeLarge / 4
-	if harness.Soak(t, 1) > 0 {
-		size = shapeLarge
-	}
-	for _, s := range generatedShapes() {
-		if !slices.Contains(foundShapes[:4], s.name) {
-			continue
-		}
-		l := largeTrial(t, s, size)
-		if l.fault() != "" { // or the machine did something else
-			t.Log(l)
-			l = largeTrial(t, s, size)
-		}
-		t.Log(l)
-		if fault := l.fault(); fault != "" {
-			t.Errorf("%s: %s", s.name, fault)
-		}
-	}
-}
-
 // A server that is dear, or keeps what it is sent many times, must be noticed, or the harness
 // measures nothing.
 func TestADearServerIsNoticed(t *testing.T) {
