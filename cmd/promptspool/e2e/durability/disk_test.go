@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && soak
 
 package durability
 
@@ -92,23 +92,4 @@ func fillDisk(t *testing.T, bytes int) {
 	}
 
 	t.Logf("%d acked before it was full, %d in all, %d refused", inside, a.Acked, a.Unsure)
-}
-
-// fill writes a file until not one block of the disk is free.
-func fill(t *testing.T, path string) {
-	t.Helper()
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for size := 1 << 20; size >= 512; size /= 2 {
-		for err = nil; err == nil; {
-			_, err = file.Write(make([]byte, size))
-		}
-	}
-
-	if err := file.Sync(); err != nil {
-		t.Fatal(err)
-	}
 }

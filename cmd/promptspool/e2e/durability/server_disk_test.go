@@ -77,3 +77,22 @@ func TestAServerOnAFullDiskGoesOnWhenThereIsRoom(t *testing.T) {
 	sidecar.Emptied()
 	o.WantAll(server)
 }
+
+// fill writes a file until not one block of the disk is free.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for size := 1 << 20; size >= 512; size /= 2 {
+		for err = nil; err == nil; {
+			_, err = file.Write(make([]byte, size))
+		}
+	}
+
+	if err := file.Sync(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,89 @@
+//go:build linux && soak
+
+package durability
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"promptspool/cmd/promptspool/e2e/harness"
+	"promptspool/metrics/partstest"
+	"promptspool/spool/database/postgres/postgrestest"
+)
+
+// The database's tables are on a disk of 48 MiB, which somebody else fills.
+func TestADatabaseOnAFullDiskIsSaidAndUsedAgain(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Start(t, postgrestest.Options{})
+	disk := smallDisk(t, db, 48)
+	dsn := db.Database(t)
+	admin := postgrestest.Connect(t, db.DSN("postgres"))
+	execute(t, admin, fmt.Sprintf(`CREATE TABLESPACE small LOCATION '%s'`, disk))
+	name := strings.TrimPrefix(parsed(t, dsn).Path, "/")
+	execute(t, admin, fmt.Sprintf(`ALTER DATABASE %s SET TABLESPACE small`, name))
+
+	server := startShared(t, dsn, "a", harness.FreePort(t))
+
+	sidecar := harness.StartSidecar(t, t.TempDir(), server.Addr)
+	o := harness.StartOracle(t, harness.AdminKey)
+	fill(t, filepath.Join(filepath.Dir(disk), "of others"))
+	o.Load(sidecar, 2, 20_000, 60)
+
+	var r harness.Reply
+	isRefused := func() bool {
+		r = writeOne(server)
+		return r.Status != 200
+	}
+	sidecar.Eventually(isRefused, func() string { return "nothing is refused" })
+	if err := refusal(r, "disk is full"); err != nil {
+		t.Errorf("a write while the disk is full: %v", err)
+	}
+	if r := server.Call("POST", "/api/public/v2/requests/search", "{}", "X-API-KEY",
+		harness.AdminKey); r.Status != 200 {
+		t.Errorf("a search while the disk is full: %d %s", r.Status, r.Body)
+	}
+
+	if err := os.Remove(filepath.Join(filepath.Dir(disk), "of others")); err != nil {
+		t.Fatal(err)
+	}
+	sidecar.Eventually(func() bool { return !o.Count().Loading }, func() string { return "the load does not end" })
+	o.Halt()
+	sidecar.Emptied()
+	o.WantAll(server)
+}
+
+// smallDisk returns a folder for a tablespace, alone on a disk of some MiB.
+func smallDisk(t *testing.T, db *postgrestest.Server, mebibytes int) string {
+	t.Helper()
+	partstest.Need(t, "root")
+	mount, err := os.MkdirTemp("/tmp", "psp-small-") // where another user than root can go
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(mount) })
+	if err := unix.Mount("tmpfs", mount, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=755", mebibytes)); err != nil {
+		t.Fatal("a small disk: ", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(mount, unix.MNT_DETACH) })
+
+	info, err := os.Stat(db.Data())
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+
+	folder := filepath.Join(mount, "tables")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(folder, int(owner.Uid), int(owner.Gid)); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
