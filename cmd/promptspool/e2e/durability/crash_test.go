@@ -13,17 +13,16 @@ import (
 	"promptspool/spool/crashpoint"
 )
 
-// beginCrashing starts a sidecar of harness.CrashBinary, and does not wait for it.
-func beginCrashing(t *testing.T, data, addr, upstream string, env ...string) *harness.Node {
+// beginCrashing starts a sidecar of harness.CrashBinary with a bound of its spool, and does
+// not wait for it.
+func beginCrashing(t *testing.T, bound, data, addr, upstream string, env ...string) *harness.Node {
 	t.Helper()
 	program, err := harness.CrashBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Small bodies fill the spool late, so the bound of what is accepted before a key is
-	// verified is moved out of the way.
 	return harness.Begin(t, program, env, data, addr, "sidecar", "--name", "pod-1", "--upstream", "http://"+upstream,
-		"--spool-bytes-max", "4GiB", "--drain", "5s")
+		"--spool-bytes-max", bound, "--drain", "5s")
 }
 
 func TestKillingTwoSidecarsAndTheirServerAtRandomLosesAndDoublesNothing(t *testing.T) {
@@ -45,7 +44,7 @@ func TestKillingTwoSidecarsAndTheirServerAtRandomLosesAndDoublesNothing(t *testi
 	o := harness.StartOracle(t, harness.AdminKey)
 	o.LoadBoth(sidecars[0], sidecars[1], 4, 1000)
 
-	for round := range harness.Rounds(t, 9, 0.3) {
+	for round := range harness.Rounds(t, 5, 0.3) {
 		harness.PauseFor(time.Duration(100+rand.IntN(400)) * time.Millisecond)
 		victim := rand.IntN(3) // a sidecar, or 2: the server
 		if round < 3 {
@@ -100,11 +99,12 @@ func TestDyingAtEachNamedPointLosesAndDoublesNothing(t *testing.T) {
 // server is away, a key that the server then refuses, delivery of more than a generation
 // holds; a kill, a new start, a stop. Then it starts one that does not die, and looks for
 // everything that was acked. After the kill, the point counts the first time that it is
-// reached.
+// reached. A small spool has small generations, of 4 MiB, and so soon fills one.
 func dieAt(t *testing.T, point string, count int) {
+	const spool = "64MiB"
 	data, sidecarAddr, serverAddr := t.TempDir(), harness.FreePort(t), harness.FreePort(t)
 	start := func(count int) *harness.Node {
-		return beginCrashing(t, data, sidecarAddr, serverAddr, fmt.Sprintf("PROMPTSPOOL_CRASH_AT=%s:%d", point, count))
+		return beginCrashing(t, spool, data, sidecarAddr, serverAddr, fmt.Sprintf("PROMPTSPOOL_CRASH_AT=%s:%d", point, count))
 	}
 
 	good, bad := harness.StartOracle(t, harness.AdminKey), harness.StartOracle(t, "a key that no server knows")
@@ -136,7 +136,7 @@ func dieAt(t *testing.T, point string, count int) {
 	// The server comes. What does not fit in one generation is delivered.
 	server := harness.StartPlainServer(t, serverAddr)
 	if alive() {
-		loaded(good, 4, 64<<10, 320) // some 20 MiB, more than a generation holds
+		loaded(good, 4, 64<<10, 100) // some 6 MiB, more than a generation holds
 		emptied()
 	}
 	if alive() {
@@ -153,7 +153,7 @@ func dieAt(t *testing.T, point string, count int) {
 		t.Fatalf("the point %s was not reached, or the sidecar ended in another way", point)
 	}
 
-	sidecar = beginCrashing(t, data, sidecarAddr, serverAddr)
+	sidecar = beginCrashing(t, spool, data, sidecarAddr, serverAddr)
 	if !sidecar.Takes() {
 		t.Fatal("the sidecar does not start after the crash")
 	}

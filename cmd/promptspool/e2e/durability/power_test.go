@@ -17,6 +17,10 @@ import (
 	"promptspool/cmd/promptspool/e2e/harness"
 )
 
+// largeSpool is the bound of a spool whose power is cut. Small bodies fill it late, so the bound of
+// what is accepted before a key is verified is moved out of the way.
+const largeSpool = "4GiB"
+
 // imageMebibytes has space for two generations with logs of full size; most of it is never
 // written.
 const imageMebibytes = 320
@@ -83,7 +87,7 @@ func powerCut(
 ) (*harness.Oracle, *harness.Node, *harness.Node) {
 	t.Helper()
 	disk, upstream := harness.NewImageOf(t, system, t.TempDir(), imageMebibytes, true), harness.FreePort(t)
-	sidecar := beginCrashing(t, filepath.Join(disk.Mount, "data"), "127.0.0.1:0", upstream, env...)
+	sidecar := beginCrashing(t, largeSpool, filepath.Join(disk.Mount, "data"), "127.0.0.1:0", upstream, env...)
 	if !sidecar.Takes() {
 		t.Fatal("the sidecar does not start")
 	}
@@ -108,7 +112,7 @@ func powerCut(
 	disk.Detach()
 
 	server := harness.StartPlainServer(t, upstream)
-	sidecar = beginCrashing(t, filepath.Join(after.Mount, "data"), "127.0.0.1:0", upstream)
+	sidecar = beginCrashing(t, largeSpool, filepath.Join(after.Mount, "data"), "127.0.0.1:0", upstream)
 	if !sidecar.Takes() {
 		return o, server, nil
 	}
