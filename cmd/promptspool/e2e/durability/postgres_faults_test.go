@@ -3,13 +3,11 @@
 package durability
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"promptspool/cmd/promptspool/e2e/harness"
 	"promptspool/spool/database/postgres/postgrestest"
@@ -42,19 +40,27 @@ func status(n *harness.Node, path string) int {
 	return res.StatusCode
 }
 
-func TestADatabaseThatStopsIsWaitedForAndSaid(t *testing.T) {
+// A database crashes while it is written, and starts again.
+func TestADatabaseThatCrashesIsWaitedForAndSaid(t *testing.T) {
 	t.Parallel()
-	db := postgrestest.Start(t, postgrestest.Options{})
+	db := postgrestest.Start(t, postgrestest.Options{Fsync: true})
 	server := startShared(t, db.Database(t), "a", harness.FreePort(t))
 	sidecar := harness.StartSidecar(t, t.TempDir(), server.Addr)
-	writeOne(server)
+	o := harness.StartOracle(t, harness.AdminKey)
+	o.Load(sidecar, 2, 1000, 0)
 	isReady := func() bool { return status(server, "/readyz") == 200 }
-	sidecar.Eventually(isReady, func() string { return "the server is not ready" })
+	sidecar.Eventually(
+		func() bool { return isReady() && server.Total(nil) > 10 },
+		func() string { return fmt.Sprintf("the load does not proceed: %+v", o.Count()) },
+	)
 
-	db.Stop(t)
-	if err := refusal(writeOne(server), "The database"); err != nil {
-		t.Errorf("a write while the database is stopped: %v", err)
-	}
+	db.Kill(t)
+	before := o.Count().Acked
+	refused := make(chan error, 1)
+	go func() { // for the server tries for a while
+		r, err := server.Try("POST", "/rest/track-request", harness.Chat(), "X-API-KEY", harness.AdminKey)
+		refused <- errors.Join(err, refusal(r, "The database"))
+	}()
 	server.Eventually(
 		func() bool { return status(server, "/readyz") == 503 },
 		func() string { return "the server stays ready" },
@@ -62,67 +68,27 @@ func TestADatabaseThatStopsIsWaitedForAndSaid(t *testing.T) {
 	if status := status(server, "/livez"); status != 200 {
 		t.Errorf("livez is %d", status)
 	}
-
-	if r := writeOne(sidecar); r.Status != 200 {
-		t.Errorf("the sidecar answers %d %s", r.Status, r.Body)
-	}
 	if out, _, _ := harness.RunWith(t, nil, "status", "--data", server.Data); !strings.Contains(out,
 		"does not answer") {
 		t.Errorf("status says\n%s", out)
 	}
+	if err := <-refused; err != nil {
+		t.Errorf("a write while the database is away: %v", err)
+	}
+	if o.Halt().Acked <= before {
+		t.Error("the sidecar takes nothing while the database is away")
+	}
 
 	db.Restart(t)
-	sidecar.Emptied()
 	server.Eventually(isReady, func() string { return "the server does not become ready again" })
 	if r := writeOne(server); r.Status != 200 {
 		t.Errorf("after the database came back: %d %s", r.Status, r.Body)
 	}
-}
-
-func TestADatabaseWithoutConnectionsIsSaidAndUsedAgain(t *testing.T) {
-	t.Parallel()
-	settings := []string{"max_connections=12", "superuser_reserved_connections=0"}
-	db := postgrestest.Start(t, postgrestest.Options{Settings: settings})
-	dsn := db.Database(t)
-	server := startShared(t, dsn, "a", harness.FreePort(t))
-
-	// Others take the remaining connections, and the server's are ended until others have
-	// those as well.
-
-	var others []*pgx.Conn
-	for {
-		conn, err := pgx.Connect(t.Context(), dsn)
-		if err != nil {
-			break
-		}
-		t.Cleanup(func() { _ = conn.Close(context.Background()) })
-		others = append(others, conn)
-	}
-	const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'promptspool'`
-	take := func() bool {
-		execute(t, others[0], end)
-		for len(others) < 12 {
-			conn, err := pgx.Connect(t.Context(), dsn)
-			if err != nil {
-				return false
-			}
-			t.Cleanup(func() { _ = conn.Close(context.Background()) })
-			others = append(others, conn)
-		}
-		return true
-	}
-
-	server.Eventually(take, func() string { return fmt.Sprintf("others have %d connections", len(others)) })
-	if err := refusal(writeOne(server), "max_connections"); err != nil {
-		t.Errorf("a write without a connection: %v", err)
-	}
-
-	for _, conn := range others {
-		_ = conn.Close(context.Background())
-	}
-	if r := writeOne(server); r.Status != 200 {
-		t.Errorf("after the others left: %d %s", r.Status, r.Body)
-	}
+	// A sidecar that starts does not know how long it was told to wait.
+	sidecar.Kill()
+	sidecar = harness.StartSidecar(t, sidecar.Data, server.Addr)
+	sidecar.Emptied()
+	o.WantAll(server)
 }
 
 // The database's machine is lost, and its standby takes over.

@@ -3,6 +3,7 @@
 package durability
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,12 +11,59 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"golang.org/x/sys/unix"
 
 	"promptspool/cmd/promptspool/e2e/harness"
 	"promptspool/metrics/partstest"
 	"promptspool/spool/database/postgres/postgrestest"
 )
+
+func TestADatabaseWithoutConnectionsIsSaidAndUsedAgain(t *testing.T) {
+	t.Parallel()
+	settings := []string{"max_connections=12", "superuser_reserved_connections=0"}
+	db := postgrestest.Start(t, postgrestest.Options{Settings: settings})
+	dsn := db.Database(t)
+	server := startShared(t, dsn, "a", harness.FreePort(t))
+
+	// Others take the remaining connections, and the server's are ended until others have
+	// those as well.
+
+	var others []*pgx.Conn
+	for {
+		conn, err := pgx.Connect(t.Context(), dsn)
+		if err != nil {
+			break
+		}
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+		others = append(others, conn)
+	}
+	const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'promptspool'`
+	take := func() bool {
+		execute(t, others[0], end)
+		for len(others) < 12 {
+			conn, err := pgx.Connect(t.Context(), dsn)
+			if err != nil {
+				return false
+			}
+			t.Cleanup(func() { _ = conn.Close(context.Background()) })
+			others = append(others, conn)
+		}
+		return true
+	}
+
+	server.Eventually(take, func() string { return fmt.Sprintf("others have %d connections", len(others)) })
+	if err := refusal(writeOne(server), "max_connections"); err != nil {
+		t.Errorf("a write without a connection: %v", err)
+	}
+
+	for _, conn := range others {
+		_ = conn.Close(context.Background())
+	}
+	if r := writeOne(server); r.Status != 200 {
+		t.Errorf("after the others left: %d %s", r.Status, r.Body)
+	}
+}
 
 // The database's tables are on a disk of 48 MiB, which somebody else fills.
 func TestADatabaseOnAFullDiskIsSaidAndUsedAgain(t *testing.T) {
