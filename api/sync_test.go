@@ -80,6 +80,25 @@ func TestEventsOfABatchAreJudgedByWhatTheirKeyMay(t *testing.T) {
 	}
 }
 
+// Which right a new kind of event needs, only the server knows that knows the kind.
+func TestAnEventOfANewKindIsLeftToTheRecorder(t *testing.T) {
+	for _, scope := range []wire.Scope{wire.ScopeApp, wire.ScopeScore, wire.ScopeFetch} {
+		recorder := new(recorder)
+		s := start(t, func(c *api.Config) {
+			c.Recorder = recorder
+			c.Authenticator = lentKey{Account: "a", KeyID: "key_1", Scope: scope, Verified: true}
+		})
+		e := wire.Event{
+			ID: wire.NewID(), Kind: "annotation", RequestID: wire.NewID(), AcceptedAt: time.Now(), Sidecar: "s",
+			Body: []byte(`{}`),
+		}
+		got := s.call("POST", "/sync/events", string(e.AppendLine(nil)), "X-API-KEY", "k")
+		if got.Status != 200 || len(got.Refused) != 0 || len(recorder.events) != 1 {
+			t.Errorf("a key of scope %s: %+v", scope, got)
+		}
+	}
+}
+
 func TestAKeyDeliversWhatWasAcceptedBeforeItsEnd(t *testing.T) {
 	end := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	id := wire.Identity{

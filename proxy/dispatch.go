@@ -278,6 +278,12 @@ func (d *dispatch) postponeLater(now time.Time, q *keyQueue, v *delivery) {
 		d.ledger.putBack(e.Seq)
 		q.later.add(e.Seq)
 	}
+	// Once: it may take until the server is upgraded.
+	if q.laters == 0 {
+		d.sender.logger.Warn("The server cannot take some events yet. They wait, and are sent again; "+
+			"other events are not affected.",
+			"key", q.key, "events", len(v.later), "reason", v.why)
+	}
 	q.later.dueAt = now.Add(max(retryDelayMin, backoffTo(laterDelayMax, q.laters)))
 	q.laters++
 	q.why = v.why

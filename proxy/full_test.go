@@ -138,6 +138,11 @@ func TestAKeyThatWaitsForLongLetsOthersPassAndThenTheDiskGo(t *testing.T) {
 			t.Errorf("%d events are still in the spool", n)
 		}
 
+		// The log has the reason at once, and does not repeat it.
+		if n := strings.Count(s.log.String(), "cannot take some events yet"); n != 1 {
+			t.Errorf("the log says %d times that an event waits", n)
+		}
+
 		// It goes out by itself when the server knows what to do with it.
 		srv.set(func(s *server) { s.always = nil })
 		inBackground(t, s.Run)

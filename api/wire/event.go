@@ -13,7 +13,8 @@ import (
 type Kind string
 
 // The kinds of event. A server answers ResultLater to a kind that it does not know, so
-// that a newer sidecar loses nothing.
+// that a newer sidecar loses nothing. It takes a line without a member of Event for a fault,
+// so a new kind has all of them, and needs the right to log: 0.1.0 asks for it.
 const (
 	KindRequest  Kind = "request"
 	KindScore    Kind = "score"

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -52,7 +53,8 @@ const (
 	ScopeFull = ScopeApp | ScopeRead | ScopePublish | ScopeManage
 )
 
-// ScopeNames are the names of the rights, the least first.
+// ScopeNames are the names of the rights, the least first. For a key with another right a sidecar of
+// 0.1.0 has no verdict: it takes the key's writes, and serves it no templates.
 var ScopeNames = []string{"log", "score", "fetch", "read", "publish", "manage"}
 
 // ScopeWords are what the text of a scope is made of: the names of sets and of rights.
@@ -155,6 +157,27 @@ type KeyVerdict struct {
 	Scope     Scope     `json:"scope"`
 	Prefix    string    `json:"prefix,omitempty"`    // of the templates that it may use; "" is all
 	ExpiresAt time.Time `json:"expires_at,omitzero"` // UTC; zero is never
+}
+
+// UnmarshalJSON reads a verdict. It leaves out rights that are not known here, which a newer server may
+// give: the key is good for the others.
+func (v *KeyVerdict) UnmarshalJSON(text []byte) error {
+	type plain KeyVerdict
+	read := struct {
+		*plain
+		Scope string `json:"scope"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &read); err != nil {
+		return err
+	}
+
+	v.Scope = 0
+	for name := range strings.SplitSeq(read.Scope, ",") {
+		if right, err := ParseScope(name); err == nil {
+			v.Scope |= right
+		}
+	}
+	return nil
 }
 
 // Key is what a server knows about a key; the secret itself is not stored. Scope and prefix

@@ -140,6 +140,29 @@ func TestAVerdictOfAnOlderServerMeansWhatItMeant(t *testing.T) {
 	}
 }
 
+func TestAVerdictOfANewerServerIsGoodForTheRightsThatAreKnown(t *testing.T) {
+	for text, want := range map[string]Scope{
+		"log,annotate":   ScopeLog,
+		"annotate":       0,
+		"annotate,app":   ScopeApp,
+		"score, fetch,x": ScopeScore | ScopeFetch,
+		"":               0,
+	} {
+		v := KeyVerdict{Scope: ScopeFull}
+		newer := fmt.Sprintf(`{"success":true,"account":"a","key_id":"k","scope":%q,"quota":{"of":"day"}}`, text)
+		err := json.Unmarshal([]byte(newer), &v)
+		if err != nil || v != (KeyVerdict{Success: true, Account: "a", KeyID: "k", Scope: want}) {
+			t.Errorf("%s is %+v, %v", newer, v, err)
+		}
+	}
+
+	// What a person asks for must be there.
+	var wanted WantedKey
+	if err := json.Unmarshal([]byte(`{"scope":"log,annotate"}`), &wanted); !IsCode(err, CodeInvalid) {
+		t.Errorf("a key with a right that does not exist is made as %+v, %v", wanted, err)
+	}
+}
+
 func TestTheStateOfAKeySaysWhenItEnds(t *testing.T) {
 	at := func(d time.Duration) *time.Time { end := noon.Add(d); return &end }
 	for want, k := range map[string]Key{
