@@ -28,6 +28,8 @@ const (
 	serverSaid  = "server.json.zst"    // how the server answered: a value of said
 	dumpSaid    = "postgresql.json.zst"
 	sidecarSaid = "sidecar.json.zst" // a value of spooled
+
+	conversationFile = "conversation.json.zst" // what sidecar and server said to each other: exchanges
 )
 
 // said is how a server answered.
@@ -77,6 +79,7 @@ func writeRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	keepJSON(t, dir, conversationFile, recorded(t, harness.Program(t)))
 	server := harness.StartServer(t, t.TempDir(), harness.FreePort(t))
 	fill(t, server)
 	writeSidecar(t, server, dir)
