@@ -89,7 +89,7 @@ func fault(id wire.Identity, e wire.Event, now time.Time) (code wire.ResultCode,
 		accepted = now
 	}
 
-	// What right a kind needs that is not known here, a newer server decides: the event waits for it.
+	// Only a newer server knows which right an unknown kind needs: the event waits for one.
 	right := e.Kind.Scope()
 	switch {
 	case len(e.Sidecar) > wire.SidecarBytesMax: // no sidecar has it: --name has the same bound
