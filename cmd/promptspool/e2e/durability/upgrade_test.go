@@ -23,19 +23,15 @@ type fleet struct {
 }
 
 // begin starts a server of a build, and does not wait for it.
-func (f *fleet) begin(i int, build func() (string, error)) *harness.Node {
+func (f *fleet) begin(i int, program string) *harness.Node {
 	f.Helper()
-	program, err := build()
-	if err != nil {
-		f.Fatal(err)
-	}
 	return harness.Begin(f, program, []string{"PROMPTSPOOL_ARCHIVE=" + f.dsn}, f.data[i], f.at[i],
 		"server", "--name", fmt.Sprint("central-", i+1))
 }
 
-func (f *fleet) start(i int, build func() (string, error)) {
+func (f *fleet) start(i int, program string) {
 	f.Helper()
-	f.servers[i] = f.begin(i, build)
+	f.servers[i] = f.begin(i, program)
 	if !f.servers[i].Takes() {
 		f.Fatalf("a server ended before it took calls:\n%s", f.servers[i].Logged())
 	}
@@ -54,29 +50,27 @@ func (f *fleet) says(args ...string) string {
 	return answers[0]
 }
 
-// Servers are replaced one by one by those of the next build, as the page PostgreSQL says,
-// and one of them goes back. Sidecars write all the time, and the other server serves.
+// Servers of the last release are replaced one by one by those of this version, as the page PostgreSQL
+// says, and one of them goes back. Sidecars write all the time, and the other server serves.
 func TestServersOfTwoBuildsTakeTurnsOnOneDatabase(t *testing.T) {
 	t.Parallel()
+	releases, now := harness.Releases(t), harness.Program(t)
+	last := releases[len(releases)-1]
+	if says, err := exec.Command(last.Program, "version").Output(); !strings.Contains(string(says), last.Version) {
+		t.Fatalf("the last release is version %s (%v)", says, err)
+	}
 	f := &fleet{T: t, dsn: postgrestest.DSN(t)}
 	for i := range f.servers {
 		f.at[i], f.data[i] = harness.FreePort(t), t.TempDir()
-		f.start(i, harness.PlainBinary)
+		f.start(i, last.Program)
 		f.sidecars[i] = harness.StartSidecar(t, t.TempDir(), f.at[i])
-	}
-	next, err := harness.NextBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if says, err := exec.Command(next, "version").Output(); !strings.Contains(string(says), harness.NextVersion) {
-		t.Fatalf("the next build is version %s (%v)", says, err)
 	}
 
 	oracle := harness.StartOracle(t, harness.AdminKey)
 	for round, replace := range []struct {
-		server int
-		build  func() (string, error)
-	}{{0, harness.NextBinary}, {1, harness.NextBinary}, {0, harness.PlainBinary}} {
+		server  int
+		program string
+	}{{0, now}, {1, now}, {0, last.Program}} {
 		other, sidecar := f.servers[1-replace.server], f.sidecars[1-replace.server]
 		oracle.LoadBoth(sidecar, f.sidecars[replace.server], 2, 1000)
 		f.servers[replace.server].Stop()
@@ -91,7 +85,7 @@ func TestServersOfTwoBuildsTakeTurnsOnOneDatabase(t *testing.T) {
 			t.Fatalf("publishing while the other server is replaced: %d %s", r.Status, r.Body)
 		}
 
-		f.start(replace.server, replace.build)
+		f.start(replace.server, replace.program)
 		if shown := f.says("templates", "show", "team/greet"); !strings.Contains(shown, text) {
 			t.Errorf("what one build publishes, the other does not serve at once: %s", shown)
 		}
@@ -115,7 +109,7 @@ func TestServersOfTwoBuildsTakeTurnsOnOneDatabase(t *testing.T) {
 	// A build with other tables is refused, and the servers that run do not notice.
 	execute(t, postgrestest.Connect(t, f.dsn), `UPDATE promptspool_schema SET number = number + 1`)
 	f.at[0], f.data[0] = harness.FreePort(t), t.TempDir()
-	refused := f.begin(0, harness.NextBinary)
+	refused := f.begin(0, now)
 	if refused.Takes() || !strings.Contains(refused.Logged(), "its tables are of a newer version of promptspool") {
 		t.Errorf("a server on tables of another version:\n%s", refused.Logged())
 	}

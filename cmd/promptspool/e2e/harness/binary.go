@@ -115,16 +115,6 @@ var PlainBinary = sync.OnceValues(func() (string, error) {
 	return copyOf("promptspool-plain", func(path string) error { return Ship(top, path) })
 })
 
-// NextVersion is the version of NextBinary.
-const NextVersion = "0.2.0-next"
-
-// NextBinary is the command as it is shipped, as a later release.
-var NextBinary = sync.OnceValues(func() (string, error) {
-	return copyOf("promptspool-next", func(path string) error {
-		return Ship(top, path, "VERSION="+NextVersion)
-	})
-})
-
 // shipping is the line of the Dockerfile that builds the binary.
 var shipping = regexp.MustCompile(`(?m)^ +(CGO_ENABLED=0 go build -trimpath .*) -o /promptspool (\./cmd/promptspool)`)
 
