@@ -66,6 +66,7 @@ func Run(t *testing.T, open Open) {
 // what several of them draw adds up.
 func RunDrawn(t *testing.T, open Open, checks int) {
 	LimitChecks(t, checks)
+
 	run(t, open, []scene{
 		{"any order, repetition and batching gives the same records", anyOrder},
 		{"the events of a clock keep its order, however wrong it is", clocks},

@@ -45,7 +45,10 @@ func TestALostAnswerAndALoginPageLoseNothing(t *testing.T) {
 				sidecar.Track("/rest/track-score", harness.AdminKey, harness.Score(id, 100-i))
 				ids = append(ids, id)
 			}
-			sidecar.Eventually(func() bool { return b.timesMet() >= 2 }, func() string { return "the fault is not met" })
+			sidecar.Eventually(
+				func() bool { return b.timesMet() >= 2 },
+				func() string { return "the fault is not met" },
+			)
 
 			b.set(nil)
 			total += len(ids)

@@ -104,7 +104,8 @@ func dieAt(t *testing.T, point string, count int) {
 	const spool = "64MiB"
 	data, sidecarAddr, serverAddr := t.TempDir(), harness.FreePort(t), harness.FreePort(t)
 	start := func(count int) *harness.Node {
-		return beginCrashing(t, spool, data, sidecarAddr, serverAddr, fmt.Sprintf("PROMPTSPOOL_CRASH_AT=%s:%d", point, count))
+		at := fmt.Sprintf("PROMPTSPOOL_CRASH_AT=%s:%d", point, count)
+		return beginCrashing(t, spool, data, sidecarAddr, serverAddr, at)
 	}
 
 	good, bad := harness.StartOracle(t, harness.AdminKey), harness.StartOracle(t, "a key that no server knows")
