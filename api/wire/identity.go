@@ -53,8 +53,9 @@ const (
 	ScopeFull = ScopeApp | ScopeRead | ScopePublish | ScopeManage
 )
 
-// ScopeNames are the names of the rights, the least first. For a key with another right a sidecar of
-// 0.1.0 has no verdict: it takes the key's writes, and serves it no templates.
+// ScopeNames are the names of the rights, the least first. An older server cannot read the row of a
+// key with a right that it does not know: a new right raises the formats of the stores. For such a
+// key a sidecar of 0.1.0 has no verdict: it takes the key's writes, and serves it no templates.
 var ScopeNames = []string{"log", "score", "fetch", "read", "publish", "manage"}
 
 // ScopeWords are what the text of a scope is made of: the names of sets and of rights.

@@ -5,6 +5,7 @@ package releases
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -111,8 +112,19 @@ func TestAnAnswerThatSaysLessToASidecarIsNoticed(t *testing.T) {
 // A sidecar of this version delivers everything to a server that answers as one of a release.
 func TestASidecarSpeaksToServersOfEachRelease(t *testing.T) {
 	t.Parallel()
+	speaks(t, func(*script) {})
+}
+
+// As that server may be of a later release: it says more, and in words that are not known yet.
+func TestASidecarSpeaksToServersThatSayMore(t *testing.T) {
+	t.Parallel()
+	speaks(t, func(s *script) { s.saysMore = true })
+}
+
+func speaks(t *testing.T, change func(*script)) {
 	for _, dir := range conversations(t) {
-		k, _ := newScript(t, dir)
+		k, server := newScript(t, dir)
+		change(server)
 		k.converse(t.TempDir())
 		k.setAside(true)
 		k.between.upgraded.Store(true)
@@ -150,7 +162,9 @@ type script struct {
 	keys    map[string]string
 	said    []exchange
 	fates   map[string]map[string]any // results of events that are refused, by their key and kind
-	forgets bool                      // it does not account for the first event of a batch
+
+	forgets  bool // it does not account for one event of each batch
+	saysMore bool // its answers have members and words that no version knows yet
 
 	mu        sync.Mutex
 	revision  int            // under mu; of the templates
@@ -227,6 +241,13 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.published = make(chan struct{})
 	}
 
+	// What answers the test itself is compared with the description of the API.
+	if s.saysMore && strings.HasPrefix(r.UserAgent(), "promptspool/") {
+		answer["tomorrow"] = map[string]any{"more": []int{1}}
+		if scope, ok := answer["scope"].(string); ok {
+			answer["scope"] = scope + "," + newRight
+		}
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Promptspool-Version", s.version)
 	w.Header().Set(wire.TimeHeader, time.Now().UTC().Format(time.RFC3339Nano))
@@ -304,11 +325,11 @@ func (s *script) takeLocked(key, batch string, answer map[string]any) {
 		fate := s.fates[key+" "+event.Kind]
 		switch {
 		case fate != nil:
-			r := map[string]any{}
-			for name, value := range fate {
-				r[name] = value
-			}
+			r := maps.Clone(fate)
 			r["id"] = event.ID
+			if s.saysMore && r["code"] == "later" {
+				r["code"], r["cause"], r["tomorrow"] = "tomorrow", "tomorrow", 1
+			}
 			refused = append(refused, r)
 		case s.events[event.ID] > 0:
 			duplicate++
