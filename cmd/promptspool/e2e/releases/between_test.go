@@ -39,8 +39,8 @@ type exchange struct {
 type between struct {
 	*httptest.Server
 	t      *testing.T
-	keys   map[string]string      // secrets, by the names of keys
-	server atomic.Pointer[string] // its address
+	keys   map[string]string // secrets, by the names of keys
+	server string            // its address
 
 	away     atomic.Bool // the server cannot be reached
 	annotate atomic.Bool // keys of scope log have newRight as well
@@ -54,20 +54,26 @@ type between struct {
 // newBetween stands in front of the server at an address.
 func newBetween(t *testing.T, server string, keys map[string]string) *between {
 	t.Helper()
-	b := &between{t: t, keys: keys, has: map[string]map[string]bool{}}
-	b.server.Store(&server)
-	b.Server = httptest.NewServer(b)
-	t.Cleanup(b.CloseClientConnections)
+	b := &between{t: t, keys: keys, server: server, has: map[string]map[string]bool{}}
+	b.Server = listening(t, b)
 	return b
+}
+
+// listening starts a server in this process, until the test ends.
+func listening(t *testing.T, h http.Handler) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(func() {
+		s.CloseClientConnections() // of polls that wait
+		s.Close()
+	})
+	return s
 }
 
 // ServeHTTP passes a call on.
 func (b *between) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if b.away.Load() {
-		panic(http.ErrAbortHandler)
-	}
 	sent, err := unpackedBody(r)
-	if err != nil {
+	if err != nil || b.away.Load() {
 		panic(http.ErrAbortHandler)
 	}
 	// The call that changes a template ends before those that hear of it.
@@ -76,24 +82,7 @@ func (b *between) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 	}
-
-	body := sent
-	if b.upgraded.Load() {
-		body = bytes.ReplaceAll(sent, []byte(`"kind":"`+newKind+`"`), []byte(`"kind":"metadata"`))
-	}
-	req, err := http.NewRequestWithContext(r.Context(), r.Method, "http://"+*b.server.Load()+r.RequestURI,
-		bytes.NewReader(body))
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
-	req.Header = r.Header.Clone()
-	req.Header.Del("Content-Encoding")
-	res, err := direct.RoundTrip(req)
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
+	res, answer, err := b.ask(r, sent)
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -122,7 +111,30 @@ func (b *between) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer)
 }
 
-// direct has nothing to do with the harness's client, which compares what this version describes.
+// ask makes a call at the server, and returns its answer.
+func (b *between) ask(r *http.Request, body []byte) (*http.Response, []byte, error) {
+	if b.upgraded.Load() {
+		body = bytes.ReplaceAll(body, []byte(`"kind":"`+newKind+`"`), []byte(`"kind":"metadata"`))
+	}
+	req, err := http.NewRequestWithContext(r.Context(), r.Method, "http://"+b.server+r.RequestURI,
+		bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	req.Header = r.Header.Clone()
+	req.Header.Del("Content-Encoding")
+
+	res, err := direct.RoundTrip(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+
+	return res, answer, err
+}
+
+// direct is without the harness's comparison with what this version describes.
 var direct = &http.Transport{}
 
 // taken returns how many events of a record the server has taken, each counted once.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -201,10 +200,8 @@ func newScript(t *testing.T, dir string) (*talk, *script) {
 			}
 		}
 	}
-	listener := httptest.NewServer(s)
-	t.Cleanup(listener.CloseClientConnections)
 	k := &talk{T: t, program: harness.Program(t), sent: map[string]int{}}
-	k.between = newBetween(t, listener.Listener.Addr().String(), s.keys)
+	k.between = newBetween(t, listening(t, s).Listener.Addr().String(), s.keys)
 	return k, s
 }
 

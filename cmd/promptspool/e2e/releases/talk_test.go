@@ -124,10 +124,10 @@ func (k *talk) writes() {
 	k.calls("score", "/rest/track-score", harness.Score(call, 70), 200)
 	k.calls("app", "/rest/track-metadata",
 		map[string]any{"request_id": call, "metadata": map[string]string{"plan": "gold"}}, 200)
-	k.calls("log", "/rest/track-prompt",
-		map[string]any{
-			"request_id": call, "prompt_name": "team/greet", "label": "prod",
-			"prompt_input_variables": map[string]string{"name": "Ann"}}, 200)
+	k.calls("log", "/rest/track-prompt", map[string]any{
+		"request_id": call, "prompt_name": "team/greet", "label": "prod",
+		"prompt_input_variables": map[string]string{"name": "Ann"},
+	}, 200)
 	made := k.sidecar.Call("POST", "/rest/create-group", map[string]any{}, "X-API-KEY", k.between.keys["app"])
 	k.calls("app", "/rest/track-group",
 		map[string]any{"request_id": call, "group_id": made.JSON["id"]}, 200)
