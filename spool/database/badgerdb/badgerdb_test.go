@@ -18,6 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	disktest.InMemory()
+	badgerdb.CloseWithin(300 * time.Millisecond)
 	os.Exit(m.Run())
 }
 

@@ -261,7 +261,7 @@ func (db *DB) Close() error {
 }
 
 // closePatience is how long closing a database that failed may take.
-const closePatience = 2 * time.Second
+var closePatience = 2 * time.Second // a variable for tests
 
 // closeFiles closes Badger. After a failed commit, or in a folder that is gone, it does
 // not wait long, because Badger tries forever to write its memtable to the bad disk. Then

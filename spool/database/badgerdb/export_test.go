@@ -3,6 +3,7 @@ package badgerdb
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -15,6 +16,9 @@ func (db *DB) PackEagerly() {
 	db.packing = packing{every: 3, newest: 1, step: 2, inBlock: 2, blocks: 2, rows: 5, bytes: 1500}
 	db.heldBytesMax, db.deltaMin = 3000, 1
 }
+
+// CloseWithin sets how long closing a database that failed may take.
+func CloseWithin(d time.Duration) { closePatience = d }
 
 // RememberUnseen bounds the tombstones of records that did not exist.
 func (db *DB) RememberUnseen(max int) { db.unseenMax = int64(max) }
