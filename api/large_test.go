@@ -84,8 +84,8 @@ func TestLargeBodiesThatStopComingHinderNobody(t *testing.T) {
 func TestALargeBodyIsReadForAKnownKeyOnly(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	large := score[:len(score)-1] + strings.Repeat(" ", 4<<20) + "}"
-	spans := strings.Replace(oneSpan, "{", "{"+strings.Repeat(" ", 4<<20), 1)
+	large := score[:len(score)-1] + strings.Repeat(" ", 1<<20) + "}"
+	spans := strings.Replace(oneSpan, "{", "{"+strings.Repeat(" ", 1<<20), 1)
 	ofProxy := base64.StdEncoding.EncodeToString([]byte("proxy:password"))
 
 	for _, c := range []struct {
@@ -108,7 +108,7 @@ func TestALargeBodyIsReadForAKnownKeyOnly(t *testing.T) {
 			[]string{"Content-Encoding", "gzip", "Authorization", "Bearer of-a-proxy"}, 401,
 		},
 		{
-			"not JSON (which would be 400), an unknown key in the head", strings.Repeat("x", 4<<20),
+			"not JSON (which would be 400), an unknown key in the head", strings.Repeat("x", 1<<20),
 			[]string{"X-API-KEY", "wrong"}, 401,
 		},
 		{"the key in the body, behind Basic of a proxy", large, []string{"Authorization", "Basic " + ofProxy}, 200},

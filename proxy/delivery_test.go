@@ -19,6 +19,7 @@ type testingT struct{ rapid.TB }
 // TestEveryEventArrivesAndNoneIsAckedBefore plays random faults to a forwarder that is stopped and
 // started again in between.
 func TestEveryEventArrivesAndNoneIsAckedBefore(t *testing.T) {
+	limitChecks(t, 40)
 	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		nameOf := map[uint64]string{} // by sequence
 		written := 0

@@ -156,7 +156,7 @@ func sorted(names []string) []string {
 // TestBadEventsAreBuriedAndAllOthersArrive draws rows of bad and of good events of two keys, and
 // stops and starts the forwarder in between.
 func TestBadEventsAreBuriedAndAllOthersArrive(t *testing.T) {
-	limitChecks(t, 30)
+	limitChecks(t, 15)
 	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		written := 0
 		rapid.Check(testingT{t}, func(t *rapid.T) {

@@ -1,7 +1,6 @@
 package queue_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -85,31 +84,6 @@ func TestTheCallerMayUseItsBytesAgain(t *testing.T) {
 	}
 	copy(data, "XXXXX")
 	wantTexts(t, s, numbered(1))
-}
-
-func TestAnEventOf32MiBGoesThroughWhole(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	large := bytes.Repeat([]byte("0123456789abcde\n"), 2<<20)
-	large = append(large, "the envelope"...)
-	appendAll(t, s, 7, "before", string(large), "after")
-	for _, s := range []*queue.Queue{s, open(t, copyDir(t, dir))} {
-		entries := readAll(t, s)
-		if len(entries) != 3 || !bytes.Equal(entries[1].Data, large) {
-			t.Fatalf("read %d events", len(entries))
-		}
-		if st := s.Status(); st.Gaps != 0 || st.Bytes != int64(len(large)+len("beforeafter")) {
-			t.Fatalf("status %+v", st)
-		}
-
-		// The lanes take it, too.
-		if err := s.Bury(letter("too large", entries[1])); err != nil {
-			t.Fatal(err)
-		}
-		if dead := lane(t, s, queue.LaneDead); len(dead) != 1 || !bytes.Equal(dead[0].Data, large) {
-			t.Errorf("%d dead letters come back, or other bytes", len(dead))
-		}
-	}
 }
 
 func TestWhatFitsInNoCommitIsRefused(t *testing.T) {

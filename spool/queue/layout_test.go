@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -100,29 +99,6 @@ func TestNobodyElseMayReadTheFiles(t *testing.T) {
 		closeSpool(t, s)
 		if err := filepath.WalkDir(dir, check); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-func TestAFullGenerationOfTinyEventsIsOneTable(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir, generationBytes(16<<20))
-	tiny := slices.Repeat([][]byte{[]byte("x")}, 1000)
-	for range 20 {
-		if err := s.Append(t.Context(), 7, tiny...); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	closeSpool(t, s)
-	folders := generationFolders(t, dir)
-	if len(folders) != 2 {
-		t.Fatalf("20,000 events take %d generations, want 2", len(folders))
-	}
-
-	for _, folder := range folders {
-		if tables, _ := filepath.Glob(filepath.Join(folder, "*.sst")); len(tables) != 1 {
-			t.Errorf("%s has %d tables, want 1", folder, len(tables))
 		}
 	}
 }
