@@ -106,6 +106,7 @@ var pythonCalls = []pythonCall{
 }
 
 func TestWhatThePythonSDKSendsIsAnsweredAsItReads(t *testing.T) {
+	t.Parallel()
 	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
 	sidecar := harness.StartSidecar(t, t.TempDir(), server.Addr)
 	id, group := "", ""

@@ -36,6 +36,7 @@ func session(t *testing.T) string {
 }
 
 func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
+	t.Parallel()
 	partstest.Need(t, "curl", "node", "python3") // its examples are run, too
 	dir := t.TempDir()
 	sidecar, server := harness.FreePort(t), harness.FreePort(t)
@@ -103,6 +104,7 @@ func startUp(t *testing.T, dir, sidecar, server string, flags ...string) (banner
 
 // The demo is there as soon as `up` says so, under a sidecar that nothing has called yet.
 func TestUpFillsANewFolderWithADemo(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	server := harness.FreePort(t)
 	startUp(t, dir, harness.FreePort(t), server, "--demo")
