@@ -25,7 +25,7 @@ import (
 
 const (
 	largeBodyBytes  = 31 << 20
-	largeBodyWriter = 4 // together with the exports, twice what the cgroup holds; 16 in the long form
+	largeBodyWriter = 3 // together with the exports, more than the cgroup holds; 16 in the long form
 )
 
 // A sidecar in a small cgroup gets large bodies from all sides, writes and spans, more than
