@@ -25,7 +25,8 @@ const crawlPassword = "correct horse battery"
 func newCrawler(t *testing.T, base string) *crawler {
 	t.Helper()
 	return &crawler{
-		base: mustParse(strings.TrimSuffix(base, "/") + "/"),
+		base:    mustParse(strings.TrimSuffix(base, "/") + "/"),
+		ofAKind: 2,
 		refusals: []string{
 			"This code is invalid", "Wrong email or password", "is the last owner of the project",
 			"in the meantime. Review that change",     // a template saved under a name that is taken
@@ -179,6 +180,7 @@ func TestEveryLinkAndButtonOfTheDashboardLeadsSomewhere(t *testing.T) {
 	editor := owner.invites(t, "eve@example.com", wire.RoleEditor)
 	viewer := owner.invites(t, "vic@example.com", wire.RoleViewer)
 	early := owner.invites(t, "val@example.com", wire.RoleViewer) // sees the pages with nothing in them
+	early.ofAKind, viewer.ofAKind, editor.ofAKind = 1, 1, 1
 	early.crawl(basePath + "/")
 	for _, fault := range early.faults {
 		t.Errorf("as the first viewer: %s", fault)

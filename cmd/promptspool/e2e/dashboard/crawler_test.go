@@ -26,6 +26,7 @@ type crawler struct {
 	// text.
 	refusals []string
 
+	ofAKind int            // how many links or buttons of a kind are pressed
 	pressed map[string]int // how often each kind of address was visited
 	totals  map[string]int // how many requests a list says it has, by its address
 	pages   []pressing     // still to visit
@@ -49,7 +50,6 @@ type pressing struct {
 const sessionName = "promptspool"
 
 const (
-	pressesOfAKindMax = 2
 	pressesOfAPathMax = 14
 	pressesMax        = 2000
 	hopsMax           = 5
@@ -226,7 +226,7 @@ func (c *crawler) later(p pressing) {
 		c.fault("%s on %s leads out of %s, to %s", p.label, p.from.RequestURI(), c.base.Path, p.to.Path)
 	}
 	kind, path := kindOf(p), identifier.ReplaceAllString(p.to.Path, "/{id}")
-	if c.pressed[kind] >= pressesOfAKindMax || c.pressed[path+" in all"] >= pressesOfAPathMax {
+	if c.pressed[kind] >= c.ofAKind || c.pressed[path+" in all"] >= pressesOfAPathMax {
 		return
 	}
 	c.pressed[kind]++

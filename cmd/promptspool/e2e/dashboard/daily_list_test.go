@@ -361,6 +361,12 @@ func TestAListFitsAPhoneAndAViewIsRemembered(t *testing.T) {
 func (b *browser) cards(page string) {
 	b.t.Helper()
 	b.visit(page)
+	b.haveCards(page)
+}
+
+// haveCards is cards for the page that is open.
+func (b *browser) haveCards(page string) {
+	b.t.Helper()
 	b.holds(page+" has cards", `(() => {
 		const cells = [...document.querySelectorAll(".cards tbody td")].filter((cell) => cell.checkVisibility());
 		return document.documentElement.scrollWidth <= 390 && cells.length > 0 && cells.every((cell) => {

@@ -94,19 +94,21 @@ func buttonsOf(form *markup.Node) (all []*markup.Node) {
 // partsOf returns the elements that belong to a form: those in it that name no other one, and those
 // elsewhere in the page that name it.
 func partsOf(form *markup.Node) (all []*markup.Node) {
+	for node := range form.Descendants() {
+		if node.Type == markup.ElementNode && !has(node, "form") {
+			all = append(all, node)
+		}
+	}
+	if !has(form, "id") {
+		return all
+	}
+
 	page := form
 	for page.Parent != nil {
 		page = page.Parent
 	}
-
 	for node := range page.Descendants() {
-		belongs := false
-		if has(node, "form") {
-			belongs = has(form, "id") && attr(node, "form") == attr(form, "id")
-		} else {
-			belongs = slices.Contains(slices.Collect(node.Ancestors()), form)
-		}
-		if node.Type == markup.ElementNode && belongs {
+		if has(node, "form") && attr(node, "form") == attr(form, "id") {
 			all = append(all, node)
 		}
 	}
