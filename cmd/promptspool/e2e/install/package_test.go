@@ -48,6 +48,7 @@ func packageOf(t *testing.T, version string) (path string) {
 	settings["contents"] = append(settings["contents"].([]any), program)
 	settings["name"], settings["arch"], settings["version"] = "promptspool", runtime.GOARCH, version
 	settings["mtime"] = "2026-01-02T03:04:05Z"
+	settings["deb"] = map[string]string{"compression": "none"} // which takes most of the time
 	for _, key := range []string{"bindir", "formats", "file_name_template"} {
 		delete(settings, key)
 	}
