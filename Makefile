@@ -78,6 +78,9 @@ RACE := $(if $(filter gcc,$(PROMPTSPOOL_ABSENT)),,-race)
 RACED = $(sort $(patsubst %/race_test.go,%,$(shell find api cmd metrics proxy registry spool -name race_test.go)))
 UNRACED = $(shell grep -lE '^//go:build .*!race' $(RACED:%=%/*_test.go))
 
+# The tests in files, as go test -run takes them.
+TESTS = ^($$(sed -nE 's/^func (Test[A-Z]\w*)\(.*/\1/p' $(1) | grep -v '^TestMain$$' | paste -sd '|' -))$$
+
 race:
 	CGO_ENABLED=$(if $(RACE),1,0) $(call GOTEST) $(RACE) $(RACED:%=./%)
 
@@ -87,7 +90,7 @@ scenes:
 
 plain:
 	$(call GOTEST) $(filter-out $(RACED:%=promptspool/%),$(shell go list ./...))
-	$(call GOTEST) -run "^($$(sed -nE 's/^func (Test[A-Z]\w*)\(.*/\1/p' $(UNRACED) | paste -sd '|' -))$$" \
+	$(call GOTEST) -run "$(call TESTS,$(UNRACED))" \
 		$(sort $(patsubst %/,./%,$(dir $(UNRACED))))
 	$(call GOTEST,$(deploy)) ./...
 
@@ -148,7 +151,7 @@ release-check: packages
 	for system in darwin windows; do GOOS=$$system go vet ./...; done
 	$(MAKE) check TAGS=bench,soak
 	$(MAKE) portable
-	$(call GOTEST,$(e2e)) -tags soak -run Releases ./releases ./durability
+	$(call GOTEST,$(e2e)) -tags soak -timeout 60m -run 'TwoReleases|TwoBuilds' ./releases ./durability
 	twice=$$(mktemp -d)
 	trap 'rm -rf "$$twice"' EXIT
 	for clone in first second/deeper; do
@@ -161,11 +164,14 @@ release-check: packages
 	diff $$twice/sums-first $$twice/sums-second
 	cat $$twice/sums-first
 
-# The same tests as in `make test`, one after the other, each for its part of the time, and longer forms of them.
+# Scenes with the tag soak, and the long forms of those that ask how long they may take, one after the other, each
+# for its part of the time.
+SOAKED = $(shell grep -rlE --include='*_test.go' '^//go:build .*soak|harness\.(Soak|Rounds)' $(e2e))
+
 soak: packages
 	.ci/install
 	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -C $(e2e) -tags soak -count=1 -timeout 0 -p 1 -parallel 1 -v \
-		-run 'ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|ADayInShort|SmallCgroup|AFuzzer|CostGrows|GeneratedShapes|LargeShapes|HugeLists|AnAttackedSidecar' ./... | grep -Ev '^ *=== '
+		-run "$(call TESTS,$(SOAKED))" ./... | grep -Ev '^ *=== '
 	PROMPTSPOOL_SOAK=1 go test -count=1 -timeout 0 -run '^TestArchive|TwoServers' ./spool/database/badgerdb ./spool/database/postgres -rapid.checks 1000
 	$(MAKE) portable
 

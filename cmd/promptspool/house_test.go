@@ -148,6 +148,7 @@ var imports = map[string]string{
 	"spool/database/postgres/postgrestest": "metrics/partstest spool/database/postgres/connection " +
 		"spool/database/postgres/schema",
 	"api/auth/authtest":          "api/auth api/wire",
+	"api/edge/edgetest":          "",
 	"api/auth/oidc/oidctest":     "metrics/partstest",
 	"api/otlp/otlptest":          "api/otlp",
 	"api/wire/packed/packedtest": "api/wire/packed",

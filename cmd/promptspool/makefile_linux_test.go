@@ -41,10 +41,10 @@ func typed(t *testing.T, text string) *os.File {
 func TestMakeTestAsksOnATerminalBeforeItInstalls(t *testing.T) {
 	t.Parallel()
 	for answer, installs := range map[string]bool{"y\n": true, "n\n": false, "\n": false} {
-		l := newLaptop(t, "0", "chromium")
+		l := newLaptop(t, "0", "chromium-headless-shell")
 		l.stub("apt-get", `echo "apt-get $*" >>"$CALLS"
-			echo "#!/bin/bash" >"${0%/*}/chromium"
-			chmod 755 "${0%/*}/chromium"`)
+			echo "#!/bin/bash" >"${0%/*}/chromium-headless-shell"
+			chmod 755 "${0%/*}/chromium-headless-shell"`)
 		code, out, calls := l.makesTestAt(typed(t, answer))
 		if strings.Contains(calls, "apt-get install") != installs || (code == 0) != installs {
 			t.Errorf("after %q the code is %d, and it calls:\n%s", answer, code, calls)

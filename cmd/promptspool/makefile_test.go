@@ -46,8 +46,8 @@ func newLaptop(t *testing.T, uid string, missing ...string) laptop {
 	tool*) echo true ;;
 	test*/e2e*) echo "TestOne needs chromium" >>"$PROMPTSPOOL_LEFT_OUT" ;;
 	esac`)
-	for _, part := range strings.Fields("curl losetup mount mkfs.ext4 mkfs.xfs mkfs.btrfs chromium nginx node npm " +
-		"python3 promtool dpkg unshare systemd-analyze openssl zsh fish man") {
+	for _, part := range strings.Fields("curl losetup mount mkfs.ext4 mkfs.xfs mkfs.btrfs chromium-headless-shell " +
+		"nginx node npm python3 promtool dpkg unshare systemd-analyze openssl zsh fish man") {
 		l.stub(part, "")
 	}
 	l.stub("gcc", "cat >/dev/null") // it is given a program to compile
@@ -105,7 +105,7 @@ func lastLine(text string) string { return text[strings.LastIndex(text, "\n")+1:
 
 func TestMakeTestSaysWhatItLeavesOut(t *testing.T) {
 	t.Parallel()
-	l := newLaptop(t, "1000", "chromium", "nginx")
+	l := newLaptop(t, "1000", "chromium-headless-shell", "nginx")
 	l.stub("apt-get", `echo "apt-get $*" >>"$CALLS"`)
 	const want = "Left out: 1 of the tests. Missing: chromium nginx root"
 
@@ -158,21 +158,21 @@ func TestMakeTestRunsEverythingWhereItCan(t *testing.T) {
 // CI runs as root on Debian: there nothing is ever left out.
 func TestMakeTestInstallsAsRootOnDebian(t *testing.T) {
 	t.Parallel()
-	l := newLaptop(t, "0", "chromium", "node")
+	l := newLaptop(t, "0", "chromium-headless-shell", "node")
 	l.stub("apt-get", `echo "apt-get $*" >>"$CALLS"
 		[ "$1" = install ] || exit 0
-		for part in chromium node; do
+		for part in chromium-headless-shell node; do
 			echo "#!/bin/bash" >"${0%/*}/$part"
 			chmod 755 "${0%/*}/$part"
 		done`)
 	code, out, calls := l.makesTest()
 	if code != 0 || strings.Contains(out, "Left out") ||
-		!strings.Contains(calls, "--no-install-recommends ca-certificates chromium nodejs\n") {
+		!strings.Contains(calls, "--no-install-recommends ca-certificates chromium-headless-shell nodejs\n") {
 		t.Errorf("the code is %d, and it calls:\n%s", code, calls)
 	}
 
 	for name, installer := range map[string]string{"fails": "exit 1", "installs nothing": "true"} {
-		l := newLaptop(t, "0", "chromium")
+		l := newLaptop(t, "0", "chromium-headless-shell")
 		l.stub("apt-get", installer)
 		if code, out, calls := l.makesTest("QUICK=1"); code == 0 || strings.Contains(calls, "go test") {
 			t.Errorf("when apt-get %s, the code is %d:\n%s\n%s", name, code, out, calls)
