@@ -42,56 +42,6 @@ func gzipOf(plain string) string {
 	return b.String()
 }
 
-func TestABatchIsTakenInEveryEncodingAndRefusedWhenItIsNotWhole(t *testing.T) {
-	t.Parallel()
-	m := metrics.New("server", "test")
-	s := start(t, func(c *api.Config) { c.Metrics = m })
-	plain := eventLine(10) + "\n  \n" + eventLine(100_000) + strings.TrimSuffix(eventLine(7), "\n")
-	bomb := strings.Repeat(zstdOf(t, bytes.Repeat([]byte("\n"), 1<<20)), 64)
-
-	for _, c := range []struct {
-		name, encoding, body string
-		status, events       int
-	}{
-		{"plain", "", plain, 200, 3},
-		{"zstd", "zstd", zstdOf(t, []byte(plain)), 200, 3},
-		{"gzip", "gzip", gzipOf(plain), 200, 3},
-		{"nothing", "", "", 200, 0},
-		{"nothing, zstd", "zstd", zstdOf(t, nil), 200, 0},
-		{"one large event", "zstd", zstdOf(t, []byte(eventLine(wire.BatchBytesMax))), 200, 1},
-		{"zstd, cut", "zstd", zstdOf(t, []byte(plain))[:200], 400, 0},
-		{"gzip, cut", "gzip", gzipOf(plain)[:200], 400, 0},
-		{"plain that calls itself zstd", "zstd", plain, 400, 0},
-		{"plain that calls itself gzip", "gzip", plain, 400, 0},
-		{"an encoding of another kind", "br", plain, 415, 0},
-		{"a bomb of blank lines", "zstd", bomb, 413, 0},
-		{"a bomb in one line", "zstd", strings.Repeat(zstdOf(t, make([]byte, 1<<20)), 64), 413, 0},
-		{"too many events", "zstd", zstdOf(t, []byte(strings.Repeat(eventLine(1), wire.BatchEventsMax+1))), 413, 0},
-		{"a line that is no event", "", eventLine(1) + "{}\n", 422, 0},
-	} {
-		s.recorder.events = nil
-		a := s.call("POST", "/sync/events", c.body, "X-API-KEY", "app", "Content-Encoding", c.encoding)
-		if a.Status != c.status || len(s.recorder.events) != c.events {
-			t.Errorf("%s: %d (%s), with %d events recorded; want %d with %d",
-				c.name, a.Status, a.Message, len(s.recorder.events), c.status, c.events)
-		}
-		if c.status == 422 && a.Fields[0].Field != "line 2" {
-			t.Errorf("%s: %+v", c.name, a.Fields)
-		}
-		if held := metric(t, m, "promptspool_batch_bytes"); held != 0 {
-			t.Fatalf("%s: %v bytes are held when it is over", c.name, held)
-		}
-	}
-
-	// The key is checked before the body, but after the encoding.
-	if a := s.call("POST", "/sync/events", bomb, "X-API-KEY", "who", "Content-Encoding", "zstd"); a.Status != 401 {
-		t.Errorf("a bomb with an unknown key: %+v", a)
-	}
-	if a := s.call("POST", "/sync/events", plain, "X-API-KEY", "who", "Content-Encoding", "br"); a.Status != 415 {
-		t.Errorf("an unknown encoding with an unknown key: %+v", a)
-	}
-}
-
 // metric adds up the values of a metric.
 func metric(t *testing.T, m *metrics.Metrics, name string) (sum float64) {
 	t.Helper()

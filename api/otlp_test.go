@@ -98,15 +98,6 @@ func TestSpansAreRecordedOnceHoweverTheyCome(t *testing.T) {
 	}
 }
 
-func TestSpansOfTheLargestSizeAlwaysFit(t *testing.T) {
-	// As a sidecar divides its memory.
-	s := start(t, func(c *api.Config) { c.BodyBytesMax, c.BufferBytes = 6<<20, 8<<20 })
-	body := strings.Replace(oneSpan, "chat m", strings.Repeat("m", 6<<20-1024), 1)
-	if status, _, answer, _ := s.export("/v1/traces", body, "X-API-KEY", "app"); status != 200 {
-		t.Errorf("%d %s", status, answer)
-	}
-}
-
 func TestExportersAreAnsweredInTheirEncoding(t *testing.T) {
 	full := false
 	s := start(t, func(c *api.Config) {
@@ -259,39 +250,6 @@ func (h *held) Record(ctx context.Context, id wire.Identity, events []wire.Event
 		<-h.open
 	}
 	return h.Recorder.Record(ctx, id, events)
-}
-
-// A sidecar has room for 40 MiB of bodies. What is made of some must not take that of the next.
-func TestSixteenExportersOf2MiBAreTakenTogether(t *testing.T) {
-	t.Parallel()
-	h := &held{arrived: make(chan struct{}, heldCalls), open: make(chan struct{})}
-	s := start(t, func(c *api.Config) {
-		h.Recorder = c.Recorder
-		c.Recorder, c.BufferBytes, c.BodyBytesMax = h, 40<<20, 32<<20
-	})
-	span := `{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"` +
-		strings.Repeat("x", 4<<10-90) + `"}`
-	body := `{"resourceSpans":[{"scopeSpans":[{"spans":[` + strings.Repeat(span+",", 511) + span + `]}]}]}`
-	export := func() {
-		if status, _, answer, _ := s.export("/v1/traces", body, "X-API-KEY", "app"); status != 200 {
-			t.Errorf("%d %s", status, answer)
-		}
-	}
-
-	var all sync.WaitGroup
-	ended := make(chan struct{}, heldCalls)
-	for range heldCalls {
-		all.Go(func() {
-			export()
-			ended <- struct{}{}
-		})
-		select {
-		case <-h.arrived:
-		case <-ended: // refused
-		}
-	}
-	close(h.open)
-	all.Wait()
 }
 
 // oneLog is a message of oneSpan's call, between a line of the app and an event without a span.
