@@ -4,6 +4,7 @@ package badgerdb
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -117,5 +118,68 @@ func TestNothingOfADeletedSessionIsLeftInTheFiles(t *testing.T) {
 	}
 	if inFiles(t, dir, []byte(databasetest.LargeSession)) {
 		t.Error("the session's name is still in the files")
+	}
+}
+
+func TestNothingOfADeletedRecordIsLeftInTheFiles(t *testing.T) {
+	byID := wire.Deletion{RequestID: databasetest.ID(1007)}
+	byValue := wire.Deletion{Key: "user", Value: "user-7", Before: databasetest.Start.Add(time.Hour)}
+	for name, c := range map[string]struct {
+		deletion wire.Deletion
+		kind     wire.Kind
+	}{
+		"a request, by its id":  {byID, wire.KindRequest},
+		"a request, by a value": {byValue, wire.KindRequest},
+		"a span":                {byID, wire.KindSpan},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			db := openIn(t, dir)
+			db.PackEagerly()
+			k, _ := keysOf("a")
+
+			var bodies [][]byte
+			for n := range 20 {
+				body := secretBody(n, fmt.Sprint("user-", n))
+				if c.kind == wire.KindSpan {
+					body = databasetest.SpanBody("52adf2cf8206e15bbdd5b2da7b55fa89", n, body)
+				}
+				e := databasetest.Event(t, n, c.kind, databasetest.ID(1000+n), body)
+				bodies = append(bodies, db.codec.Body(e.Body)[100:1000])
+				mustApply(t, db, "a", e)
+			}
+
+			gone, _ := parseUUID(databasetest.ID(1007))
+			if !inFiles(t, dir, bodies[7]) || versions(t, db, k, gone) == 0 {
+				t.Fatal("the test does not find a record that exists")
+			}
+
+			sum, err := archive.Delete(t.Context(), db, "a", c.deletion)
+			if err != nil || sum.Records != 1 || sum.GoneBy.IsZero() {
+				t.Fatalf("deleted %+v (%v), want one record", sum, err)
+			}
+			if !inFiles(t, dir, bodies[7]) {
+				t.Fatal("the bytes are gone before anything was erased, so the test proves nothing")
+			}
+
+			if err := db.Erase(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if inFiles(t, dir, bodies[7]) {
+				t.Error("the body's bytes are still in the files")
+			}
+			if n := versions(t, db, k, gone); n != 0 {
+				t.Errorf("%d versions of keys with the record's id are left", n)
+			}
+
+			for n := range 20 {
+				if n != 7 && !inFiles(t, dir, bodies[n]) {
+					t.Errorf("the body of record %d is gone too", n)
+				}
+			}
+			if _, _, err := db.Record(t.Context(), "a", databasetest.ID(1008)); err != nil {
+				t.Errorf("another record: %v", err)
+			}
+		})
 	}
 }

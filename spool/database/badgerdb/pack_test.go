@@ -2,11 +2,8 @@ package badgerdb
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
@@ -86,58 +83,6 @@ func TestAWriteDoesNotWaitForPacking(t *testing.T) {
 
 	db.packOne.Unlock()
 	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}
-
-// Rows that are too heavy for one block are packed into several, and do not change.
-func TestBlocksOfHeavyRowsCanBeHeld(t *testing.T) {
-	db := openIn(t, t.TempDir())
-	k, _ := keysOf("a")
-	const bound = 64 << 10
-	db.packing = packing{every: 1 << 20, newest: 2, step: 2, inBlock: 2, blocks: 100, rows: 100, bytes: bound}
-
-	apply := func(n int, kind wire.Kind, record int, body string) {
-		t.Helper()
-		e := databasetest.Event(t, n, kind, databasetest.ID(1000+record), body)
-		mustApply(t, db, "a", e)
-	}
-	pack := func() {
-		t.Helper()
-		if err := db.pack(t.Context(), k); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	const records = 40
-	for i := range records {
-		tags := strings.Repeat(`"`+strings.Repeat("x", 500)+`",`, 20+i) // 10 to 30 KB
-		apply(i, wire.KindRequest, i, `{"function_name":"x.y","tags":[`+tags+`"y"]}`)
-	}
-	pack()
-	for i := range records { // each row stands alone again, within its block's range
-		apply(records+i, wire.KindScore, i, `{"score":7}`)
-	}
-	pack()
-
-	heaviest, n := 0, 0
-	if err := db.view(func(txn *badger.Txn) error {
-		spans, err := db.spans(t.Context(), txn, k)
-		for _, s := range spans[1:] {
-			heaviest, n = max(heaviest, s.head.Weight), n+1
-			if s.lone >= db.packing.inBlock {
-				t.Errorf("%d rows stand alone in a block", s.lone)
-			}
-		}
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if heaviest > bound+bound/2 || n < 10 {
-		t.Errorf("of %d blocks the heaviest has %d bytes; want at least 10, and at most %d bytes",
-			n, heaviest, bound+bound/2)
-	}
-	if err := db.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

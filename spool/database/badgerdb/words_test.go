@@ -101,65 +101,6 @@ func TestWordsAreFoundByTheIndexOfTheirBlock(t *testing.T) {
 	})
 }
 
-// An index has hashes of words, so whoever has its files could try whether a word was ever said. One
-// that many have is known by groups of rows only, of which others stay.
-func TestWordsOfErasedTextsAreInNoIndex(t *testing.T) {
-	const n = 300
-	var ofAnn []string
-	for i := 0; i < n; i += 2 {
-		ofAnn = append(ofAnn, databasetest.ID(1000+i))
-	}
-	for name, erase := range map[string]func(db *DB){
-		"deleted": func(db *DB) {
-			for _, id := range ofAnn {
-				if _, err := archive.Delete(t.Context(), db, "a", wire.Deletion{RequestID: id}); err != nil {
-					t.Fatal(err)
-				}
-			}
-		},
-		"masked": func(db *DB) {
-			databasetest.Mask(t, db, "a", "zanzibar", ofAnn...)
-			databasetest.Mask(t, db, "a", "quetzal", ofAnn...)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			db := openIn(t, t.TempDir())
-			db.packing = packing{every: 1 << 20, newest: 1, step: 2, inBlock: 1000, blocks: 9, rows: 4096,
-				bytes: 1 << 22}
-			var events []archive.Event
-			for i := range n {
-				text := "everybody"
-				if i%2 == 0 {
-					text += " zanzibar"
-				}
-				if i == 10 {
-					text += " quetzal"
-				}
-				events = append(events, databasetest.Says(t, i, databasetest.ID(1000+i), text))
-			}
-			mustApply(t, db, "a", events...)
-			k, _ := keysOf("a")
-			if err := db.pack(t.Context(), k); err != nil {
-				t.Fatal(err)
-			}
-			if indexed(t, db, "zanzibar") == 0 || indexed(t, db, "quetzal") == 0 || indexed(t, db, "narwhal") != 0 {
-				t.Fatal("the test does not tell which words an index has")
-			}
-
-			erase(db)
-			if err := db.Erase(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if indexed(t, db, "zanzibar") != 0 || indexed(t, db, "quetzal") != 0 {
-				t.Error("an index still has a word that is in no text")
-			}
-			if indexed(t, db, "everybody") == 0 {
-				t.Error("a word that others say is gone")
-			}
-		})
-	}
-}
-
 // A log record that comes late may change the text of a call that was packed.
 func TestATextThatChangesAfterItWasPackedIsFoundByItsNewWords(t *testing.T) {
 	db := openIn(t, t.TempDir())
