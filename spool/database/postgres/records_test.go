@@ -424,9 +424,9 @@ func TestAPageOfOrphansIsBoundedByBytes(t *testing.T) {
 
 // In its long form a session has a million calls.
 func TestTwoServersAddUpOneSession(t *testing.T) {
-	calls, batch := 2000, 250
+	calls, batch := 400, 50
 	if os.Getenv("PROMPTSPOOL_SOAK") != "" {
-		calls = 1_000_000
+		calls, batch = 1_000_000, 250
 	}
 	dsn := postgres.Empty(t)
 	servers := []*postgres.DB{checked(t, dsn), checked(t, dsn)}
