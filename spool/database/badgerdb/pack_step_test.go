@@ -19,7 +19,7 @@ import (
 func TestWhatIsWrittenBesidePackingStays(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	db.packing = packing{every: 1 << 20, newest: 2, step: 2, inBlock: 2, blocks: 100, rows: 6, bytes: 1 << 20}
-	databasetest.LimitChecks(t, 40)
+	databasetest.LimitChecks(t, 20)
 	accounts, settledBeside := 0, 0
 
 	rapid.Check(t, func(t *rapid.T) {
