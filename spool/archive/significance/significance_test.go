@@ -56,7 +56,7 @@ var populations = []struct {
 
 // The smallest samples that are compared, and others.
 func TestAnIntervalHolds95OfAHundredTimes(t *testing.T) {
-	rounds := 1500
+	rounds := 1000
 	r := rand.New(rand.NewPCG(1, 2))
 	sizes := [][2]int{{50, 50}, {100, 200}, {400, 200}, {500, 1500}}
 	check := func(n [2]int, what string, highest float64, compare func() significance.Comparison) {

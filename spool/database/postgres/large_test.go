@@ -19,7 +19,7 @@ func TestLargeArchive(t *testing.T) {
 	})
 }
 
-func TestArchiveDrawn(t *testing.T) { databasetest.RunDrawn(t, openEmpty, 10) }
+func TestArchiveDrawn(t *testing.T) { databasetest.RunDrawn(t, openEmpty, 5) }
 
 // A copy to and from another kind of database is in the end-to-end tests.
 func TestMove(t *testing.T) {
