@@ -175,6 +175,7 @@ const (
 )
 
 func TestNoPageShutsAnybodyOut(t *testing.T) {
+	t.Parallel()
 	server, b := founded(t)
 	source := axe(t)
 	for _, path := range []string{"/", "/requests", "/sessions"} { // with nothing in them
