@@ -19,6 +19,16 @@ import (
 	"promptspool/spool/database/postgres/postgrestest"
 )
 
+// refusal returns an error unless the reply refuses for now, with a remedy.
+func refusal(r harness.Reply, remedy string) error {
+	retryAfter := r.Header.Get("Retry-After")
+	if r.Status != 503 || retryAfter == "" || !strings.Contains(fmt.Sprint(r.JSON["message"]), remedy) {
+		return fmt.Errorf("%d, Retry-After %q, %s; want 503 and a message with %q",
+			r.Status, retryAfter, r.Body, remedy)
+	}
+	return nil
+}
+
 func TestADatabaseWithoutConnectionsIsSaidAndUsedAgain(t *testing.T) {
 	t.Parallel()
 	settings := []string{"max_connections=12", "superuser_reserved_connections=0"}
