@@ -43,10 +43,10 @@ test:
 	PROMPTSPOOL_LEFT_OUT=$$(mktemp)
 	# Each minute a line with what runs, because the output of each part comes when it ends.
 	while sleep 60 >/dev/null 2>&1; do
-		echo "$$((SECONDS / 60)) min: $$(ps -A -o comm= | sed -nE 's|.*/||; /^(compile|link|vet|staticcheck|npm.*|.*\.test)$$/p' |
-			sort -u | paste -sd ' ' -)"
+		running=$$(ps -A -o comm= | sed -nE 's|.*/||; /^(compile|link|vet|staticcheck|npm.*|.*\.test)$$/p' | sort -u) || true
+		echo "$$((SECONDS / 60)) min:" $$running
 	done &
-	trap 'kill %1; rm $$PROMPTSPOOL_LEFT_OUT' EXIT
+	trap 'kill %1 || true; rm $$PROMPTSPOOL_LEFT_OUT' EXIT
 	$(MAKE) -j 2 --output-sync=target check packages
 	$(MAKE) -j 3 --output-sync=target scenes race plain
 	[ -n "$$PROMPTSPOOL_ABSENT" ] || exit 0
@@ -82,11 +82,13 @@ UNRACED = $(shell grep -lE '^//go:build .*!race' $(RACED:%=%/*_test.go))
 TESTS = ^($$(sed -nE 's/^func (Test[A-Z]\w*)\(.*/\1/p' $(1) | grep -v '^TestMain$$' | paste -sd '|' -))$$
 
 race:
-	CGO_ENABLED=$(if $(RACE),1,0) $(call GOTEST) $(RACE) $(RACED:%=./%)
+	# The databases take longest, so they begin.
+	CGO_ENABLED=$(if $(RACE),1,0) $(call GOTEST) $(RACE) $(patsubst %,./%,$(filter spool/database/%,$(RACED)) $(RACED))
 
 # The scenes of processes have the race detector in the processes that need it (WatchForRaces).
 scenes:
-	$(call GOTEST,$(e2e)) -p 2 -parallel 2 ./...
+	# The dashboard takes longest, so it begins.
+	$(call GOTEST,$(e2e)) -p 2 -parallel 2 ./dashboard ./durability ./...
 
 plain:
 	$(call GOTEST) $(filter-out $(RACED:%=promptspool/%),$(shell go list ./...))
