@@ -64,8 +64,10 @@ check:
 		(cd $$module && $$staticcheck -tags "$(TAGS)" ./...)
 	done
 
+# Several packages run the program e2e/tools: it is built once.
 packages:
 	.ci/install packages
+	go tool -C $(e2e) -n promptspool/$(e2e)/tools >/dev/null
 
 # -count=1: scenes build and run the binary, which the test cache does not see. -vet=off: vet has been run.
 GOTEST = go test $(1:%=-C %) -vet=off -count=1 -timeout 18m
