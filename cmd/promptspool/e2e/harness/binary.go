@@ -49,8 +49,8 @@ func copyOf(name string, compile func(path string) error) (string, error) {
 	return own, nil
 }
 
-// top is the folder of the program's module, from the folder of a room's tests.
-const top = "../../../.."
+// Top is the folder of the program's module, from the folder of a room's tests.
+const Top = "../../../.."
 
 // build compiles the command with some flags.
 func build(path string, flags ...string) error {
@@ -61,7 +61,7 @@ func build(path string, flags ...string) error {
 		args = slices.Insert(args, 1, "-tags", systemTag)
 	}
 	cmd := exec.Command("go", args...)
-	cmd.Dir = top
+	cmd.Dir = Top
 
 	// Only the race detector needs cgo; without it, most packages are compiled already.
 	cgo := "CGO_ENABLED=0"
@@ -112,7 +112,7 @@ func Program(t testing.TB) string {
 
 // PlainBinary is the command as it is shipped.
 var PlainBinary = sync.OnceValues(func() (string, error) {
-	return copyOf("promptspool-plain", func(path string) error { return Ship(top, path) })
+	return copyOf("promptspool-plain", func(path string) error { return Ship(Top, path) })
 })
 
 // shipping is the line of the Dockerfile that builds the binary.

@@ -55,7 +55,7 @@ func Releases(t *testing.T) (all []Release) {
 
 // buildRelease builds a release from its commit, unless that was done: a commit does not change.
 func buildRelease(version, commit, path string) error {
-	if out, err := exec.Command("git", "-C", top, "cat-file", "-e", commit+"^{commit}").CombinedOutput(); err != nil {
+	if out, err := exec.Command("git", "-C", Top, "cat-file", "-e", commit+"^{commit}").CombinedOutput(); err != nil {
 		return fmt.Errorf("release %s is built from its commit %s, which this clone does not have. "+
 			"Clone the whole history, or run `git fetch --unshallow`. %s", version, commit, out)
 	}
@@ -70,7 +70,7 @@ func buildRelease(version, commit, path string) error {
 
 	archive := filepath.Join(source, "source.tar")
 	for _, step := range [][]string{
-		{"git", "-C", top, "archive", "--output", archive, commit},
+		{"git", "-C", Top, "archive", "--output", archive, commit},
 		{"tar", "-xf", archive, "-C", source},
 	} {
 		if out, err := exec.Command(step[0], step[1:]...).CombinedOutput(); err != nil {

@@ -63,7 +63,7 @@ func installRelease(t *testing.T, files map[string][]byte, variables ...string) 
 	home := t.TempDir()
 	cmd := exec.Command("unshare", "--mount", "sh", "-c",
 		`mount -t tmpfs -o ro tmpfs /usr/local/bin && exec sh "$@"`,
-		"sh", top+"/cmd/promptspool/deploy/release/install.sh", server.URL+"/1.2.3/")
+		"sh", harness.Top+"/cmd/promptspool/deploy/release/install.sh", server.URL+"/1.2.3/")
 	cmd.Env = append(append(os.Environ(), "HOME="+home), variables...)
 	printed, err := cmd.CombinedOutput()
 	_, missing := os.Stat(filepath.Join(home, ".local/bin/promptspool"))

@@ -18,14 +18,11 @@ import (
 	"promptspool/metrics/partstest"
 )
 
-// top is the project's folder.
-const top = "../../../.."
-
 // packageOf builds the Debian package of a version as a release does: with the same packager,
 // from the same section of its settings. The binary is the one that is shipped.
 func packageOf(t *testing.T, version string) (path string) {
 	t.Helper()
-	text, err := os.ReadFile(top + "/cmd/promptspool/deploy/release/goreleaser.yaml")
+	text, err := os.ReadFile(harness.Top + "/cmd/promptspool/deploy/release/goreleaser.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +57,7 @@ func packageOf(t *testing.T, version string) (path string) {
 	path = filepath.Join(t.TempDir(), "promptspool.deb")
 	cmd := exec.Command("go", "tool", "-modfile", "cmd/promptspool/deploy/release/go.mod",
 		"nfpm", "package", "--packager", "deb", "--config", "/dev/stdin", "--target", path)
-	cmd.Dir, cmd.Stdin = top, bytes.NewReader(text)
+	cmd.Dir, cmd.Stdin = harness.Top, bytes.NewReader(text)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

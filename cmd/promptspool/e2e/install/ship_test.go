@@ -22,7 +22,7 @@ func TestTheBinaryDoesNotNameTheFolderWhereItWasBuilt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here, err := filepath.Abs(top)
+	here, err := filepath.Abs(harness.Top)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +58,8 @@ func contentOf(t *testing.T, path string) []byte {
 
 // The image is built with the Go that go.mod names: inside it, no other one is fetched.
 func TestTheImageIsBuiltWithTheGoThatIsPinned(t *testing.T) {
-	dockerfile := contentOf(t, top+"/Dockerfile")
-	out, err := exec.Command("go", "mod", "edit", "-print", top+"/go.mod").Output()
+	dockerfile := contentOf(t, harness.Top+"/Dockerfile")
+	out, err := exec.Command("go", "mod", "edit", "-print", harness.Top+"/go.mod").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
