@@ -84,15 +84,21 @@ func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
 func (s *sidecar) logScored(older, newer int) (id string) {
 	s.t.Helper()
 	id = wire.NewID()
-	for _, body := range []string{
-		`{"kwargs":{}}`, fmt.Sprintf(`{"score":%d}`, older), fmt.Sprintf(`{"score":%d}`, newer),
+	for _, write := range []struct {
+		kind wire.Kind
+		body string
+	}{
+		{wire.KindRequest, `{"kwargs":{}}`},
+		{wire.KindScore, fmt.Sprintf(`{"score":%d}`, older)},
+		{wire.KindScore, fmt.Sprintf(`{"score":%d}`, newer)},
 	} {
-		kind := wire.KindScore
-		if body == `{"kwargs":{}}` {
-			kind = wire.KindRequest
-		}
 		event := wire.Event{
-			ID: wire.NewID(), Kind: kind, RequestID: id, AcceptedAt: time.Now(), Sidecar: "pod-1", Body: []byte(body),
+			ID:         wire.NewID(),
+			Kind:       write.kind,
+			RequestID:  id,
+			AcceptedAt: time.Now(),
+			Sidecar:    "pod-1",
+			Body:       []byte(write.body),
 		}
 		if _, err := s.Record(context.Background(), s.identity(annsKey), []wire.Event{event}); err != nil {
 			s.t.Fatal(err)
