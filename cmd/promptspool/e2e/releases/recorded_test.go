@@ -87,6 +87,7 @@ func TestAnAnswerThatSaysLessToASidecarIsNoticed(t *testing.T) {
 			if what := e.differs(t, e.Status, e.Answer); what != "" {
 				t.Fatalf("%s: an answer differs from itself: %s", e.Path, what)
 			}
+
 			for was, is := range map[string]string{
 				`"success":true`:     `"success":false`,
 				`"accepted":1`:       `"accepted":2`,
@@ -101,6 +102,7 @@ func TestAnAnswerThatSaysLessToASidecarIsNoticed(t *testing.T) {
 					t.Errorf("%s: %s in place of %s is not noticed", e.Path, is, was)
 				}
 			}
+
 			if e.differs(t, e.Status+1, e.Answer) == "" {
 				t.Errorf("%s: another status is not noticed", e.Path)
 			}
@@ -187,6 +189,7 @@ func newScript(t *testing.T, dir string) (*talk, *script) {
 	for _, name := range wire.ScopeNames {
 		s.keys[name] = name
 	}
+
 	for _, e := range s.said {
 		if e.Path != "/sync/events" || e.Status != 200 {
 			continue
@@ -287,11 +290,13 @@ func (s *script) recordedLocked(key, method string, u *url.URL) (found exchange,
 			}
 			continue
 		}
+
 		polls := u.Path == "/sync/changes" && at.Path == u.Path
 		isCall := e.Method == method && at.EscapedPath() == u.EscapedPath() && (polls || at.RawQuery == u.RawQuery)
 		if !isCall || s.isLaterLocked(e) {
 			continue
 		}
+
 		if e.Key == key || e.Key != unknown && found.Key != key && e.Status < 400 {
 			found, ok = e, true
 		}
@@ -335,6 +340,7 @@ func (s *script) takeLocked(key, batch string, answer map[string]any) {
 		}
 		s.events[event.ID]++
 	}
+
 	if s.forgets {
 		accepted--
 	}

@@ -223,6 +223,7 @@ func (k *talk) setAside(waits bool) {
 	if err := json.Unmarshal([]byte(listed), &lanes); err != nil {
 		k.Fatal(err)
 	}
+
 	found := map[string]string{}
 	for _, l := range lanes.Items {
 		found[l.Lane] += l.Kind + ": " + l.Reason
@@ -231,6 +232,7 @@ func (k *talk) setAside(waits bool) {
 	if len(lanes.Items) != 2 || !isForbidden || !strings.HasPrefix(found["held"], "request: ") {
 		k.Errorf("aside are %s", listed)
 	}
+
 	status := says(k.T, k.program, "spool", "status", "-o", "json", "--data", k.sidecar.Data)
 	left := says(k.T, k.program, "spool", "export", "--data", k.sidecar.Data)
 	if first, _, _ := strings.Cut(left, "\n"); waits != strings.Contains(first, newKind) || waits == (left == "") {
