@@ -161,14 +161,14 @@ func (s *Statement) test(t *query.Test) Predicate {
 
 // terms selects records that have one of the texts.
 func (s *Statement) terms(t *query.Test) Predicate {
-	column := cmp.Or(scoreTexts[t.Field], t.Column)
+	of := cmp.Or(scoreTexts[t.Field], kindOf(t.Column))
 	if t.Column == rowcode.ColumnMetadata && t.Key == "" {
-		column = metadataKeys
+		of = metadataKeys
 	}
 
 	terms := make([]int64, len(t.Texts))
 	for i, text := range t.Texts {
-		terms[i] = term(s.Account, column, t.Key, text)
+		terms[i] = term(s.Account, of, t.Key, text)
 	}
 
 	return Predicate{s.AnyTerm(terms), true, true}

@@ -13,19 +13,19 @@ import (
 	"promptspool/spool/database/postgres/schema"
 )
 
-// A term stands for one text of a record in one column. It is a hash of the account, the
-// column, the metadata key if the text is a metadata value, and the text. One index over all
+// A term stands for one text of a record in one column. It is a hash of the account, the kind of
+// the text, the metadata key if the text is a metadata value, and the text. One index over all
 // terms of a record answers "is" and "in" on every text field within one account.
 //
 // 64-bit hashes collide by chance once in millions of years of writing. A caller that
 // provokes a collision only deceives its own account.
 
 // term returns a term.
-func term(account string, c rowcode.Column, key, text string) int64 {
+func term(account string, of kind, key, text string) int64 {
 	h := fnv.New64a()
 	var head [24]byte
 	// FNV, not something random: terms are stored, and every server must find the same.
-	head[0] = byte(c)
+	head[0] = byte(of)
 	binary.LittleEndian.PutUint64(head[8:], uint64(len(account)))
 	binary.LittleEndian.PutUint64(head[16:], uint64(len(key)))
 
@@ -37,20 +37,31 @@ func term(account string, c rowcode.Column, key, text string) int64 {
 	return int64(h.Sum64())
 }
 
-// Columns of terms that combine several columns, or are none.
+// kind is what the texts of a term are. Terms are stored, so the numbers never change.
+type kind byte
+
+// Kinds that are of several columns together, or of none. They follow the columns of 0.1.0.
 const (
-	metadataKeys     = rowcode.ColumnBody + 1 + iota // a metadata key
-	scoreCells                                       // the cell of a score, with its name as the key or without
-	scoreValues                                      // the text of one, as with cells
-	scoreAuthors                                     // the author of one, as with cells
-	templateVersions                                 // a version, with the template's name as the key
-	days                                             // the UTC day of the order time, since 1970
-	hiddenMetadata                                   // a metadata value that the row does not show
-	hiddenKeys                                       // the key of one, if there are more than hiddenMax
+	metadataKeys     kind = 33 + iota // a metadata key
+	scoreCells                        // the cell of a score, with its name as the key or without
+	scoreValues                       // the text of one, as with cells
+	scoreAuthors                      // the author of one, as with cells
+	templateVersions                  // a version, with the template's name as the key
+	days                              // the UTC day of the order time, since 1970
+	hiddenMetadata                    // a metadata value that the row does not show
+	hiddenKeys                        // the key of one, if there are more than hiddenMax
 )
 
-// scoreTexts are the columns of terms of the filter fields of scores' texts, besides that of names.
-var scoreTexts = map[string]rowcode.Column{"score_value": scoreValues, "score_author": scoreAuthors}
+// kindOf returns the kind of the texts of a column: its number, which leaves out the kinds above.
+func kindOf(c rowcode.Column) kind {
+	if kind(c) < metadataKeys {
+		return kind(c)
+	}
+	return kind(c) + hiddenKeys + 1 - metadataKeys
+}
+
+// scoreTexts are the kinds that the filter fields of scores' texts ask for, besides that of names.
+var scoreTexts = map[string]kind{"score_value": scoreValues, "score_author": scoreAuthors}
 
 // textColumns are the columns of texts that filters ask for, with what tells a row's texts.
 var textColumns = func() map[rowcode.Column]func(row *wire.Row) []string {
@@ -98,7 +109,7 @@ func Terms(account string, row *wire.Row, state *archive.State) []int64 {
 	day := schema.Nanos(row.ListTime)
 	terms := append(make([]int64, 0, 20), DayTerms(account, day, day)...)
 
-	add := func(c rowcode.Column, key, text string) { terms = append(terms, term(account, c, key, text)) }
+	add := func(of kind, key, text string) { terms = append(terms, term(account, of, key, text)) }
 	for c, texts := range textColumns {
 		normal := rowcode.Define(c).Normal
 		// In the form in which a filter asks for it; see statement.terms.
@@ -106,7 +117,7 @@ func Terms(account string, row *wire.Row, state *archive.State) []int64 {
 			if normal != nil {
 				text = normal(text)
 			}
-			add(c, "", text)
+			add(kindOf(c), "", text)
 		}
 	}
 
@@ -115,11 +126,11 @@ func Terms(account string, row *wire.Row, state *archive.State) []int64 {
 		add(templateVersions, *row.PromptName, strconv.FormatInt(*row.PromptVersion, 10))
 	}
 	for _, m := range row.Metadata {
-		add(rowcode.ColumnMetadata, m.Key, m.Value)
+		add(kindOf(rowcode.ColumnMetadata), m.Key, m.Value)
 		add(metadataKeys, "", m.Key)
 	}
 	for _, s := range row.Scores {
-		add(rowcode.ColumnScores, "", s.Name)
+		add(kindOf(rowcode.ColumnScores), "", s.Name)
 		for _, name := range []string{s.Name, ""} {
 			if s.Kind != wire.ScoreCategory {
 				add(scoreCells, name, strconv.Itoa(cellOf(s.Number)))
@@ -151,7 +162,7 @@ func Terms(account string, row *wire.Row, state *archive.State) []int64 {
 func MetadataTerms(account, key, value string) []int64 {
 	return []int64{
 		term(account, hiddenKeys, key, ""),
-		term(account, rowcode.ColumnMetadata, key, value),
+		term(account, kindOf(rowcode.ColumnMetadata), key, value),
 		term(account, hiddenMetadata, key, value),
 	}
 }
