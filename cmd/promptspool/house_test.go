@@ -103,7 +103,8 @@ var imports = map[string]string{
 	"spool/disk":             "",
 	"spool/rawlog":           "spool/disk",
 	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets api/calls " +
-		"api/calls/otel api/calls/otel/dialect spool/archive/query spool/archive/rollup spool/archive/rowcode",
+		"api/calls/otel api/calls/otel/dialect spool/archive/query spool/archive/rollup spool/archive/rowcode " +
+		"spool/crashpoint",
 	"spool/archive/rollup":       "api/wire",
 	"spool/archive/textindex":    "api/words",
 	"spool/archive/significance": "",
@@ -119,15 +120,17 @@ var imports = map[string]string{
 	"spool/database/transfer": "api/wire spool/archive spool/database/accounts spool/database/keyed",
 	"spool/database/keyed":    "api/wire api/wire/jsonscan",
 	"spool/archive/counting":  "api/wire spool/archive/query spool/archive/records spool/archive/rowcode",
-	"spool/database/accounts": "api/wire spool/archive spool/database/keyed",
-	"spool/database/badgerdb": "api/wire api/wire/jsonscan spool/archive spool/database/accounts " +
+	"spool/database/accounts": "api/wire spool/archive spool/archive/rowcode spool/database/keyed",
+	"spool/database/badgerdb": "api/wire api/wire/jsonscan api/words spool/archive spool/crashpoint " +
+		"spool/database/accounts " +
 		"spool/database/badgerdb/blocks spool/database/badgerdb/folder spool/database/compress spool/database/keyed " +
 		"spool/archive/query spool/archive/rollup " +
 		"spool/archive/rowcode spool/archive/textindex spool/database/transfer spool/disk " +
 		"spool/rawlog",
-	"spool/database/badgerdb/blocks": "api/wire spool/archive/query spool/archive/rowcode",
+	"spool/database/badgerdb/blocks": "api/wire api/words spool/archive/query spool/archive/rowcode",
 	"spool/database/badgerdb/folder": "spool/disk spool/rawlog",
-	"spool/database/postgres": "api/wire spool/archive spool/database/accounts spool/database/compress " +
+	"spool/database/postgres": "api/wire api/words spool/archive spool/crashpoint " +
+		"spool/database/accounts spool/database/compress " +
 		"spool/database/keyed spool/database/postgres/connection spool/database/postgres/filter " +
 		"spool/database/postgres/schema spool/archive/query spool/archive/rollup " +
 		"spool/archive/rowcode spool/archive/textindex " +
@@ -135,7 +138,7 @@ var imports = map[string]string{
 	"spool/database/postgres/connection": "api/wire",
 	"spool/database/postgres/filter": "api/wire spool/archive spool/archive/query spool/archive/rowcode " +
 		"spool/database/postgres/schema",
-	"spool/database/postgres/schema": "api/wire spool/database/postgres/connection",
+	"spool/database/postgres/schema": "api/wire spool/crashpoint spool/database/postgres/connection",
 	// The suites that every store passes import what they test.
 	"spool/database/databasetest": "api/otlp api/otlp/otlptest api/wire metrics metrics/cputimetest spool/archive " +
 		"spool/archive/query spool/archive/records spool/archive/rollup spool/database/keyed spool/archive/rowcode " +

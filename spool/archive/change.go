@@ -9,7 +9,9 @@ import (
 	"promptspool/api/calls"
 	"promptspool/api/wire"
 	"promptspool/api/wire/secrets"
+	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/crashpoint"
 )
 
 // EditFunc may change a record and the bodies kept of its events, by event id. It reports
@@ -173,4 +175,86 @@ func MaskBody(body []byte) (masked []byte, found bool) {
 	}
 
 	return secrets.Mask(body, object)
+}
+
+// Filled is a Store that knows which columns the rows of all records have.
+type Filled interface {
+	Store
+
+	// Filled returns the first column that rows may lack although their states say what is in it.
+	Filled(ctx context.Context) (rowcode.Column, error)
+	SetFilled(ctx context.Context, end rowcode.Column) error
+}
+
+// How many rows Fill looks through at a time, and of how many it reads the states together:
+// writers wait for these.
+const (
+	fillPage = 2000
+	fillPart = 100
+)
+
+// Fill gives the rows that were written before there was a column what their states have in it.
+// Ended early, it begins again the next time; done, it costs nothing. Several may run at a time.
+func Fill(ctx context.Context, s Filled) error {
+	from, err := s.Filled(ctx)
+	if err != nil || from >= rowcode.ColumnBody {
+		return err
+	}
+	accounts, err := s.Accounts(ctx)
+	for _, account := range accounts {
+		if err == nil {
+			err = fillAccount(ctx, s, account, from)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	crashpoint.Reach(crashpoint.FillDone)
+
+	return s.SetFilled(ctx, rowcode.ColumnBody)
+}
+
+func fillAccount(ctx context.Context, s Store, account string, from rowcode.Column) error {
+	want := rowcode.AllColumns&^(1<<from-1) | rowcode.PlaceColumns
+	var after *query.Position
+	for more := true; more; {
+		var lacking []string
+		seen := 0
+		_, err := s.Scan(ctx, account, query.Query{After: after}, want, func(row *wire.Row) (bool, error) {
+			if !rowcode.HasFrom(from, row) {
+				lacking = append(lacking, row.RequestID)
+			}
+			seen++
+			p := query.PositionOf(row)
+			after = &p
+			return seen < fillPage, nil
+		})
+		for part := range slices.Chunk(lacking, fillPart) {
+			if err == nil {
+				err = fillRows(ctx, s, account, part, from)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		more = seen == fillPage
+	}
+
+	return nil
+}
+
+// fillRows writes the rows of some records anew if their states have anything in a column from
+// one on.
+func fillRows(ctx context.Context, s Store, account string, ids []string, from rowcode.Column) error {
+	defer crashpoint.Reach(crashpoint.FillPart)
+
+	return Apart(ids, func(part []string) error {
+		return s.Change(ctx, account, part, false, func(g *Group, _ Reader) error {
+			for _, r := range g.Records {
+				row, listed := r.State.Row()
+				r.Changed = listed && rowcode.HasFrom(from, &row)
+			}
+			return nil
+		})
+	})
 }

@@ -3,8 +3,8 @@
 // It has an effect only in a binary built with the tag crashpoints: see Reach.
 package crashpoint
 
-// The moments at which a test can have the process killed, in the order in which an event
-// meets them.
+// The moments at which a test can have a sidecar killed, in the order in which an event meets
+// them.
 const (
 	BeforeCommit      = "before-commit"        // a batch has its sequences; nothing of it is on the disk
 	BeforeSync        = "before-sync"          // Badger has written it; nothing of it is fsynced
@@ -22,7 +22,16 @@ const (
 	LaneDropped       = "lane-dropped"         // their files are gone; what takes their place is not in the lane
 )
 
-// All are the names that Reach is called with.
+// The moments at which a test can have a server killed that renews what an earlier version wrote.
+const (
+	StepBegun    = "step-begun"    // a step to another format is about to be taken; nothing of it is written
+	StepWritten  = "step-written"  // all of it is written; PostgreSQL has not committed it
+	FillPart     = "fill-part"     // some rows may have the values of new columns
+	FillDone     = "fill-done"     // all have them, and that is not noted
+	RenewWritten = "renew-written" // an index of words was made anew, with what is beside it
+)
+
+// All are the names of the moments of a sidecar that Reach is called with.
 var All = []string{
 	BeforeCommit,
 	BeforeSync,

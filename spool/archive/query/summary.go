@@ -38,6 +38,10 @@ import (
 //	n   categories in place of these, each a text and how often it came; then how often the rest came
 const summaryVersion = 1
 
+// SummaryForm is the number of what Summarize and Tops return. Those of an earlier one end before
+// what a later one adds, and can be read.
+const SummaryForm = 1
+
 const (
 	summaryBytesMax = 256 << 10
 

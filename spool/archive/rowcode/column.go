@@ -11,8 +11,9 @@ import (
 // Column is a part of a row. A store reads no more columns than a question needs.
 type Column uint8
 
-// The columns. ColumnTime is the list time, ColumnAccepted the order time. ColumnBody is
-// not a part of the row: it means the request's body.
+// The columns, in their order on disk: a new one goes before ColumnBody. ColumnTime is the list
+// time, ColumnAccepted the order time. ColumnBody is not a part of the row: it means the
+// request's body.
 const (
 	ColumnID Column = iota
 	ColumnTime
@@ -49,6 +50,10 @@ const (
 	ColumnBody
 	columnsEnd
 )
+
+// FirstColumns is how many columns the rows of 0.1.0 have. Those of later columns are absent
+// in rows that were written before them, and in blocks of such rows.
+const FirstColumns = ColumnText + 1
 
 // Definition is everything particular about a column.
 type Definition struct {
@@ -132,8 +137,11 @@ var definitions = [columnsEnd]Definition{
 // Define returns the definition of a column.
 func Define(c Column) *Definition { return &definitions[c] }
 
-// Columns is a set of columns.
+// Columns is a set of columns, ColumnBody among them: at most 64. Rows and blocks on disk say how
+// many columns they have, so it can grow to [2]uint64 once the next line no longer compiles.
 type Columns uint64
+
+const _ = 64 - columnsEnd // is negative from the 65th on
 
 // AllColumns holds those of a whole row.
 const AllColumns Columns = 1<<ColumnBody - 1

@@ -16,6 +16,8 @@ import (
 //	n   length of the value, uvarint; 0 means the row has nothing there
 //	    the value
 //
+// It ends after the last column that there was when it was written, FirstColumns at least.
+//
 // A value is
 //
 //	text           its bytes; of a text that may be absent or empty, a 1 before them
@@ -34,11 +36,14 @@ const rowVersion = 1
 var ErrRow = errors.New("the row is not one that this version writes")
 
 // Encode returns the bytes of a row, without its time and id.
-func Encode(row *wire.Row) []byte {
+func Encode(row *wire.Row) []byte { return EncodeFirst(ColumnBody, row) }
+
+// EncodeFirst returns what Encode returned when there were only the columns before end.
+func EncodeFirst(end Column, row *wire.Row) []byte {
 	b := append(make([]byte, 0, 256), rowVersion)
 	// The length of a value comes before it, so each is written aside first.
 	var scratch []byte
-	for c := ColumnFunction; c < ColumnBody; c++ {
+	for c := ColumnFunction; c < end; c++ {
 		scratch = AppendValue(scratch[:0], c, row)
 		b = binary.AppendUvarint(b, uint64(len(scratch)))
 		b = append(b, scratch...)
@@ -62,7 +67,9 @@ func Decode(b []byte, want Columns, row *wire.Row) error {
 	b = b[1:]
 	for c := ColumnFunction; c < ColumnBody; c++ {
 		n, used := binary.Uvarint(b)
-		if used <= 0 || n > uint64(len(b)-used) {
+		if len(b) == 0 && c >= FirstColumns {
+			used = 0 // it was written before there was this column
+		} else if used <= 0 || n > uint64(len(b)-used) {
 			return ErrRow
 		}
 		// The others are skipped by their length, without a copy of their text.
@@ -80,6 +87,16 @@ func Decode(b []byte, want Columns, row *wire.Row) error {
 // AppendValue appends what a row has in a column, or nothing.
 func AppendValue(b []byte, c Column, row *wire.Row) []byte {
 	return definitions[c].value.append(b, row)
+}
+
+// HasFrom reports whether a row has anything in a column from c on.
+func HasFrom(c Column, row *wire.Row) bool {
+	for ; c < ColumnBody; c++ {
+		if len(AppendValue(nil, c, row)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // ReadValue reads what AppendValue wrote into the row's field. An empty value means that

@@ -34,13 +34,14 @@ import (
 // flipped bit, is recognised as damaged.
 const (
 	backupName = "promptspool backup, "
+	backupForm = backupName + "format 1, of a database of format %d\n"
 
 	backupKeyMax   = 1 << 16
 	backupValueMax = 256 << 20 // of badgerOptions' value log files
 )
 
 // backupHead is the first line of a backup: the versions of the file and of the layout of keys.
-var backupHead = fmt.Sprintf("%sformat 1, of a database of format %d\n", backupName, folder.Format)
+var backupHead = fmt.Sprintf(backupForm, folder.Format)
 
 // Backup counts what a backup holds.
 type Backup struct {
@@ -149,15 +150,18 @@ func ReadBackup(r io.Reader, fn func(key, value []byte) error) (b Backup, err er
 	}
 }
 
-// readBackupHead reads the first line, which is backupHead.
+// readBackupHead reads the first line, which is backupHead or that of an earlier format.
 func readBackupHead(in *bufio.Reader) error {
 	// ReadSlice fails where the first line does not fit its buffer: then this is another file.
 	line, err := in.ReadSlice('\n')
 
+	before := 0
+	_, _ = fmt.Sscanf(string(line), backupForm, &before)
+
 	switch {
 	case err != nil || !strings.HasPrefix(string(line), backupName):
 		return errors.New("this is not a promptspool backup")
-	case string(line) != backupHead:
+	case before < 1 || before > folder.Format || string(line) != fmt.Sprintf(backupForm, before):
 		return fmt.Errorf("a newer version of promptspool wrote this backup (%s); restore it with that version",
 			strings.TrimSpace(string(line)))
 	}

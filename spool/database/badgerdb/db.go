@@ -17,6 +17,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/textindex"
+	"promptspool/spool/crashpoint"
 	"promptspool/spool/database/accounts"
 	"promptspool/spool/database/badgerdb/folder"
 	"promptspool/spool/database/compress"
@@ -180,7 +181,8 @@ func Open(c Config) (*DB, error) {
 
 // openLocked is Open for a folder that is locked.
 func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
-	if err := folder.Prepare(c.Dir); err != nil {
+	format, err := folder.Prepare(c.Dir)
+	if err != nil {
 		return nil, err
 	}
 
@@ -226,6 +228,10 @@ func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
 	db.unreadable.Add(lost)
 
 	err = errors.Join(db.recallErase(), db.countTombstones())
+	// Before anything of the new format is written.
+	if err == nil && format < folder.Format {
+		err = db.takeStep(format)
+	}
 	if err != nil && h.fault() != nil {
 		return nil, err // Badger may hold locks, and Close would wait for them
 	}
@@ -234,6 +240,18 @@ func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
 	}
 
 	return db, nil
+}
+
+// takeStep gives the folder the format of this version. Nothing else changes: what was written
+// before is read as it is, and renewed in the background.
+func (db *DB) takeStep(from int) error {
+	db.logger.Info("the database takes the format of this version; earlier versions refuse it from now on",
+		"folder", db.dir, "from", from, "to", folder.Format)
+	crashpoint.Reach(crashpoint.StepBegun)
+	err := folder.WriteFormat(db.dir)
+	crashpoint.Reach(crashpoint.StepWritten)
+
+	return err
 }
 
 // Close fails waiting writes, lets the running commit and reads finish, and closes the
@@ -303,10 +321,14 @@ const (
 	collectShare = 0.5
 )
 
-// Run maintains the database until ctx ends, and returns nil. It drops records beyond the
-// retention, erases deleted ones and returns disk space. Every second it checks that the
-// folder is still there; see Failed.
+// Run maintains the database until ctx ends, and returns nil. It renews what an earlier version
+// wrote, drops records beyond the retention, erases deleted ones and returns disk space. Every
+// second it checks that the folder is still there; see Failed.
 func (db *DB) Run(ctx context.Context) error {
+	var renewing sync.WaitGroup
+	defer renewing.Wait()
+	renewing.Go(func() { db.renew(ctx) })
+
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	look := time.NewTicker(presentEvery)
@@ -342,6 +364,27 @@ func (db *DB) Run(ctx context.Context) error {
 	}
 }
 
+// renew gives rows the columns, and blocks the form, that they lack because an earlier version
+// wrote them.
+func (db *DB) renew(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := archive.Fill(ctx, db)
+		if err == nil {
+			err = db.packAll(ctx, (*packing).old)
+		}
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			db.logger.Error("what an earlier version wrote could not be renewed; retrying", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Minute):
+		}
+	}
+}
+
 // tidy drops what is beyond the retention, and returns the disk space of what is gone.
 func (db *DB) tidy(ctx context.Context) {
 	dropped, err := archive.Retain(ctx, db, db.retention, db.now())
@@ -358,7 +401,7 @@ func (db *DB) tidy(ctx context.Context) {
 		db.logger.Error("old entries of the audit log could not be deleted; retrying", "error", err)
 	}
 
-	if err := db.packRest(ctx); err != nil && ctx.Err() == nil {
+	if err := db.packAll(ctx, (*packing).crowded); err != nil && ctx.Err() == nil {
 		db.logger.Error("rows could not be packed into blocks; searches still work, but slower", "error", err)
 	}
 

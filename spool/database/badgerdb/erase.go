@@ -97,7 +97,7 @@ func (db *DB) packGone(ctx context.Context) error {
 	accounts, err := db.accountKeys()
 	for k := range accounts {
 		if err == nil {
-			err = db.packCrowded(ctx, k, func(spans []span) []span {
+			err = db.packChosen(ctx, k, func(spans []span) []span {
 				return slices.DeleteFunc(spans, func(s span) bool { return !gone(s) })
 			})
 		}

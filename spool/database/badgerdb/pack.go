@@ -10,6 +10,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/crashpoint"
 	"promptspool/spool/database/badgerdb/blocks"
 )
 
@@ -69,14 +70,14 @@ func (db *DB) due(k keys, rows int) bool {
 // pack puts rows that stand alone into blocks, one block at a time; other writes come in
 // between.
 func (db *DB) pack(ctx context.Context, k keys) error {
-	_, err := db.packSome(ctx, k)
+	_, err := db.packSome(ctx, k, (*packing).crowded)
 	return err
 }
 
-// packSome is pack, and reports whether it left crowded blocks.
-func (db *DB) packSome(ctx context.Context, k keys) (left bool, err error) {
-	err = db.packCrowded(ctx, k, func(spans []span) []span {
-		chosen := slices.DeleteFunc(spans, func(s span) bool { return !db.packing.crowded(&s) })
+// packSome is pack for spans that are due, and reports whether it left such blocks.
+func (db *DB) packSome(ctx context.Context, k keys, due func(*packing, *span) bool) (left bool, err error) {
+	err = db.packChosen(ctx, k, func(spans []span) []span {
+		chosen := slices.DeleteFunc(spans, func(s span) bool { return !due(&db.packing, &s) })
 
 		// The rows before the first block always, and of the blocks those with the most rows.
 		first := 0
@@ -92,19 +93,20 @@ func (db *DB) packSome(ctx context.Context, k keys) (left bool, err error) {
 	return left, err
 }
 
-// packRest packs what pack has left, of all accounts. Writers come in between.
-func (db *DB) packRest(ctx context.Context) error {
+// packAll packs all spans that are due, of all accounts. Writers come in between.
+func (db *DB) packAll(ctx context.Context, due func(*packing, *span) bool) error {
 	accounts, err := db.accountKeys()
 	for k := range accounts {
 		for left := true; left && err == nil; {
-			left, err = db.packSome(ctx, k)
+			left, err = db.packSome(ctx, k, due)
+			crashpoint.Reach(crashpoint.RenewWritten)
 		}
 	}
 	return err
 }
 
-// packCrowded packs the spans that choose returns.
-func (db *DB) packCrowded(ctx context.Context, k keys, choose func(spans []span) []span) error {
+// packChosen packs the spans that choose returns.
+func (db *DB) packChosen(ctx context.Context, k keys, choose func(spans []span) []span) error {
 	db.packOne.Lock() // one at a time, for its memory
 	defer db.packOne.Unlock()
 
@@ -146,6 +148,9 @@ func (p *packing) crowded(s *span) bool {
 	}
 	return s.lone >= p.inBlock
 }
+
+// old reports whether a span has a block of an earlier form.
+func (p *packing) old(s *span) bool { return s.place != nil && s.head.IsOld() }
 
 // spans returns the parts of the list, newest first.
 func (db *DB) spans(ctx context.Context, txn *badger.Txn, k keys) ([]span, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
+	"promptspool/api/words"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
@@ -18,7 +19,7 @@ import (
 
 // Each block has an index of the words in its records' bodies; see package textindex. Its documents
 // are the rows of the block. It is made with the block: of rows that were packed before with the same
-// text it takes over what the index until now has.
+// text it takes over what the index until now has, unless that is of another words.Folding.
 
 // packed is a block that is packed again: where its rows are in its index.
 type packed struct {
@@ -30,6 +31,9 @@ type packedRow struct{ doc, text int }
 
 // packedRows returns where the rows of a block are in its index.
 func packedRows(b *block) (p packed, err error) {
+	if b.Head.Folding != words.Folding {
+		return p, nil
+	}
 	ids, err := b.Places()
 	if err != nil {
 		return p, err
@@ -204,9 +208,9 @@ func (k keys) words(page int, place []byte) []byte {
 const textColumns = rowcode.PlaceColumns | 1<<rowcode.ColumnText
 
 // wordsIn reads the rows of the current block that may have what a query looks for in texts. It is
-// nil if the query looks for nothing that the index has.
+// nil if the query looks for nothing that the index has, or the index has other words.
 func (s *scan) wordsIn() (*textindex.Docs, error) {
-	if len(s.terms) == 0 {
+	if len(s.terms) == 0 || s.block.Head.Folding != words.Folding {
 		return nil, nil
 	}
 

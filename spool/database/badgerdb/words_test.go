@@ -74,7 +74,7 @@ func TestWordsAreFoundByTheIndexOfTheirBlock(t *testing.T) {
 	for i := range 30 {
 		mustApply(t, db, "a", saying(t, i, i, fmt.Sprintf("call number%d of many", i)))
 	}
-	if err := db.packRest(t.Context()); err != nil {
+	if err := db.packAll(t.Context(), (*packing).crowded); err != nil {
 		t.Fatal(err)
 	}
 	if indexed(t, db, "number3") != 1 || indexed(t, db, "many") < 2 || indexed(t, db, "nowhere") != 0 {

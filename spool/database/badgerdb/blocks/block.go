@@ -111,7 +111,11 @@ func (b *Block) scores(i int) (*column, error) {
 
 // load reads a column into a slot.
 func (b *Block) load(s *slot, part Part) (*column, error) {
-	plain, err := b.reader.Read(b.Place, part, s.buffer)
+	var err error
+	plain := encodeAbsent(b.Head.Rows, s.buffer) // of a block that is older than the column
+	if part.column < b.Head.columns {
+		plain, err = b.reader.Read(b.Place, part, s.buffer)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -186,6 +186,11 @@ func encodeDictionary(n int, value func(i int, b []byte) []byte) []byte {
 	return b
 }
 
+// encodeAbsent returns a column in which none of n rows has a value, in buffer if that has space.
+func encodeAbsent(n int, buffer []byte) []byte {
+	return append(binary.LittleEndian.AppendUint32(append(buffer[:0], 'd'), uint32(n)), 1, 0, 0, 0, 0)
+}
+
 // encodeIntegers encodes a column of numbers.
 func encodeIntegers(numbers []int64, present []bool) []byte {
 	// Only rows that have a number count.

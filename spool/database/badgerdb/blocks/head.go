@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/api/words"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -23,7 +24,11 @@ import (
 //	n   slots of scores with their own column, uvarint; then for each its name and author, like keys
 //	n   weight of the rows (rowcode.Weight), uvarint
 //	n   seconds of the earliest and latest order time, zigzag varints
-const headVersion = 1
+//	n   columns: it has the first so many, uvarint
+//	n   words.Folding of its index of words, uvarint
+//
+// Version 1, of 0.1.0, has neither of the last two: there are rowcode.FirstColumns, and Folding is 1.
+const headVersion = 2
 
 // Bounds of columns for one metadata key or score. All others share one.
 const (
@@ -40,6 +45,9 @@ type Head struct {
 	Oldest int64 // the list time of the oldest row
 	Weight int   // of the rows, see rowcode.Weight
 
+	Folding int            // words.Folding of the index of the block's words
+	columns rowcode.Column // that the block has: those before it
+
 	startMin, startMax int64    // startMin > startMax: no row has a start
 	accepted           [2]int64 // the earliest and latest order time
 	keys               []string // metadata keys with their own column, sorted
@@ -50,7 +58,7 @@ type Head struct {
 
 // HeadOf returns the head of a block with the given rows: at least one, in order.
 func HeadOf(rows []Placed) Head {
-	h := Head{Rows: len(rows), Weight: Weight(rows), startMin: 1}
+	h := Head{Rows: len(rows), Weight: Weight(rows), startMin: 1, Folding: words.Folding, columns: rowcode.ColumnBody}
 	h.accepted = [2]int64{math.MaxInt64, math.MinInt64}
 
 	// The last row is the oldest: the list begins with the newest.
@@ -163,12 +171,17 @@ func (h *Head) Encode() []byte {
 		b = rowcode.AppendTexts(b, []string{slot.Name, slot.Author})
 	}
 	b = binary.AppendUvarint(b, uint64(h.Weight))
-	return binary.AppendVarint(binary.AppendVarint(b, h.accepted[0]), h.accepted[1])
+	b = binary.AppendVarint(binary.AppendVarint(b, h.accepted[0]), h.accepted[1])
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(h.columns)), uint64(h.Folding))
 }
+
+// IsOld reports whether a block that is written now would have more columns, or another index of
+// words.
+func (h *Head) IsOld() bool { return h.columns < rowcode.ColumnBody || h.Folding != words.Folding }
 
 // DecodeHead reads what Encode returned.
 func DecodeHead(b []byte) (h Head, err error) {
-	if len(b) == 0 || b[0] != headVersion {
+	if len(b) == 0 || b[0] < 1 || b[0] > headVersion {
 		return h, errHead
 	}
 
@@ -184,8 +197,12 @@ func DecodeHead(b []byte) (h Head, err error) {
 	}
 	h.Weight = int(r.Uvarint())
 	h.accepted = [2]int64{r.Varint(), r.Varint()}
+	h.columns, h.Folding = rowcode.FirstColumns, 1
+	if b[0] > 1 {
+		h.columns, h.Folding = rowcode.Column(min(r.Uvarint(), uint64(rowcode.ColumnBody)+1)), int(r.Uvarint())
+	}
 
-	if r.Err != nil || h.Rows < 1 {
+	if r.Err != nil || h.Rows < 1 || h.columns < rowcode.FirstColumns || h.columns > rowcode.ColumnBody {
 		return h, errHead
 	}
 
@@ -195,7 +212,7 @@ func DecodeHead(b []byte) (h Head, err error) {
 // Parts returns the names of all parts of the block.
 func (h *Head) Parts() []Part {
 	parts := []Part{{column: rowcode.ColumnID}, Summary}
-	for column := rowcode.ColumnFunction; column < rowcode.ColumnBody; column++ {
+	for column := rowcode.ColumnFunction; column < h.columns; column++ {
 		parts = append(parts, Part{column: column})
 	}
 	for _, key := range h.keys {

@@ -12,58 +12,61 @@ import (
 	"promptspool/spool/disk"
 )
 
-// Format is the version of the layout of keys, which package badgerdb describes. Earlier
-// ones, which releases wrote, are read as well; later ones are not.
-const Format = 1
+// Format is the version of the layout of keys and of what is under them, which package badgerdb
+// describes. Earlier ones, which releases wrote, are read as well; later ones are not:
+//
+//	1   0.1.0
+//	2   heads of blocks are of version 2
+const Format = 2
 
 const (
 	formatName   = "FORMAT"
 	formatPrefix = "promptspool database, format "
 )
 
-// Prepare makes the folder ready, or returns why it must not be opened. Badger itself
-// would start afresh over tables whose MANIFEST is missing, and delete them.
-func Prepare(dir string) error {
+// Prepare makes the folder ready, or returns why it must not be opened. found is its format.
+// Badger itself would start afresh over tables whose MANIFEST is missing, and delete them.
+func Prepare(dir string) (found int, err error) {
 	files, manifest, err := badgerFiles(dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
 
 	text, err := os.ReadFile(filepath.Join(dir, formatName))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && (files || manifest):
-		return fmt.Errorf("%s holds a Badger database that is not ours (it has no %s file); "+
+		return 0, fmt.Errorf("%s holds a Badger database that is not ours (it has no %s file); "+
 			"choose another folder", dir, formatName)
 	case errors.Is(err, fs.ErrNotExist):
-		return WriteFormat(dir)
+		return Format, WriteFormat(dir)
 	case disk.IsUnreadable(err):
-		return fmt.Errorf("read the database's format: %w; "+
+		return 0, fmt.Errorf("read the database's format: %w; "+
 			"restore the archive from a backup (promptspool restore)", err)
 	case err != nil:
-		return fmt.Errorf("read the database's format: %w", err)
+		return 0, fmt.Errorf("read the database's format: %w", err)
 	case files && !manifest:
-		return fmt.Errorf("%s holds tables but no MANIFEST, without which they cannot be read; "+
+		return 0, fmt.Errorf("%s holds tables but no MANIFEST, without which they cannot be read; "+
 			"restore MANIFEST, or the whole folder, from a backup", dir)
 	}
 
-	return checkFormat(dir, string(text))
+	return readFormat(dir, string(text))
 }
 
-// checkFormat returns an error unless the content of FORMAT is a format that is read.
-func checkFormat(dir, text string) error {
+// readFormat reads the content of FORMAT. It must be a format that is read.
+func readFormat(dir, text string) (int, error) {
 	// A torn or edited file must not be taken for a version.
 	number, ok := strings.CutPrefix(strings.TrimSpace(text), formatPrefix)
 	n, err := strconv.Atoi(number)
 
 	switch {
 	case !ok || err != nil || n < 1:
-		return fmt.Errorf("%s does not name a format; restore it from a backup", filepath.Join(dir, formatName))
+		return 0, fmt.Errorf("%s does not name a format; restore it from a backup", filepath.Join(dir, formatName))
 	case n > Format:
-		return fmt.Errorf("%s was written by a newer version of promptspool (database format %d; this one reads "+
+		return 0, fmt.Errorf("%s was written by a newer version of promptspool (database format %d; this one reads "+
 			"up to %d): run that version, or restore a backup from before the upgrade into another folder",
 			dir, n, Format)
 	}
-	return nil
+	return n, nil
 }
 
 // badgerFiles reports whether the folder holds data of a Badger database, and its
