@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/api/words"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rollup"
@@ -38,6 +39,10 @@ func (db *DB) Check(ctx context.Context) error {
 	}
 
 	c := newChecker(db)
+	var err error
+	if c.filled, err = db.Filled(ctx); err != nil {
+		return err
+	}
 	for more := true; more; {
 		err := db.pool.View(ctx, func(tx pgx.Tx) (err error) {
 			more, err = c.step(ctx, tx)
@@ -68,8 +73,9 @@ func (db *DB) Check(ctx context.Context) error {
 // checker adds up what it has seen.
 type checker struct {
 	db      *DB
-	account string // of the next records
-	id      uuid   // of the record before them
+	filled  rowcode.Column // see accounts.Store.Filled
+	account string         // of the next records
+	id      uuid           // of the record before them
 
 	headers, bodies, deltas int64
 	counts                  map[accountWeek]*weekCount
@@ -260,7 +266,13 @@ func (c *checker) checkHeader(r *checked, header storedHeader, found bool) error
 		return fmt.Errorf("record %s: its header does not exist", r.id)
 	}
 	terms := filter.Terms(r.account, &row, &r.state.State)
-	if !bytes.Equal(header.line, rowcode.Encode(&row)) || !slices.Equal(header.terms, terms) {
+	// The columns of later are absent in a row of before.
+	stored := wire.Row{ListTime: row.ListTime}
+	if err := rowcode.Decode(header.line, rowcode.AllColumns, &stored); err != nil {
+		return damaged("the row of record "+r.id.String(), err)
+	}
+	if !bytes.Equal(rowcode.EncodeFirst(c.filled, &stored), rowcode.EncodeFirst(c.filled, &row)) ||
+		!slices.Equal(header.terms, terms) {
 		return fmt.Errorf("record %s: its header is not what folding it gives", r.id)
 	}
 
@@ -384,7 +396,9 @@ func (c *checker) checkTexts(ctx context.Context, tx pgx.Tx) error {
 		account        string
 		newest, bottom int64
 	}
-	rows, _ := tx.Query(ctx, `SELECT account_id, newest, bottom FROM text_units ORDER BY account_id, newest DESC`)
+	rows, _ := tx.Query(ctx, `
+		SELECT account_id, newest, bottom FROM text_units WHERE form = $1 ORDER BY account_id, newest DESC`,
+		words.Folding)
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u textUnit, err error) {
 		err = row.Scan(&u.account, &u.newest, &u.bottom)
 		return u, err

@@ -136,12 +136,14 @@ func (db *DB) start(ctx context.Context, halfSpread bool) error {
 		if err == nil {
 			err = db.warnOfLoss(ctx)
 		}
-		if err == nil || !connection.Away(err) || time.Now().After(deadline) || ctx.Err() != nil {
+		// The tables change once those who read or write them for long have ended, however long that takes.
+		away := connection.Away(err) && time.Now().Before(deadline)
+		if err == nil || !away && !connection.Busy(err) || ctx.Err() != nil {
 			return err
 		}
 
 		if !waited {
-			db.logger.Warn("Database does not answer yet; waiting for it", "error", err, "at_most", openPatience)
+			db.logger.Warn("Database does not answer yet; waiting for it", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -221,7 +223,8 @@ const (
 
 // Run maintains the database until ctx ends; it then returns nil.
 //
-// It creates the partitions of the next weeks, enforces the retention, makes summaries and indexes of words.
+// It creates the partitions of the next weeks, enforces the retention, makes summaries and indexes of words,
+// and renews what an earlier version wrote.
 // Of several servers one does so at a time; when it stops, another takes over.
 func (db *DB) Run(ctx context.Context) error {
 	tick := time.NewTicker(runEvery)
@@ -243,7 +246,7 @@ func (db *DB) Run(ctx context.Context) error {
 				db.TrimAudit(ctx, now.Add(-wire.AuditAge), now.Add(-wire.AuditFresh), wire.AuditMost))
 		}
 
-		return errors.Join(err, db.Summarize(ctx), db.IndexTexts(ctx))
+		return errors.Join(err, archive.Fill(connection.Current(ctx), db), db.Summarize(ctx), db.IndexTexts(ctx))
 	}
 
 	for {

@@ -145,6 +145,7 @@ func (db smallValues) Change(ctx context.Context, account string, again bool, fn
 func (db smallValues) Write(ctx context.Context, entries ...keyed.Entry) error {
 	return db.ask(ctx, func(q reader) error {
 		b := &pgx.Batch{}
+		b.Queue(schema.Guard)
 		if err := queueSmall(b, entries); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/api/words"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/postgres/connection"
@@ -37,6 +38,10 @@ var summarizingDefault = summarizing{
 	rest:    2 * time.Minute,
 }
 
+// forms are the forms of the segments that are made now, by table: see schema.sql. One of another
+// form is made anew. Until then its summary is used as it is, and its index of words is not.
+var forms = map[string]int{"summaries": query.SummaryForm, "text_units": words.Folding}
+
 // segment is a part of a list that has a summary: its columns in the table summaries.
 //
 // newest and oldest are the list times of its first and last row. The segment reaches down
@@ -61,10 +66,11 @@ func (db *DB) fill(ctx context.Context, table string, head int, makeNext filler)
 	accounts, err := connection.QueryRows(ctx, db.pool, pgx.RowTo[string], `
 		SELECT w.account_id
 		FROM (SELECT account_id, sum(records) AS records FROM account_weeks GROUP BY account_id) w
-		LEFT JOIN (SELECT account_id, sum(row_count) AS row_count FROM `+table+` GROUP BY account_id) s
-			ON s.account_id = w.account_id
+		LEFT JOIN (
+			SELECT account_id, sum(row_count) AS row_count FROM `+table+` WHERE form = $2 GROUP BY account_id
+		) s ON s.account_id = w.account_id
 		WHERE w.records - coalesce(s.row_count, 0) >= $1
-		ORDER BY w.account_id`, db.summarizing.least)
+		ORDER BY w.account_id`, db.summarizing.least, forms[table])
 	// The statement finds accounts with enough rows that no segment covers.
 	for _, account := range accounts {
 		if err == nil {
@@ -75,8 +81,9 @@ func (db *DB) fill(ctx context.Context, table string, head int, makeNext filler)
 	return err
 }
 
-// lockGap takes the account's lock, so that rows can be read for a segment of a table. It is not ok if
-// a write is undecided, or if there is a segment by now.
+// lockGap takes the account's lock, so that rows can be read for a segment of a table, and removes
+// segments of other forms that it meets. It is not ok if a write is undecided, or if there is a
+// segment by now.
 func (db *DB) lockGap(
 	ctx context.Context, tx pgx.Tx, table, account string, bottom, newest int64,
 ) (ok bool, err error) {
@@ -97,9 +104,26 @@ func (db *DB) lockGap(
 
 	// Another server may have made one while we waited: no row may be counted twice.
 	err = tx.QueryRow(ctx, `
-		SELECT count(*) = 0 FROM `+table+` WHERE account_id = $1 AND newest >= $2 AND bottom <= $3`,
-		account, bottom, newest).Scan(&ok)
-	return ok, err
+		SELECT count(*) = 0 FROM `+table+` WHERE account_id = $1 AND newest >= $2 AND bottom <= $3 AND form = $4`,
+		account, bottom, newest, forms[table]).Scan(&ok)
+	if err != nil || !ok {
+		return false, err
+	}
+
+	segments := []string{table}
+	if table == "text_units" {
+		segments = []string{"text_pages", table}
+	}
+	for _, of := range segments {
+		if _, err := tx.Exec(ctx, `
+			DELETE FROM `+of+` WHERE account_id = $1 AND newest = ANY(ARRAY(
+				SELECT newest FROM `+table+` WHERE account_id = $1 AND newest >= $2 AND bottom <= $3))`,
+			account, bottom, newest); err != nil {
+			return false, err
+		}
+	}
+
+	return true, nil
 }
 
 // fillAccount fills the gaps between an account's segments, newest first.
@@ -109,7 +133,8 @@ func (db *DB) fillAccount(ctx context.Context, account, table string, head int, 
 			err = row.Scan(&s.newest, &s.bottom)
 			return s, err
 		},
-		`SELECT newest, bottom FROM `+table+` WHERE account_id = $1 ORDER BY newest DESC`, account)
+		`SELECT newest, bottom FROM `+table+` WHERE account_id = $1 AND form = $2 ORDER BY newest DESC`,
+		account, forms[table])
 
 	top, least := schema.Nanos(db.now().Add(-db.summarizing.rest)), head
 	for _, s := range append(known, segment{newest: nanosLeast - 1}) {
@@ -152,9 +177,10 @@ func (db *DB) summarizeNext(
 
 		made, next = true, newest+1
 		_, err = tx.Exec(ctx, `
-			INSERT INTO summaries (account_id, newest, oldest, bottom, row_count, summary, top_rows)
-			VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-			account, newest, schema.Nanos(rows[len(rows)-1].ListTime), bottom, len(rows), summary, topRows)
+			INSERT INTO summaries (account_id, newest, oldest, bottom, row_count, summary, top_rows, form)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+			account, newest, schema.Nanos(rows[len(rows)-1].ListTime), bottom, len(rows), summary, topRows,
+			forms["summaries"])
 		return err
 	})
 

@@ -9,10 +9,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/api/words"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/archive/textindex"
+	"promptspool/spool/crashpoint"
 )
 
 // A unit is a segment of a list with an index of the words in its bodies; see package textindex. Its
@@ -41,8 +43,8 @@ func (db *DB) indexNext(
 		var n, room int
 		err := tx.QueryRow(ctx, `
 			SELECT $3 - coalesce(sum(row_count), 0) FROM text_units
-			WHERE account_id = $1 AND newest = $2 AND row_count < $3`,
-			account, bottom-1, db.summarizing.rows).Scan(&room)
+			WHERE account_id = $1 AND newest = $2 AND row_count < $3 AND form = $4`,
+			account, bottom-1, db.summarizing.rows, words.Folding).Scan(&room)
 		if err != nil {
 			return err
 		}
@@ -90,9 +92,10 @@ func (db *DB) writeUnit(
 	var idsBelow []byte
 	below := bottom - 1
 	err := tx.QueryRow(ctx, `
-		DELETE FROM text_units WHERE account_id = $1 AND newest = $2 AND row_count < $3 AND row_count <= $4
+		DELETE FROM text_units
+		WHERE account_id = $1 AND newest = $2 AND row_count < $3 AND row_count <= $4 AND form = $5
 		RETURNING bottom, ids`,
-		account, below, db.summarizing.rows, textindex.DocsMax-len(rows)).Scan(&bottom, &idsBelow)
+		account, below, db.summarizing.rows, textindex.DocsMax-len(rows), words.Folding).Scan(&bottom, &idsBelow)
 	switch {
 	case err == nil:
 		pages, err = joinBelow(ctx, tx, account, below, pages, len(rows))
@@ -105,8 +108,8 @@ func (db *DB) writeUnit(
 	}
 
 	if _, err := tx.Exec(ctx, `
-		INSERT INTO text_units (account_id, newest, bottom, row_count, ids) VALUES ($1, $2, $3, $4, $5)`,
-		account, newest, bottom, len(ids)/len(uuid{}), ids); err != nil {
+		INSERT INTO text_units (account_id, newest, bottom, row_count, ids, form) VALUES ($1, $2, $3, $4, $5, $6)`,
+		account, newest, bottom, len(ids)/len(uuid{}), ids, words.Folding); err != nil {
 		return err
 	}
 
@@ -116,6 +119,7 @@ func (db *DB) writeUnit(
 		SELECT $1, (page - 1)::smallint, $2, words FROM unnest($3::bytea[]) WITH ORDINALITY n(words, page)
 		WHERE words <> ''`,
 		account, newest, pages)
+	crashpoint.Reach(crashpoint.RenewWritten)
 
 	return err
 }
@@ -272,11 +276,11 @@ func (s *scan) units(ctx context.Context, numbers []int16, top int64) (units []u
 	rows, err := s.tx.Query(ctx, `
 		SELECT u.newest, u.bottom, u.row_count, coalesce(p.page, -1)::smallint, coalesce(p.words, '')
 		FROM (SELECT newest, bottom, row_count FROM text_units
-			WHERE account_id = $1 AND bottom <= $2 AND newest >= $3
+			WHERE account_id = $1 AND bottom <= $2 AND newest >= $3 AND form = $6
 			ORDER BY newest DESC LIMIT $4) u
 		LEFT JOIN text_pages p ON p.account_id = $1 AND p.page = ANY($5) AND p.newest = u.newest
 		ORDER BY u.newest DESC`,
-		pgx.QueryExecModeCacheDescribe, s.account, top, s.oldest, unitsStep, numbers)
+		pgx.QueryExecModeCacheDescribe, s.account, top, s.oldest, unitsStep, numbers, words.Folding)
 	if err != nil {
 		return nil, err
 	}

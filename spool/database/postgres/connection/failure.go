@@ -35,6 +35,8 @@ var remedies = map[string]string{
 		"Make it the owner of the tables, or grant it all privileges on them.",
 	"42P01": "A table is missing in the database. " +
 		"Restart the server, which creates missing tables, or restore a backup.",
+	"42704": "The tables of the database are of a newer version of promptspool. Upgrade this server; " +
+		"sidecars keep what it does not take.",
 	"53":    "The database is short of memory or another resource. Check its log.",
 	"53100": "The database's disk is full. Free some space there; the server recovers by itself.",
 	"53300": "The database has too many connections. Lower pool_max_conns in --archive, " +
@@ -118,6 +120,9 @@ func failure(ctx context.Context, err error) *wire.Error {
 func Unavailable(message string, cause error) *wire.Error {
 	return &wire.Error{Code: wire.CodeUnavailable, Message: message, RetryAfter: retryAfter, Cause: cause}
 }
+
+// Busy reports whether a table could not be locked. Others have read or written it for long.
+func Busy(err error) bool { return SQLState(err) == "55P03" }
 
 // Away reports whether the database could not be reached, went away, or is not ready yet.
 // Another attempt may reach it, or another host.

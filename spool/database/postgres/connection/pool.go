@@ -17,6 +17,7 @@ import (
 type Pool struct {
 	primary  *pgxpool.Pool
 	searches *pgxpool.Pool // the same as primary, unless searches go to a standby
+	changes  pgx.TxOptions // of Change; see Guard
 	closed   atomic.Bool
 }
 
@@ -115,8 +116,21 @@ func (p *Pool) View(ctx context.Context, fn func(tx pgx.Tx) error) error {
 
 // Search is View, on a standby if the connection string asks for one and one answers.
 func (p *Pool) Search(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	if ctx.Value(current{}) != nil {
+		return p.View(ctx, fn)
+	}
 	return p.transact(ctx, p.searches, snapshot, true, fn)
 }
+
+// current marks a context whose searches go to no standby.
+type current struct{}
+
+// Current returns a context for searches that must see what was committed before them.
+func Current(ctx context.Context) context.Context { return context.WithValue(ctx, current{}, true) }
+
+// Guard has each later Change begin with a statement, which takes no round trip more. If that fails, so
+// does the change. It is called before others use the pool.
+func (p *Pool) Guard(sql string) { p.changes.BeginQuery = "begin; " + sql }
 
 // Change runs fn in a transaction that may write. Each statement sees what others have
 // committed before it (READ COMMITTED).
@@ -125,5 +139,5 @@ func (p *Pool) Search(ctx context.Context, fn func(tx pgx.Tx) error) error {
 // no effects outside the transaction. again allows this even if the connection was lost
 // during COMMIT, when it is unknown whether the first run was committed.
 func (p *Pool) Change(ctx context.Context, again bool, fn func(tx pgx.Tx) error) error {
-	return p.transact(ctx, p.primary, pgx.TxOptions{}, again, fn)
+	return p.transact(ctx, p.primary, p.changes, again, fn)
 }

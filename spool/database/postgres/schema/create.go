@@ -2,24 +2,35 @@ package schema
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/spool/crashpoint"
 	"promptspool/spool/database/postgres/connection"
 )
 
-// version is the version of the tables of SQL. Releases may have made earlier ones; a
-// server does not work on later ones.
-const version = 1
+// version is the version of the tables of SQL. A server brings earlier ones to it, step by step, and
+// does not work on later ones.
+const version = 2
 
 // SQL creates the tables in an empty database.
 //
 //go:embed schema.sql
 var SQL string
+
+// steps are the files that bring the tables from each version to the next: step_N.sql to version N.
+//
+// Servers of the version before may be at work. Those of 0.1.0 do not ask for the number, so a step
+// from theirs leaves a column whose default is an error. Their statements, which do not name it, fail
+// with 42P01, which they answer with 503, and their sidecars hold what they have. Later servers ask;
+// see Guard.
+//
+//go:embed step_*.sql
+var steps embed.FS
 
 // versionTable records the version of the tables: the highest number in it.
 const versionTable = `CREATE TABLE IF NOT EXISTS promptspool_schema (
@@ -27,17 +38,27 @@ const versionTable = `CREATE TABLE IF NOT EXISTS promptspool_schema (
 	applied_at timestamptz NOT NULL
 )`
 
-// Create creates the tables in an empty database. It rejects tables of a later version.
+// Guard is a statement that fails once the tables are of a later version. Each change begins with it.
+// The SQLSTATE is 42704, as there is no such setting. It locks out a step until its transaction ends.
+var Guard = fmt.Sprintf(`
+	SELECT CASE WHEN max(number) > %d THEN current_setting('promptspool.schema_' || max(number)) END
+	FROM promptspool_schema`, version)
+
+// Create creates the tables in an empty database, and brings those of an earlier version to this one:
+// each step in its own transaction, one server at a time. It rejects tables of a later version.
 func (t *Tables) Create(ctx context.Context) error {
 	found, err := t.version(ctx)
-	if err == nil && found == 0 {
-		found, err = t.create(ctx)
+	for err == nil && found < version {
+		found, err = t.step(ctx)
 	}
 
 	if err == nil && found > version {
 		err = wire.Errorf(wire.CodeUnavailable, "its tables are of a newer version of promptspool (schema %d; this "+
 			"one works with up to %d): run that version, or restore a dump from before the upgrade into another "+
 			"database", found, version)
+	}
+	if err == nil {
+		t.pool.Guard(Guard)
 	}
 
 	return err
@@ -64,34 +85,55 @@ func readVersion(ctx context.Context, tx pgx.Tx) (found int, err error) {
 	return found, err
 }
 
-// create creates the tables in one transaction, one server at a time.
-func (t *Tables) create(ctx context.Context) (found int, err error) {
+// step creates the tables, or brings them to the next version, in one transaction. It returns the
+// version that they have then.
+func (t *Tables) step(ctx context.Context) (found int, err error) {
 	err = t.pool.Change(connection.Patiently(ctx), true, func(tx pgx.Tx) error {
 		if err := lockTables(ctx, tx); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, versionTable); err != nil {
-			return err
+		for _, sql := range []string{
+			versionTable,
+			`SET LOCAL lock_timeout = '1s'`, // everybody else queues after a lock that waits
+			`LOCK TABLE promptspool_schema IN ACCESS EXCLUSIVE MODE`,
+		} {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return err
+			}
 		}
 
-		// Another server may have created them while we waited for the lock.
-		if found, err = readVersion(ctx, tx); err != nil || found > 0 {
+		// Another server may have been faster while we waited for the lock.
+		if found, err = readVersion(ctx, tx); err != nil || found >= version {
 			return err
 		}
+		sql := SQL
+		if from := found; from == 0 {
+			found = version
+			t.logger.Info("Creating database tables")
+		} else {
+			found++
+			file, err := steps.ReadFile(fmt.Sprintf("step_%d.sql", found))
+			if err != nil {
+				return err
+			}
+			sql = string(file)
+			t.logger.Info("Changing database tables; servers of earlier versions take no writes from now on",
+				"from", from, "to", found)
+		}
+		crashpoint.Reach(crashpoint.StepBegun)
 
 		// One by one: Citus passes on to its workers everything that came in one message,
 		// and they take one statement at a time.
-		t.logger.Info("Creating database tables")
-		for sql := range strings.SplitAfterSeq(SQL, ";\n") {
+		for sql := range strings.SplitAfterSeq(sql, ";\n") {
 			if _, err := tx.Conn().PgConn().Exec(ctx, sql).ReadAll(); err != nil {
-				return fmt.Errorf("create the tables: %w", err)
+				return fmt.Errorf("change the tables: %w", err)
 			}
 		}
 
 		// In the same transaction: the tables and their version are there, or neither.
-		found = version
 		_, err := tx.Exec(ctx, `INSERT INTO promptspool_schema (number, applied_at) VALUES ($1, $2)`,
-			version, t.now().UTC())
+			found, t.now().UTC())
+		crashpoint.Reach(crashpoint.StepWritten)
 		return err
 	})
 

@@ -174,6 +174,7 @@ CREATE TABLE summaries (
 	row_count  bigint           NOT NULL,
 	summary    bytea            NOT NULL, -- query.Summarize; empty: it would be too large to be of use
 	top_rows   bytea            NOT NULL, -- query.Tops: its first rows in each order; empty: the rows are too heavy to be held in memory
+	form       smallint         NOT NULL DEFAULT 1, -- query.SummaryForm; 0.1.0 does not name it
 	PRIMARY KEY (account_id, newest)
 );
 ALTER TABLE summaries ALTER COLUMN summary SET STORAGE EXTERNAL;
@@ -186,6 +187,7 @@ CREATE TABLE text_units (
 	bottom     bigint           NOT NULL,
 	row_count  bigint           NOT NULL,
 	ids        bytea            NOT NULL, -- of its rows, newest first: document n is the n-th
+	form       smallint         NOT NULL DEFAULT 1, -- words.Folding; 0.1.0 does not name it
 	PRIMARY KEY (account_id, newest)
 );
 ALTER TABLE text_units ALTER COLUMN ids SET STORAGE EXTERNAL;
