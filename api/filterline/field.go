@@ -112,6 +112,8 @@ var Fields = []Field{
 		Help: "tokens out", Example: "output_tokens:<50"},
 	{Name: "cached_tokens", Kind: Number, JSON: "cached_tokens",
 		Help: "tokens in that came from the provider's cache", Example: "cached_tokens:>0"},
+	{Name: "cache_write_tokens", Kind: Number, JSON: "cache_write_tokens",
+		Help: "tokens in that were written to the provider's cache", Example: "cache_write_tokens:>0"},
 	{Name: "reasoning_tokens", Kind: Number, JSON: "reasoning_tokens",
 		Help: "tokens out that the model thought with", Example: "reasoning_tokens:>500"},
 	{Name: "score", Kind: Score, JSON: "score", Aliases: []string{scoreText}, Part: "NAME", many: true,

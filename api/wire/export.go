@@ -58,7 +58,8 @@ type Exported struct {
 var CSVColumns = []string{
 	"started_at", "request_id", "accepted_at", "function_name", "provider", "model",
 	"status", "error_type", "error_message", "finish_reason", "latency_seconds", "time_to_first_token_ms",
-	"input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost_usd",
+	"input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens",
+	"cost_usd",
 	"template", "version", "label", "scores", "tags", "metadata",
 	"session_id", "user_id", "environment", "trace_id", "group_ids", "sidecar",
 	"input_excerpt", "output_excerpt", "cursor",
@@ -80,7 +81,7 @@ func (r *Row) CSVLine(cursor string) []string {
 		r.FunctionName, r.Provider, r.Engine,
 		r.Status, r.ErrorType, r.errorLine(), r.FinishReason, decimalCell(r.Latency), decimalCell(r.FirstTokenMS),
 		integerCell(r.InputTokens), integerCell(r.OutputTokens),
-		integerCell(r.CachedTokens), integerCell(r.ReasoningTokens), decimalCell(r.Price),
+		integerCell(r.CachedTokens), integerCell(r.CacheWrites), integerCell(r.ReasoningTokens), decimalCell(r.Price),
 		textCell(r.PromptName), integerCell(r.PromptVersion), textCell(r.PromptLabel),
 		strings.Join(scores, " "), strings.Join(r.Tags, ","), strings.Join(metadata, "; "),
 		r.SessionID, r.UserID, r.Environment, r.TraceID, strings.Join(r.GroupIDs, ","), r.Sidecar,

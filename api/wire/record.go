@@ -19,6 +19,7 @@ type Record struct {
 	OutputTokens    *int64            `json:"output_tokens"`
 	Tokens          *int64            `json:"tokens"`             // input and output together; null if unknown
 	CachedTokens    *int64            `json:"cached_tokens"`      // input read from the provider's cache
+	CacheWrites     *int64            `json:"cache_write_tokens"` // input written to the provider's cache
 	ReasoningTokens *int64            `json:"reasoning_tokens"`   // of the output tokens
 	Price           *float64          `json:"price"`              // US dollars; null if unknown
 	StartTime       *time.Time        `json:"request_start_time"` // as sent; null if that was not a time
@@ -154,9 +155,10 @@ type Row struct {
 	Provider        string        `json:"provider_type"`
 	InputTokens     *int64        `json:"input_tokens"`
 	OutputTokens    *int64        `json:"output_tokens"`
-	CachedTokens    *int64        `json:"cached_tokens"`    // input tokens from the provider's cache
-	ReasoningTokens *int64        `json:"reasoning_tokens"` // of the output tokens
-	Price           *float64      `json:"price"`            // US dollars, to a billionth; null if unknown
+	CachedTokens    *int64        `json:"cached_tokens"`      // input tokens from the provider's cache
+	CacheWrites     *int64        `json:"cache_write_tokens"` // input tokens written to it
+	ReasoningTokens *int64        `json:"reasoning_tokens"`   // of the output tokens
+	Price           *float64      `json:"price"`              // US dollars, to a billionth; null if unknown
 	StartTime       *time.Time    `json:"request_start_time"`
 	EndTime         *time.Time    `json:"request_end_time"`
 	Latency         *float64      `json:"latency"` // seconds

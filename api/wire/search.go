@@ -98,7 +98,7 @@ type Search struct {
 // time.
 var SortFields = []string{
 	"list_time", "accepted_at", "request_start_time", "input_tokens", "output_tokens", "cost", "latency_ms",
-	"time_to_first_token_ms", "status",
+	"time_to_first_token_ms", "status", "cache_write_tokens",
 }
 
 // ScoreSort comes in front of a score's name, by whose values a search is sorted.

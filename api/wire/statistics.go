@@ -96,16 +96,17 @@ const PercentileError = 0.01
 // Totals sums up a set of records. Counts and sums are exact.
 type Totals struct {
 	Requests       int64       `json:"requests"`
-	Errors         int64       `json:"errors"`           // requests with a status other than SUCCESS
-	ErrorRate      float64     `json:"error_rate"`       // errors as a share of requests; 0 without requests
-	Cost           float64     `json:"cost"`             // US dollars, of requests with a price
-	Unpriced       int64       `json:"unpriced"`         // requests with unknown cost
-	InputTokens    int64       `json:"input_tokens"`     // of requests with known tokens
-	OutputTokens   int64       `json:"output_tokens"`    // of requests with known tokens
-	CachedTokens   int64       `json:"cached_tokens"`    // part of the input tokens
-	ThinkingTokens int64       `json:"thinking_tokens"`  // part of the output tokens
-	Latency        Percentiles `json:"latency"`          // seconds
-	Scores         []ScoreSum  `json:"scores,omitempty"` // sorted by name
+	Errors         int64       `json:"errors"`             // requests with a status other than SUCCESS
+	ErrorRate      float64     `json:"error_rate"`         // errors as a share of requests; 0 without requests
+	Cost           float64     `json:"cost"`               // US dollars, of requests with a price
+	Unpriced       int64       `json:"unpriced"`           // requests with unknown cost
+	InputTokens    int64       `json:"input_tokens"`       // of requests with known tokens
+	OutputTokens   int64       `json:"output_tokens"`      // of requests with known tokens
+	CachedTokens   int64       `json:"cached_tokens"`      // part of the input tokens
+	CacheWrites    int64       `json:"cache_write_tokens"` // part of the input tokens
+	ThinkingTokens int64       `json:"thinking_tokens"`    // part of the output tokens
+	Latency        Percentiles `json:"latency"`            // seconds
+	Scores         []ScoreSum  `json:"scores,omitempty"`   // sorted by name
 }
 
 // ScoresOther names the sum of scores beyond the first so many names. To count one of
@@ -273,6 +274,8 @@ type Analytics struct {
 	TotalRequests int64 `json:"totalRequests"`
 	// Input tokens that came from the provider's cache.
 	TotalCachedTokens int64 `json:"totalCachedTokens"`
+	// Input tokens that were written to the provider's cache.
+	TotalCacheWrites int64 `json:"totalCacheWriteTokens"`
 	// Output tokens that the model thought with.
 	TotalThinkingTokens int64    `json:"totalThinkingTokens"`
 	CacheTokenRatio     *float64 `json:"cacheTokenRatio"` // null without input tokens
@@ -346,10 +349,11 @@ type AnalyticsStat struct {
 	InputTokens    int64            `json:"inputTokens"`
 	OutputTokens   int64            `json:"outputTokens"`
 	Cost           float64          `json:"cost"`
-	Latency        *float64         `json:"latency"`        // the mean in seconds; null if none is known
-	CachedTokens   int64            `json:"cachedTokens"`   // input tokens that came from the provider's cache
-	ThinkingTokens int64            `json:"thinkingTokens"` // output tokens that the model thought with
-	StatusCounts   map[string]int64 `json:"statusCounts"`   // requests by status
+	Latency        *float64         `json:"latency"`          // the mean in seconds; null if none is known
+	CachedTokens   int64            `json:"cachedTokens"`     // input tokens that came from the provider's cache
+	CacheWrites    int64            `json:"cacheWriteTokens"` // input tokens that were written to it
+	ThinkingTokens int64            `json:"thinkingTokens"`   // output tokens that the model thought with
+	StatusCounts   map[string]int64 `json:"statusCounts"`     // requests by status
 	Scores         []ScoreSum       `json:"scores,omitempty"`
 }
 

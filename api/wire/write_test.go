@@ -128,7 +128,7 @@ func TestEveryFieldSaysWhatItTakes(t *testing.T) {
 		{"search", "q", false, "string", str},
 		{"search", "sort_by", false, "",
 			"must be one of: list_time, accepted_at, request_start_time, input_tokens, output_tokens, " +
-				"cost, latency_ms, time_to_first_token_ms, status, score.NAME"},
+				"cost, latency_ms, time_to_first_token_ms, status, cache_write_tokens, score.NAME"},
 		{"search", "sort_order", false, "", "must be one of: asc, desc"},
 	} {
 		t.Run(tt.kind+" "+tt.field, func(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Folding is the number of what a Scanner makes of a text, which stands beside each index of words.
+// Folding is the number of what a Scanner makes of a text, which each index of words is stored with.
 // Whatever changes the words of a text, or their hashes, takes the next number: an index of another
-// number is not asked, and is made anew in the background.
+// number is not asked, and is made again in the background.
 const Folding = 1
 
 // Scanner takes a text apart into its words. Not safe for concurrent use.

@@ -198,7 +198,7 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 		{"requests search", "--key k --sort foo",
 			"--sort (or PROMPTSPOOL_REQUESTS_SEARCH_SORT): \"foo\" is not one of list_time, " +
 				"accepted_at, request_start_time, input_tokens, output_tokens, cost, latency_ms, " +
-				"time_to_first_token_ms, status, score.NAME"},
+				"time_to_first_token_ms, status, cache_write_tokens, score.NAME"},
 		{"requests search", "--key k --filter status:eror",
 			"--filter (or PROMPTSPOOL_REQUESTS_SEARCH_FILTER): \"status:eror\" is wrong at character 8: " +
 				"status takes one of: SUCCESS, WARNING, ERROR; did you mean ERROR?"},

@@ -243,7 +243,7 @@ func fillAccount(ctx context.Context, s Store, account string, from rowcode.Colu
 	return nil
 }
 
-// fillRows writes the rows of some records anew if their states have anything in a column from
+// fillRows writes the rows of some records again if their states have anything in a column from
 // one on.
 func fillRows(ctx context.Context, s Store, account string, ids []string, from rowcode.Column) error {
 	defer crashpoint.Reach(crashpoint.FillPart)

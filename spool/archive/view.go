@@ -63,7 +63,7 @@ func (s *State) View(ctx context.Context, body json.RawMessage) wire.Record {
 	rec.ListTime, rec.AcceptedAt = s.ListTime(), s.Request.At
 	rec.FunctionName, rec.Provider, rec.Model, rec.Status = r.FunctionName, r.Provider, r.Model, r.Status
 	rec.InputTokens, rec.OutputTokens, rec.Tokens = r.InputTokens, r.OutputTokens, r.totalTokens()
-	rec.CachedTokens, rec.ReasoningTokens = r.CachedTokens, r.ReasoningTokens
+	rec.CachedTokens, rec.CacheWrites, rec.ReasoningTokens = r.CachedTokens, r.CacheWriteTokens, r.ReasoningTokens
 	rec.Price, rec.TablePrice = dollars(r.Price), dollars(r.TablePrice)
 	rec.FinishReason, rec.ErrorType = r.FinishReason, r.ErrorType
 	// A copy that is never nil, for people and for what may change the record.
@@ -109,6 +109,7 @@ func (s *State) Row() (row wire.Row, ok bool) {
 		InputTokens:     r.InputTokens,
 		OutputTokens:    r.OutputTokens,
 		CachedTokens:    r.CachedTokens,
+		CacheWrites:     r.CacheWriteTokens,
 		ReasoningTokens: r.ReasoningTokens,
 		Price:           dollars(r.Price),
 		FinishReason:    r.FinishReason,

@@ -28,7 +28,7 @@ const (
 	StepWritten  = "step-written"  // all of it is written; PostgreSQL has not committed it
 	FillPart     = "fill-part"     // some rows may have the values of new columns
 	FillDone     = "fill-done"     // all have them, and that is not noted
-	RenewWritten = "renew-written" // an index of words was made anew, with what is beside it
+	RenewWritten = "renew-written" // an index of words was made again, with what belongs to it
 )
 
 // All are the names of the moments of a sidecar that Reach is called with.

@@ -26,6 +26,7 @@ var Columns = []Column{
 	{Name: "first", Text: "First token", Number: true, Sort: "time_to_first_token_ms", CSV: "time_to_first_token_ms"},
 	{Name: "tokens", Text: "Tokens", Number: true, Sort: "input_tokens",
 		CSV: "input_tokens output_tokens cached_tokens reasoning_tokens"},
+	{Name: "cache_writes", Text: "Cache writes", Number: true, Sort: "cache_write_tokens", CSV: "cache_write_tokens"},
 	{Name: "cost", Text: "Cost", Number: true, Sort: "cost", ByDefault: true, CSV: "cost_usd"},
 	{Name: "score", Text: "Main score", Number: true, ByDefault: true, CSV: "scores"},
 	{Name: "scores", Text: "All scores", CSV: "scores"},

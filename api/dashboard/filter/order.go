@@ -85,6 +85,7 @@ func (o Order) Text() string {
 		"input_tokens":           {"most input tokens first", "fewest input tokens first"},
 		"output_tokens":          {"most output tokens first", "fewest output tokens first"},
 		"status":                 {"by status, from Z to A", "by status, from A to Z"},
+		"cache_write_tokens":     {"most cache writes first", "fewest cache writes first"},
 		"last_seen":              {"most recent first", "least recent first"},
 		"first_seen":             {"newest first", "oldest first"},
 		"duration_ms":            {"longest first", "shortest first"},

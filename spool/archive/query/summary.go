@@ -27,6 +27,8 @@ import (
 //	    tags, metadata keys, error types and tools, each: n names; for each its text and a count
 //	n   metadata keys; for each its text, and 1 + n values, each a text and a count; or 0, if
 //	    there are more than wideMin
+//	    nothing, if no row has tokens written to the cache, as before SummaryForm 2; otherwise
+//	    their sums, varints, one for each tally above
 //
 // where n is a uvarint, a text its length and its bytes, and the numbers of tallies and
 // counts are varints. A tally ends with n scores, each a text and what scoreTally has of one
@@ -40,7 +42,7 @@ const summaryVersion = 1
 
 // SummaryForm is the number of what Summarize and Tops return. Those of an earlier one end before
 // what a later one adds, and can be read.
-const SummaryForm = 1
+const SummaryForm = 2
 
 const (
 	summaryBytesMax = 256 << 10
@@ -130,7 +132,7 @@ func summarize(bucket string, rows int, row func(i int) *wire.Row) []byte {
 
 	// Names are sorted everywhere, so that the same rows give the same bytes.
 	head := []byte{summaryVersion, byte(slices.Index(wire.Buckets, bucket))}
-	w := summaryWriter{append(make([]byte, 0, 16<<10), head...)}
+	w := summaryWriter{b: append(make([]byte, 0, 16<<10), head...)}
 	w.varint(newest.Unix())
 	w.varint(oldest.Unix())
 	w.buckets(a.whole.by[struct{}{}])
@@ -153,12 +155,19 @@ func summarize(bucket string, rows int, row func(i int) *wire.Row) []byte {
 		}
 		w.counts(values[key], 1)
 	}
+	if w.writes {
+		w.b = append(w.b, w.written...)
+	}
 
 	return w.b
 }
 
 // summaryWriter writes the parts of a summary.
-type summaryWriter struct{ b []byte }
+type summaryWriter struct {
+	b       []byte
+	written []byte // tally.written of each tally
+	writes  bool   // one of them is not 0
+}
 
 func (w *summaryWriter) uvarint(n int)  { w.b = binary.AppendUvarint(w.b, uint64(n)) }
 func (w *summaryWriter) varint(n int64) { w.b = binary.AppendVarint(w.b, n) }
@@ -209,6 +218,7 @@ func (w *summaryWriter) tally(t *tally) {
 	}
 
 	w.scores(&t.scores)
+	w.written, w.writes = binary.AppendVarint(w.written, t.written), w.writes || t.written != 0
 }
 
 func (w *summaryWriter) scores(s *scoreSums) {

@@ -136,6 +136,9 @@ func (a *Analytics) merge(r *summaryReader) {
 	for range r.count() {
 		a.mergeMetadata(r)
 	}
+	for i := 0; i < len(r.tallies) && len(r.Rest) > 0; i++ {
+		r.tallies[i].written = plus(r.tallies[i].written, r.Varint())
+	}
 }
 
 // mergeMetadata adds the values of one metadata key.
@@ -194,7 +197,8 @@ func (c *clock) covers(newest, oldest time.Time) bool {
 // callers need to check err only once.
 type summaryReader struct {
 	rowcode.Reader
-	scored scoreTally // that was read last; its memory is used again
+	scored  scoreTally // that was read last; its memory is used again
+	tallies []*tally   // in the order in which they were read
 }
 
 // err returns ErrSummary after a fault.
@@ -226,6 +230,7 @@ func (r *summaryReader) counted() count {
 
 // tally adds what it reads to t, and calls scores for each name of a score.
 func (r *summaryReader) tally(t *tally, scores func(t *scoreTally, other bool)) {
+	r.tallies = append(r.tallies, t)
 	for _, n := range []*int64{
 		&t.requests, &t.errors, &t.unpriced, &t.costNanos, &t.input, &t.output, &t.cached, &t.thinking,
 		&t.latency.sumMics,

@@ -13,7 +13,8 @@ import (
 type tally struct {
 	count
 	errors, unpriced int64
-	cached, thinking int64 // tokens, summed up by plus
+	// Tokens, summed up by plus.
+	cached, written, thinking int64
 
 	latency histogram
 	scores  scoreSums // empty unless the dimension counts scores by bucket
@@ -22,7 +23,8 @@ type tally struct {
 // tallyColumns are the columns that add and scoreBound.add look at.
 var tallyColumns = rowcode.ColumnsOf(
 	rowcode.ColumnStatus, rowcode.ColumnCost, rowcode.ColumnInputTokens, rowcode.ColumnOutputTokens,
-	rowcode.ColumnCachedTokens, rowcode.ColumnReasoningTokens, rowcode.ColumnLatency, rowcode.ColumnScores,
+	rowcode.ColumnCachedTokens, rowcode.ColumnCacheWrites, rowcode.ColumnReasoningTokens, rowcode.ColumnLatency,
+	rowcode.ColumnScores,
 )
 
 // add counts a row n times, apart from its scores: once, or -1 times to take back one
@@ -37,6 +39,7 @@ func (t *tally) add(row *wire.Row, n int64) {
 		t.unpriced += n
 	}
 	t.cached = plus(t.cached, n*orZero(row.CachedTokens))
+	t.written = plus(t.written, n*orZero(row.CacheWrites))
 	t.thinking = plus(t.thinking, n*orZero(row.ReasoningTokens))
 	if row.Latency != nil {
 		t.latency.add(time.Duration(math.Round(*row.Latency*1e9)), n)
@@ -49,6 +52,7 @@ func (t *tally) merge(other *tally) {
 	t.errors += other.errors
 	t.unpriced += other.unpriced
 	t.cached = plus(t.cached, other.cached)
+	t.written = plus(t.written, other.written)
 	t.thinking = plus(t.thinking, other.thinking)
 	t.latency.merge(&other.latency)
 }
@@ -94,6 +98,7 @@ func (t *tally) totals(scores []wire.ScoreSum) wire.Totals {
 		InputTokens:    t.input,
 		OutputTokens:   t.output,
 		CachedTokens:   t.cached,
+		CacheWrites:    t.written,
 		ThinkingTokens: t.thinking,
 		Latency: wire.Percentiles{
 			Mean: t.latency.mean(),

@@ -22,6 +22,7 @@ func TestSumsDoNotWrap(t *testing.T) {
 		InputTokens:     &tokens,
 		OutputTokens:    &tokens,
 		CachedTokens:    &tokens,
+		CacheWrites:     &tokens,
 		ReasoningTokens: &tokens,
 		Latency:         &latency,
 		Tags:            []string{"a"},

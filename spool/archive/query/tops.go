@@ -18,10 +18,14 @@ import (
 //
 //	1   version of this table, topsVersion
 //	n   rows of the range, uvarint
-//	    for each of wire.SortFields, descending and then ascending: the bytes of what follows,
+//	    for each of wire.SortFields that there were, descending and then ascending: the bytes of what follows,
 //	    uvarint; n positions, uvarint; for each its list time in nanoseconds, varint, 16 bytes
 //	    of id, and what it is sorted by: 0 nothing, 1 a float64, 2 a text
 const topsVersion = 1
+
+// firstOrders is how many of wire.SortFields there were in 0.1.0. Tops that lack one of a later
+// version end before it.
+const firstOrders = 9
 
 const (
 	topUnknown = iota
@@ -56,13 +60,13 @@ func Tops(most, rows int, row func(i int) *wire.Row) []byte {
 }
 
 // AreTops reports whether tops are those of some rows, however many each order has. There may
-// be none.
+// be none, of all orders or of later ones.
 func AreTops(tops []byte, rows int, row func(i int) *wire.Row) bool {
 	if len(tops) == 0 {
 		return true
 	}
 	list, err := ReadTops(tops, Order{By: wire.SortFields[0]})
-	return err == nil && bytes.Equal(tops, Tops(len(list.Places), rows, row))
+	return err == nil && bytes.HasPrefix(Tops(len(list.Places), rows, row), tops)
 }
 
 // first returns the positions of the first rows in an order.
@@ -95,7 +99,8 @@ func appendTop(b []byte, p Position) []byte {
 	return binary.LittleEndian.AppendUint64(append(b, topNumber), math.Float64bits(p.Value.Number))
 }
 
-// ReadTops reads the list of an order, one of wire.SortFields, out of what Tops returned.
+// ReadTops reads the list of an order, one of wire.SortFields, out of what Tops returned. It has no
+// places if there was no such order then.
 func ReadTops(tops []byte, o Order) (list TopList, err error) {
 	r := rowcode.Reader{Rest: tops}
 	if version := r.Take(1); len(version) == 0 || version[0] != topsVersion {
@@ -103,7 +108,10 @@ func ReadTops(tops []byte, o Order) (list TopList, err error) {
 	}
 
 	list.Rows = int(min(r.Uvarint(), math.MaxInt32))
-	for _, by := range wire.SortFields {
+	for i, by := range wire.SortFields {
+		if i >= firstOrders && len(r.Rest) == 0 && r.Err == nil {
+			return list, nil
+		}
 		for _, ascending := range []bool{false, true} {
 			part := rowcode.Reader{Rest: r.Take(r.Uvarint())}
 			if by != o.By || ascending != o.Ascending {

@@ -47,6 +47,7 @@ const (
 	ColumnTrace
 	ColumnFirstToken
 	ColumnText
+	ColumnCacheWrites
 	ColumnBody
 	columnsEnd
 )
@@ -106,6 +107,8 @@ var definitions = [columnsEnd]Definition{
 		value: integer(func(r *wire.Row) **int64 { return &r.OutputTokens })},
 	ColumnCachedTokens: {Fields: []string{"cached_tokens"}, SQL: "cached_tokens",
 		value: integer(func(r *wire.Row) **int64 { return &r.CachedTokens })},
+	ColumnCacheWrites: {Fields: []string{"cache_write_tokens"}, SQL: "cache_write_tokens",
+		value: integer(func(r *wire.Row) **int64 { return &r.CacheWrites })},
 	ColumnReasoningTokens: {Fields: []string{"reasoning_tokens"}, SQL: "reasoning_tokens",
 		value: integer(func(r *wire.Row) **int64 { return &r.ReasoningTokens })},
 	ColumnCost: {Fields: []string{"cost"}, SQL: "cost",

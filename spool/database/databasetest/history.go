@@ -290,9 +290,12 @@ func drawResponse(t *rapid.T) map[string]any {
 		"id":    pick(t, responseIDs),
 		"model": pick(t, models),
 		"usage": map[string]any{
-			"prompt_tokens":             in,
-			"completion_tokens":         out,
-			"prompt_tokens_details":     map[string]any{"cached_tokens": min(in, count("cached"))},
+			"prompt_tokens":     in,
+			"completion_tokens": out,
+			"prompt_tokens_details": map[string]any{
+				"cached_tokens":      min(in, count("cached")),
+				"cache_write_tokens": min(in, count("written")),
+			},
 			"completion_tokens_details": map[string]any{"reasoning_tokens": min(out, count("reasoning"))},
 		},
 	}

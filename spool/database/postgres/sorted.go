@@ -67,16 +67,20 @@ func (s *scan) readTopRows(ctx context.Context, f *query.Finder, oldest, top int
 		}
 
 		for _, t := range part {
+			list, err := query.ReadTops(t.topRows, s.query.Order)
+			if err != nil {
+				return nil, damaged("the top rows of a summary", err)
+			}
+			// It is older than the order, so its rows are read with those above it.
+			if len(list.Places) == 0 {
+				continue
+			}
 			// Above the segment are rows without a summary, or too heavy for top rows.
 			if err := s.between(ctx, t.newest+1, top, visit); err != nil {
 				return nil, err
 			}
 			top = t.bottom - 1
 
-			list, err := query.ReadTops(t.topRows, s.query.Order)
-			if err != nil {
-				return nil, damaged("the top rows of a summary", err)
-			}
 			f.Pass(list.Rows)
 			for _, p := range list.Places {
 				f.VisitPlace(p)

@@ -39,7 +39,7 @@ var summarizingDefault = summarizing{
 }
 
 // forms are the forms of the segments that are made now, by table: see schema.sql. One of another
-// form is made anew. Until then its summary is used as it is, and its index of words is not.
+// form is made again. Until then its summary is used as it is, and its index of words is not.
 var forms = map[string]int{"summaries": query.SummaryForm, "text_units": words.Folding}
 
 // segment is a part of a list that has a summary: its columns in the table summaries.

@@ -177,6 +177,9 @@ func describe(t *print.Table, r wire.Record) {
 	}
 	if !r.IsSpan() {
 		t.Row("tokens", usage(r))
+		if n := r.CacheWrites; n != nil && *n > 0 {
+			t.Row("cache", fmt.Sprintf("%d tokens written to it", *n))
+		}
 		cost := "unknown"
 		if r.Price != nil {
 			cost = money(r.Price)

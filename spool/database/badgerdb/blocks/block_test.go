@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -172,6 +173,70 @@ func TestABlockGivesItsRowsBack(t *testing.T) {
 				t.Errorf("%d parts were written, %d named, by %d names", len(kept), len(parts), len(names))
 			}
 		})
+	}
+}
+
+// before is a row as it is read where it was written before there was a column.
+func before(row wire.Row) wire.Row {
+	row.CacheWrites = nil
+	return row
+}
+
+func TestARowOfBeforeEndsEarlier(t *testing.T) {
+	row := fullRow(t)
+	whole := rowcode.Encode(&row)
+	ends := 0
+	for n := range whole {
+		got := wire.Row{ID: row.ID, RequestID: row.RequestID, ListTime: row.ListTime}
+		if err := rowcode.Decode(whole[:n], rowcode.AllColumns, &got); err != nil {
+			continue
+		}
+		ends++
+		if diff := cmp.Diff(before(row), got); diff != "" {
+			t.Errorf("its first %d bytes (-want +got):\n%s", n, diff)
+		}
+	}
+	old := rowcode.EncodeFirst(rowcode.FirstColumns, &row)
+	later := int(rowcode.ColumnBody - rowcode.FirstColumns)
+	if ends != later || string(old) != string(whole[:len(old)]) {
+		t.Errorf("a row may end in %d places before its end, of %d columns that came later", ends, later)
+	}
+}
+
+func TestABlockOfBeforeLacksAColumn(t *testing.T) {
+	rows := []wire.Row{fullRow(t), emptyRow(), oddRow(t)}
+	b, kept := stored(t, rows)
+	if b.Head.IsOld() {
+		t.Error("a block that was just written is old")
+	}
+
+	// The head as 0.1.0 wrote it: without the number of columns, and that of the folding.
+	head := b.Head.Encode()
+	head[0], head = 1, head[:len(head)-2]
+	old, err := DecodeHead(head)
+	if err != nil || old.columns != rowcode.FirstColumns || old.Folding != 1 || !old.IsOld() {
+		t.Fatalf("the head of 0.1.0 is %+v (%v)", old, err)
+	}
+	lacking := Part{column: rowcode.ColumnCacheWrites}
+	delete(kept, lacking)
+	b.Open(kept, b.Place, old)
+	if parts := b.Head.Parts(); slices.Contains(parts, lacking) || len(parts) != len(kept) {
+		t.Errorf("it has the parts %v", parts)
+	}
+	for i, row := range rows {
+		got, err := b.Row(i, rowcode.AllColumns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(before(row), rowcode.Clone(got)); diff != "" {
+			t.Errorf("row %d (-want +got):\n%s", i, diff)
+		}
+	}
+
+	for _, harm := range [][]byte{{99}, head[:len(head)-1], append(b.Head.Encode()[:1:1], head[1:]...)} {
+		if _, err := DecodeHead(harm); err == nil {
+			t.Errorf("the head %x is read", harm)
+		}
 	}
 }
 

@@ -65,6 +65,8 @@ CREATE TABLE records (
 	terms            bigint[]         NOT NULL, -- hashes of its texts: term.go
 	line             bytea            NOT NULL, -- the row of a list: package rowcode
 	accepted         bigint           NOT NULL, -- order time, nanoseconds since 1970
+	-- A server of 0.1.0 does not name it, and its statements fail: step_2.sql.
+	cache_write_tokens bigint DEFAULT 'a_newer_server'::text::regclass::bigint,
 	PRIMARY KEY (account_id, at, request_id, ts)
 ) PARTITION BY RANGE (ts);
 ALTER TABLE records ALTER COLUMN terms SET STORAGE MAIN;
