@@ -27,12 +27,14 @@ var examples string
 // examplesOf returns the examples of a command; of a group, the first of each of its commands.
 func examplesOf(c *cli.Command, name string) (lines []string) {
 	for _, sub := range c.Subcommands {
-		lines = append(lines, examplesOf(sub, name+" "+sub.Name)[:1]...)
+		found := examplesOf(sub, name+" "+sub.Name)
+		lines = append(lines, found[:min(len(found), 1)]...)
 	}
 	_, all, _ := strings.Cut(examples, "\n\n")
 	for line := range strings.Lines(all) {
-		if len(c.Subcommands) == 0 && strings.HasPrefix(line, name) {
-			lines = append(lines, strings.TrimSpace(line))
+		line = strings.TrimSpace(line)
+		if len(c.Subcommands) == 0 && strings.HasPrefix(line+" ", name+" ") {
+			lines = append(lines, line)
 		}
 	}
 	return lines

@@ -281,6 +281,21 @@ func TestHelpIsThereForEveryWayToAsk(t *testing.T) {
 	}
 }
 
+// The test of examples then names the command; `promptspool requests` must not crash meanwhile.
+func TestTheHelpOfAGroupDoesWithoutAnExample(t *testing.T) {
+	var out bytes.Buffer
+	group := cli.Command{HelpName: "promptspool keys", Usage: "keep keys", Subcommands: []*cli.Command{
+		{Name: "lis", Usage: "has none: its name is only the beginning of another's"},
+		{Name: "list", Usage: "has one"},
+	}}
+	help{&out, 100}.print(&group)
+
+	want := "\nEXAMPLES\n  promptspool keys list --data .promptspool\n\n"
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("the help has no %q:\n%s", want, &out)
+	}
+}
+
 // No server answers, and the data folder is empty.
 func TestEveryFlagAndArgumentIsCompletedWithoutAServer(t *testing.T) {
 	withoutVariables(t)
@@ -305,7 +320,7 @@ func TestEveryHelpHasAnExampleThatCanBeRun(t *testing.T) {
 	for name, c := range leaves(newApp(&bytes.Buffer{}, &bytes.Buffer{}).Commands, "promptspool") {
 		lines := examplesOf(c, name)
 		if len(lines) == 0 {
-			t.Errorf("%s has no example; add one to examples.txt", name)
+			t.Errorf("%s has no example: add a line to cmd/promptspool/examples.txt that begins with it", name)
 		}
 		for _, words := range shellCommands(strings.Join(lines, "\n") + "\n") {
 			if err := commandLineFault(words[1:]); err != nil {
