@@ -37,6 +37,8 @@ func TestThePackedPagesAreTheFiles(t *testing.T) {
 	}
 
 	packedtest.Check(t, "pages.zst", all.String(), *update)
+	// The binary of these tests has the pages of before, and none that is new. The others read the files.
+	joined = func() string { return all.String() }
 }
 
 func TestEveryFileIsListedAndBeginsWithItsQuestion(t *testing.T) {
