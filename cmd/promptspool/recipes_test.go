@@ -2,6 +2,7 @@ package main
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 var recipes = []struct {
 	heading string
 	example string // what only this one is called, in all spellings
+	kinds   string // of files that it has besides those of the program
 	besides string // files that name it for another reason: "why: regexp" a line
 	helps   string // a regexp of files that the recipe names, and that need no change
 }{
@@ -23,6 +25,11 @@ var recipes = []struct {
 		example: `ReasoningTokens|reasoning_tokens`,
 		besides: `how a call is read, which is another recipe: ^api/calls/
 			what it costs: ^spool/archive/price\.go`,
+	},
+	{
+		heading: "Add what is kept beside a record",
+		example: `State\) Link\(|[sS]tate\.Link\b|f\.Link\b|tableLink|[ru]\.link\b|sameLinks|\) Linked\(`,
+		besides: `what a link is, not how it is kept: ^spool/archive/(delete|request|span)\.go`,
 	},
 	{
 		heading: "Add a route",
@@ -34,9 +41,26 @@ var recipes = []struct {
 		example: `KeepPlumbing|keep-plumbing`,
 	},
 	{
+		heading: "Add a command",
+		example: `tailRequests|requests tail`,
+		helps:   `cmd/promptspool/(main|internal/completion/values)\.go`,
+	},
+	{
+		heading: "Add a metric",
+		example: `DataFree|promptspool_data_free_bytes|PromptspoolDiskNearlyFull`,
+		kinds:   ".md .yaml .json",
+		besides: `make generate writes it: ^api/dashboard/docs/metrics\.md
+			make chart writes it: ^cmd/promptspool/deploy/helm/prometheusrule\.yaml`,
+	},
+	{
 		heading: "Add a dashboard page",
 		example: `sidecarsPage|"/sidecars"|<h1 class="hidden">Sidecars`,
 		helps:   `api/access/access\.go|api/dashboard/(frame/\w+\.go|templates/pages\.go|dashboard\.go)`,
+	},
+	{
+		heading: "Add a page of docs",
+		example: `coding-agents`,
+		kinds:   ".md",
 	},
 	{
 		heading: "Add a provider",
@@ -50,11 +74,11 @@ var recipes = []struct {
 }
 
 // namedPath is a path in a page, in backticks.
-var namedPath = regexp.MustCompile("`((?:api|cmd|metrics|proxy|registry|spool)/[\\w./-]+)`")
+var namedPath = regexp.MustCompile("`((?:api|cmd|metrics|proxy|registry|spool)/[\\w./-]+|README\\.md)`")
 
-// programFiles returns the files that a person writes to add something, with their text: not
-// tests, and not what is generated.
-func programFiles(t *testing.T) map[string]string {
+// writtenFiles returns the files that a person writes to add something, with their text: not
+// tests, and of what is generated only pages and manifests.
+func writtenFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	top := os.DirFS("../..")
@@ -69,7 +93,7 @@ func programFiles(t *testing.T) map[string]string {
 			}
 			return nil
 		}
-		written := []string{".go", ".html", ".sql", ".txt"}
+		written := strings.Fields(programKinds + " .md .yaml .json")
 		if !slices.Contains(written, path.Ext(name)) || strings.HasSuffix(name, "_test.go") {
 			return nil
 		}
@@ -82,6 +106,18 @@ func programFiles(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	return files
+}
+
+// programKinds are the kinds of files of which every recipe names those that it needs.
+const programKinds = ".go .html .sql .txt"
+
+// ofKinds returns the files of some kinds.
+func ofKinds(files map[string]string, kinds string) map[string]string {
+	some := maps.Clone(files)
+	maps.DeleteFunc(some, func(name, _ string) bool {
+		return !slices.Contains(strings.Fields(kinds), path.Ext(name))
+	})
+	return some
 }
 
 // recipeFaults compares the files that a recipe names with those that name its example.
@@ -113,7 +149,7 @@ func TestRecipesNameTheFilesOfTheirExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := programFiles(t)
+	files := writtenFiles(t)
 
 	for _, r := range recipes {
 		_, section, found := strings.Cut(string(page), "\n## "+r.heading+"\n")
@@ -129,7 +165,8 @@ func TestRecipesNameTheFilesOfTheirExamples(t *testing.T) {
 			besides = append(besides, regexp.MustCompile(pattern))
 		}
 		helps := regexp.MustCompile("^(" + r.helps + ")$")
-		for _, fault := range recipeFaults(files, section, regexp.MustCompile(r.example), helps, besides) {
+		some := ofKinds(files, programKinds+" "+r.kinds)
+		for _, fault := range recipeFaults(some, section, regexp.MustCompile(r.example), helps, besides) {
 			t.Errorf("%s: %s", r.heading, fault)
 		}
 	}
