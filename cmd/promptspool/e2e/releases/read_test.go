@@ -127,18 +127,28 @@ func goesOn(t *testing.T, server *harness.Node, said said) {
 	ann.shows("/review/greetings", "Is it raining in Boston?", "faithful", "curt")
 	ann.shows("/audit", "save review queue", "define score", "rob@example.com")
 	ann.shows("/requests?filter=elephant", "Is it raining in Boston?")
+	for _, a := range said.Deletions {
+		a.still(t, server, "gone_by")
+	}
 }
 
 func databaseGoesOn(t *testing.T, dir string) {
-	dsn := postgrestest.Plain(t)
-	dump := decompress(t, filepath.Join(dir, dumpFile))
-	if _, err := postgrestest.Connect(t, dsn).PgConn().Exec(t.Context(), string(dump)).ReadAll(); err != nil {
-		t.Fatal(err)
-	}
-	server := startShared(t, dsn)
+	dsn := restored(t, filepath.Join(dir, dumpFile))
+	server := startShared(t, harness.Program(t), dsn)
 	goesOn(t, server, read[said](t, dir, dumpSaid))
 	server.Stop()
 	harness.Run(t, 0, "archive", "check", "--archive", dsn)
+}
+
+// restored returns a new database with what a dump has.
+func restored(t *testing.T, path string) (dsn string) {
+	t.Helper()
+	dsn = postgrestest.Plain(t)
+	dump := string(decompress(t, path))
+	if _, err := postgrestest.Connect(t, dsn).PgConn().Exec(t.Context(), dump).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	return dsn
 }
 
 func backupIsRestored(t *testing.T, dir string) {
@@ -151,9 +161,10 @@ func exportIsImported(t *testing.T, dir string) {
 	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
 	events := harness.WriteFile(t, "events", string(decompress(t, filepath.Join(dir, eventsFile))))
 	harness.Run(t, 0, "requests", "import", events, "--url", "http://"+server.Addr)
-	for _, a := range read[said](t, dir, serverSaid).Answers {
-		if strings.Contains(a.Question, "/requests/") || strings.Contains(a.Question, trace) {
-			a.still(t, server, "arrived_at", "first_arrived_at", "last_arrived_at")
+	said := read[said](t, dir, serverSaid)
+	for _, a := range append(said.Answers, said.Deletions...) {
+		if strings.Contains(a.Question, "/requests") || strings.Contains(a.Question, trace) {
+			a.still(t, server, "arrived_at", "first_arrived_at", "last_arrived_at", "gone_by")
 		}
 	}
 }

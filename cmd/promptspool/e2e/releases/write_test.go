@@ -37,6 +37,7 @@ type said struct {
 	ScoringKey string     `json:"scoring_key"` // of scope score
 	Answers    []answered `json:"answers"`
 	Packed     []answered `json:"packed"` // with rows in blocks
+	Deletions  []answered `json:"deletions"`
 }
 
 // spooled is what a sidecar had in its spool.
@@ -62,12 +63,31 @@ func keepJSON(t *testing.T, dir, name string, v any) {
 	keep(t, dir, name, compress(t, text))
 }
 
-// questioned makes a key at a server, and asks it all questions.
-func questioned(t *testing.T, server *harness.Node) said {
+// scoringKey makes a key that may score.
+func scoringKey(t *testing.T, server *harness.Node) string {
 	t.Helper()
 	made, _ := harness.Run(t, 0, "keys", "create", "--scope", "score", "--name", "judge", "--data", server.Data,
 		"-o", "json")
-	return said{ScoringKey: harness.Decode(made)["key"].(string), Answers: askAll(t, server, questions)}
+	return harness.Decode(made)["key"].(string)
+}
+
+// asked opens what a release left with a program, and asks it all questions.
+func asked(t *testing.T, program, dir, name, scoringKey string) said {
+	t.Helper()
+	s := said{ScoringKey: scoringKey}
+	var server *harness.Node
+	if name == serverSaid {
+		data := unpacked(t, filepath.Join(dir, serverFile))
+		server = startOf(t, program, data, "127.0.0.1:0", "server", "--name", "central")
+		s.Packed = askAll(t, server, packedQuestions)
+	} else {
+		server = startShared(t, program, restored(t, filepath.Join(dir, dumpFile)))
+	}
+	s.Answers = askAll(t, server, questions)
+	s.Deletions = askAll(t, server, deletions)
+	server.Stop()
+
+	return s
 }
 
 // writeRelease replaces the files of this version.
@@ -83,33 +103,33 @@ func writeRelease(t *testing.T) {
 	server := harness.StartServer(t, t.TempDir(), harness.FreePort(t))
 	fill(t, server)
 	writeSidecar(t, server, dir)
-	said := questioned(t, server)
+	key := scoringKey(t, server)
 	backup := filepath.Join(dir, backupFile)
 	_ = os.Remove(backup)
 	harness.Run(t, 0, "backup", "--data", server.Data, backup)
 	events, _ := harness.Run(t, 0, "requests", "export", "--url", "http://"+server.Addr)
 	keep(t, dir, eventsFile, compress(t, []byte(events)))
 	pack(server)
-	said.Packed = askAll(t, server, packedQuestions)
-	keepJSON(t, dir, serverSaid, said)
 	server.Stop()
 	keep(t, dir, serverFile, compress(t, archived(t, server.Data)))
+	keepJSON(t, dir, serverSaid, asked(t, server.Cmd.Path, dir, serverSaid, key))
 
 	dsn := postgrestest.Plain(t)
-	shared := startShared(t, dsn)
+	shared := startShared(t, harness.Program(t), dsn)
 	fill(t, shared)
-	keepJSON(t, dir, dumpSaid, questioned(t, shared))
+	key = scoringKey(t, shared)
 	shared.Stop()
 	dump := harness.Tool(t, "pg_dump", "--no-owner", "--rows-per-insert=1000", "--dbname", dsn)
 	keep(t, dir, dumpFile, compress(t, metaCommand.ReplaceAll([]byte(dump), nil)))
+	keepJSON(t, dir, dumpSaid, asked(t, shared.Cmd.Path, dir, dumpSaid, key))
 }
 
 // metaCommand is what only psql understands, \restrict.
 var metaCommand = regexp.MustCompile(`(?m)^\\.*\n`)
 
-func startShared(t *testing.T, dsn string) *harness.Node {
+func startShared(t *testing.T, program, dsn string) *harness.Node {
 	t.Helper()
-	n := harness.Begin(t, harness.Program(t), []string{"PROMPTSPOOL_ARCHIVE=" + dsn}, t.TempDir(),
+	n := harness.Begin(t, program, []string{"PROMPTSPOOL_ARCHIVE=" + dsn}, t.TempDir(),
 		harness.FreePort(t), "server", "--name", "central")
 	if !n.Takes() {
 		t.Fatal("the server does not start")

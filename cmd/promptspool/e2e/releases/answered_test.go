@@ -1,0 +1,52 @@
+//go:build linux && soak
+
+package releases
+
+import (
+	"path/filepath"
+	"testing"
+
+	"promptspool/cmd/promptspool/e2e/harness"
+)
+
+// The answers of a release are its own: its binary gives them when it opens what it left. With -update it is
+// asked again, and may then be asked more; what it left stays as it is.
+func TestAReleaseAnswersWhatItAnswered(t *testing.T) {
+	for _, release := range harness.Releases(t) {
+		dir := filepath.Join("testdata", release.Version)
+		for _, name := range []string{serverSaid, dumpSaid} {
+			was := read[said](t, dir, name)
+			is := asked(t, release.Program, dir, name, was.ScoringKey)
+			if *update {
+				keepJSON(t, dir, name, is)
+			}
+			equal(t, was.Answers, is.Answers)
+			equal(t, was.Packed, is.Packed)
+			equal(t, was.Deletions, is.Deletions)
+		}
+
+		data := filepath.Join(t.TempDir(), "restored")
+		says(t, release.Program, "restore", "--data", data, filepath.Join(dir, backupFile))
+		server := startOf(t, release.Program, data, "127.0.0.1:0", "server", "--name", "central")
+		equal(t, read[said](t, dir, serverSaid).Answers, askAll(t, server, questions))
+	}
+}
+
+// equal fails unless the answers to the questions of before are the same, and no question is new.
+func equal(t *testing.T, was, is []answered) {
+	t.Helper()
+	known := map[string]answered{}
+	for _, a := range is {
+		known[a.Question] = a
+	}
+	for _, a := range was {
+		now := decoded(t, known[a.Question].Answer)
+		before := decoded(t, a.Answer)
+		if what := missing(before, now, []string{"gone_by"}) + missing(now, before, []string{"gone_by"}); what != "" {
+			t.Errorf("%s: the release answered otherwise at %s", a.Question, what)
+		}
+	}
+	if len(was) != len(is) && !*update {
+		t.Errorf("%d questions are recorded of %d: run this with -update", len(was), len(is))
+	}
+}
