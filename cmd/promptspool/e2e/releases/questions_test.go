@@ -10,7 +10,17 @@ import (
 	"testing"
 )
 
-// questions are what a server is asked: calls of the API, and commands beside it.
+// asking are what a server is asked: calls of the API, and commands beside it.
+type asking struct {
+	questions []string
+	packed    []string // of rows that only the files of a server have, in blocks
+	deletions []string // at last
+}
+
+// firstAsked are the questions of what fill and pack give a server.
+var firstAsked = asking{questions, packedQuestions, deletions}
+
+// questions are asked of what fill gives a server.
 var questions = slices.Concat([]string{
 	`POST /api/public/v2/requests/search {"q":"purple elephant"}`,
 	`POST /api/public/v2/requests/search {"filter":"-tag:bulk","per_page":100}`,
@@ -51,7 +61,8 @@ var questions = slices.Concat([]string{
 	`GET /prompt-templates?label=next`,
 	`GET /api/public/v2/sessions/s-2`,
 	`POST /api/public/v2/spans/search {"kind":"agent"}`,
-	`POST /api/public/v2/spans/search {"name":"chat","having":{"filters":[{"field":"spans","operator":"eq","value":2}]}}`,
+	`POST /api/public/v2/spans/search {"name":"chat"}`,
+	`POST /api/public/v2/spans/search {"having":{"filters":[{"field":"spans","operator":"eq","value":2}]}}`,
 	`POST /api/public/v2/traces/search {"filter":"spans:2 since:2026-11-20 before:2026-11-21"}`,
 	`POST /api/public/v2/users/search {"filter":"score.tone:polite cost:>0","sort_by":"cost"}`,
 	`POST /api/public/v2/sessions/search {"filter":"turns:>1 status:error","sort_by":"errors"}`,
@@ -60,7 +71,8 @@ var questions = slices.Concat([]string{
 	`POST /api/public/v2/sessions/search {"filter":"turns:>2"}`,
 },
 	finding(found...), finding(missed...), searching(groups...),
-	sorting("-tag:bulk (-digit:* OR digit:(3 or 7))", append(orders, "score.default", "score.faithful", "score.solved")),
+	sorting("-tag:bulk (-digit:* OR digit:(3 or 7))", orders...),
+	sorting("-tag:bulk (-digit:* OR digit:(3 or 7))", "score.default", "score.faithful", "score.solved"),
 	summing("template:team/greet@1", "score:80..80", "author:judge", "digit:7", "tag:sums time:2026-11-20", "tag:none"),
 	suggesting("model", "status", "label", "session_id", "user_id", "environment", "metadata_keys",
 		"metadata_values&metadata_key=digit", "score_name", "score_author", "score_value", "error_type", "sidecar",
@@ -134,7 +146,7 @@ var packedQuestions = slices.Concat([]string{
 	`POST /api/public/v2/requests/search {"filter":"-score:* tag:bulk time:2026-11-20T08:57.."}`,
 	`POST /api/public/v2/requests/search {"filter":"tag:bulk rar"}`,
 	`POST /api/public/v2/requests/search {"filter":"tag:bulk \"rare word\" since:2026-11-19T12:00"}`,
-}, sorting("tag:bulk", append(orders, "score.default")), summing("rare", "time:2026-11-19"))
+}, sorting("tag:bulk", orders...), sorting("tag:bulk", "score.default"), summing("rare", "time:2026-11-19"))
 
 // deletions are asked last. Some look for a value that a call had for one second and does not show.
 var deletions = []string{
@@ -152,7 +164,8 @@ var deletions = []string{
 func searching(groups ...string) (questions []string) {
 	for _, group := range groups {
 		questions = append(questions,
-			`POST /api/public/v2/requests/search {"per_page":100,"filter":"-tag:bulk","filter_group":{"filters":[`+group+`]}}`)
+			`POST /api/public/v2/requests/search {"per_page":100,"filter":"-tag:bulk",`+
+				`"filter_group":{"filters":[`+group+`]}}`)
 	}
 	return questions
 }
@@ -167,7 +180,7 @@ func finding(lines ...string) (questions []string) {
 }
 
 // sorting returns searches in each order, with and without the first.
-func sorting(line string, orders []string) (questions []string) {
+func sorting(line string, orders ...string) (questions []string) {
 	for _, order := range orders {
 		for _, direction := range []string{"asc", "desc"} {
 			questions = append(questions, fmt.Sprintf(`POST /api/public/v2/requests/search {"filter":%q,`+
@@ -200,22 +213,29 @@ func suggesting(fields ...string) (questions []string) {
 func TestQuestionsHaveTheAnswersThatTheyAreAskedFor(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{serverSaid, dumpSaid} {
-		totals := map[string]int{}
-		for _, a := range read[said](t, "testdata/0.1.0", name).Answers {
-			var page struct{ Total int }
-			if json.Unmarshal(a.Answer, &page) == nil {
-				totals[a.Question] = page.Total
-			}
+		asFound(t, "testdata/0.1.0", name, found, missed)
+		asFound(t, "testdata/0.1.0/"+moreDir, name, moreFound, moreMissed)
+	}
+}
+
+// asFound fails unless a release found something with some filters, and nothing with others.
+func asFound(t *testing.T, dir, name string, found, missed []string) {
+	t.Helper()
+	totals := map[string]int{}
+	for _, a := range read[said](t, dir, name).Answers {
+		var page struct{ Total int }
+		if json.Unmarshal(a.Answer, &page) == nil {
+			totals[a.Question] = page.Total
 		}
-		for _, question := range finding(found...) {
-			if totals[question] == 0 {
-				t.Errorf("%s: 0.1.0 found nothing: %s", name, question)
-			}
+	}
+	for _, question := range finding(found...) {
+		if totals[question] == 0 {
+			t.Errorf("%s/%s: it found nothing: %s", dir, name, question)
 		}
-		for _, question := range finding(missed...) {
-			if n, asked := totals[question]; n != 0 || !asked {
-				t.Errorf("%s: 0.1.0 found %d: %s", name, n, question)
-			}
+	}
+	for _, question := range finding(missed...) {
+		if n, asked := totals[question]; n != 0 || !asked {
+			t.Errorf("%s/%s: it found %d: %s", dir, name, n, question)
 		}
 	}
 }

@@ -36,6 +36,11 @@ func TestWhatAReleaseWroteIsReadInPlace(t *testing.T) {
 			t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); databaseGoesOn(t, dir) })
 			t.Run("backup", func(t *testing.T) { t.Parallel(); backupIsRestored(t, dir) })
 			t.Run("export", func(t *testing.T) { t.Parallel(); exportIsImported(t, dir) })
+			more := filepath.Join(dir, moreDir)
+			t.Run("more", func(t *testing.T) { t.Parallel(); filesAreRead(t, more) })
+			t.Run("more in PostgreSQL", func(t *testing.T) { t.Parallel(); dumpIsRead(t, more) })
+			t.Run("more in a backup", func(t *testing.T) { t.Parallel(); backupIsRead(t, more) })
+			t.Run("more exported", func(t *testing.T) { t.Parallel(); exportIsImported(t, more) })
 		})
 	}
 }
@@ -161,6 +166,13 @@ func exportIsImported(t *testing.T, dir string) {
 	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
 	events := harness.WriteFile(t, "events", string(decompress(t, filepath.Join(dir, eventsFile))))
 	harness.Run(t, 0, "requests", "import", events, "--url", "http://"+server.Addr)
+	readAgain(t, server, dir)
+}
+
+// readAgain fails unless a server to which the events of a release were imported answers as the release did, but for
+// what no event has.
+func readAgain(t *testing.T, server *harness.Node, dir string) {
+	t.Helper()
 	said := read[said](t, dir, serverSaid)
 	for _, a := range append(said.Answers, said.Deletions...) {
 		if strings.Contains(a.Question, "/requests") || strings.Contains(a.Question, trace) {

@@ -72,19 +72,18 @@ func scoringKey(t *testing.T, server *harness.Node) string {
 }
 
 // asked opens what a release left with a program, and asks it all questions.
-func asked(t *testing.T, program, dir, name, scoringKey string) said {
+func asked(t *testing.T, program, dir, name string, all asking) (s said) {
 	t.Helper()
-	s := said{ScoringKey: scoringKey}
 	var server *harness.Node
 	if name == serverSaid {
 		data := unpacked(t, filepath.Join(dir, serverFile))
 		server = startOf(t, program, data, "127.0.0.1:0", "server", "--name", "central")
-		s.Packed = askAll(t, server, packedQuestions)
+		s.Packed = askAll(t, server, all.packed)
 	} else {
 		server = startShared(t, program, restored(t, filepath.Join(dir, dumpFile)))
 	}
-	s.Answers = askAll(t, server, questions)
-	s.Deletions = askAll(t, server, deletions)
+	s.Answers = askAll(t, server, all.questions)
+	s.Deletions = askAll(t, server, all.deletions)
 	server.Stop()
 
 	return s
@@ -112,16 +111,28 @@ func writeRelease(t *testing.T) {
 	pack(server)
 	server.Stop()
 	keep(t, dir, serverFile, compress(t, archived(t, server.Data)))
-	keepJSON(t, dir, serverSaid, asked(t, server.Cmd.Path, dir, serverSaid, key))
+	said := asked(t, server.Cmd.Path, dir, serverSaid, firstAsked)
+	said.ScoringKey = key
+	keepJSON(t, dir, serverSaid, said)
 
 	dsn := postgrestest.Plain(t)
 	shared := startShared(t, harness.Program(t), dsn)
 	fill(t, shared)
 	key = scoringKey(t, shared)
 	shared.Stop()
+	keep(t, dir, dumpFile, dumped(t, dsn))
+	said = asked(t, shared.Cmd.Path, dir, dumpSaid, firstAsked)
+	said.ScoringKey = key
+	keepJSON(t, dir, dumpSaid, said)
+
+	writeMore(t, harness.Program(t), filepath.Join(dir, moreDir))
+}
+
+// dumped returns the dump of a database, compressed.
+func dumped(t *testing.T, dsn string) []byte {
+	t.Helper()
 	dump := harness.Tool(t, "pg_dump", "--no-owner", "--rows-per-insert=1000", "--dbname", dsn)
-	keep(t, dir, dumpFile, compress(t, metaCommand.ReplaceAll([]byte(dump), nil)))
-	keepJSON(t, dir, dumpSaid, asked(t, shared.Cmd.Path, dir, dumpSaid, key))
+	return compress(t, metaCommand.ReplaceAll([]byte(dump), nil))
 }
 
 // metaCommand is what only psql understands, \restrict.
