@@ -217,31 +217,12 @@ func writeMore(t *testing.T, program, dir string) {
 	keepJSON(t, dir, dumpSaid, asked(t, program, dir, dumpSaid, moreAsked))
 }
 
-func filesAreRead(t *testing.T, dir string) {
-	data := unpacked(t, filepath.Join(dir, serverFile))
-	server := harness.StartServer(t, data, "127.0.0.1:0")
-	knowsMore(t, server, read[said](t, dir, serverSaid))
-	server.Stop()
-	harness.Run(t, 0, "archive", "check", "--data", data)
-}
-
-func dumpIsRead(t *testing.T, dir string) {
-	dsn := restored(t, filepath.Join(dir, dumpFile))
-	server := startShared(t, harness.Program(t), dsn)
-	knowsMore(t, server, read[said](t, dir, dumpSaid))
-	server.Stop()
-	harness.Run(t, 0, "archive", "check", "--archive", dsn)
-}
-
-func backupIsRead(t *testing.T, dir string) {
+// moreIsRestored restores a backup of the second set.
+func moreIsRestored(t *testing.T, dir string) {
 	data := filepath.Join(t.TempDir(), "restored")
 	harness.Run(t, 0, "restore", "--data", data, filepath.Join(dir, backupFile))
-	knowsMore(t, harness.StartServer(t, data, "127.0.0.1:0"), read[said](t, dir, serverSaid))
-}
-
-// knowsMore fails unless a server knows what the release knew of the second set.
-func knowsMore(t *testing.T, server *harness.Node, said said) {
-	t.Helper()
+	server := harness.StartServer(t, data, "127.0.0.1:0")
+	said := read[said](t, dir, serverSaid)
 	for _, a := range append(said.Answers, said.Deletions...) {
 		a.still(t, server, "gone_by")
 	}

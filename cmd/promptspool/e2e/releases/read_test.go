@@ -26,23 +26,28 @@ func TestWhatAReleaseWroteIsReadInPlace(t *testing.T) {
 	} else {
 		t.Parallel()
 	}
-	releases, err := filepath.Glob("testdata/*")
-	if err != nil || len(releases) == 0 {
-		t.Fatalf("there is no release to read: %v", err)
-	}
-	for _, dir := range releases {
+	for _, dir := range releaseDirs(t) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Run("server and sidecar", func(t *testing.T) { t.Parallel(); serverGoesOn(t, dir) })
 			t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); databaseGoesOn(t, dir) })
 			t.Run("backup", func(t *testing.T) { t.Parallel(); backupIsRestored(t, dir) })
 			t.Run("export", func(t *testing.T) { t.Parallel(); exportIsImported(t, dir) })
 			more := filepath.Join(dir, moreDir)
-			t.Run("more", func(t *testing.T) { t.Parallel(); filesAreRead(t, more) })
-			t.Run("more in PostgreSQL", func(t *testing.T) { t.Parallel(); dumpIsRead(t, more) })
-			t.Run("more in a backup", func(t *testing.T) { t.Parallel(); backupIsRead(t, more) })
-			t.Run("more exported", func(t *testing.T) { t.Parallel(); exportIsImported(t, more) })
+			t.Run("more", func(t *testing.T) { t.Parallel(); filesBecomeAsAnew(t, more) })
+			t.Run("more in PostgreSQL", func(t *testing.T) { t.Parallel(); databaseBecomesAsAnew(t, more) })
+			t.Run("more in a backup", func(t *testing.T) { t.Parallel(); moreIsRestored(t, more) })
 		})
 	}
+}
+
+// releaseDirs returns the folders of the releases.
+func releaseDirs(t *testing.T) []string {
+	t.Helper()
+	dirs, err := filepath.Glob("testdata/*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("there is no release to read: %v", err)
+	}
+	return dirs
 }
 
 // read decodes a file of a release.
@@ -163,16 +168,7 @@ func backupIsRestored(t *testing.T, dir string) {
 }
 
 func exportIsImported(t *testing.T, dir string) {
-	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
-	events := harness.WriteFile(t, "events", string(decompress(t, filepath.Join(dir, eventsFile))))
-	harness.Run(t, 0, "requests", "import", events, "--url", "http://"+server.Addr)
-	readAgain(t, server, dir)
-}
-
-// readAgain fails unless a server to which the events of a release were imported answers as the release did, but for
-// what no event has.
-func readAgain(t *testing.T, server *harness.Node, dir string) {
-	t.Helper()
+	server := imported(t, harness.StartServer(t, t.TempDir(), "127.0.0.1:0"), dir)
 	said := read[said](t, dir, serverSaid)
 	for _, a := range append(said.Answers, said.Deletions...) {
 		if strings.Contains(a.Question, "/requests") || strings.Contains(a.Question, trace) {
@@ -200,10 +196,7 @@ func later(t *testing.T, data string) {
 // A program does not touch what a newer one wrote, and says what to do.
 func TestWhatANewerReleaseWroteIsRefusedAndLeftAsItIs(t *testing.T) {
 	t.Parallel()
-	releases, err := filepath.Glob("testdata/*")
-	if err != nil || len(releases) == 0 {
-		t.Fatalf("there is no release: %v", err)
-	}
+	releases := releaseDirs(t)
 	dir := releases[len(releases)-1]
 	refused := func(where string, n *harness.Node, says string) {
 		t.Helper()
