@@ -16,7 +16,8 @@ import (
 //	n   length of the value, uvarint; 0 means the row has nothing there
 //	    the value
 //
-// It ends after the last column that there was when it was written, FirstColumns at least.
+// It ends after the last column in which it has something, or after FirstColumns. So a row without
+// anything in later columns has the bytes that it had before there were any.
 //
 // A value is
 //
@@ -43,13 +44,16 @@ func EncodeFirst(end Column, row *wire.Row) []byte {
 	b := append(make([]byte, 0, 256), rowVersion)
 	// The length of a value comes before it, so each is written aside first.
 	var scratch []byte
+	last := 0
 	for c := ColumnFunction; c < end; c++ {
 		scratch = AppendValue(scratch[:0], c, row)
 		b = binary.AppendUvarint(b, uint64(len(scratch)))
-		b = append(b, scratch...)
+		if b = append(b, scratch...); c < FirstColumns || len(scratch) > 0 {
+			last = len(b)
+		}
 	}
 
-	return b
+	return b[:last]
 }
 
 // Decode reads the wanted columns into row and leaves its other fields. Its ListTime must
@@ -68,7 +72,7 @@ func Decode(b []byte, want Columns, row *wire.Row) error {
 	for c := ColumnFunction; c < ColumnBody; c++ {
 		n, used := binary.Uvarint(b)
 		if len(b) == 0 && c >= FirstColumns {
-			used = 0 // it was written before there was this column
+			used = 0 // it has nothing in this column, and in none after it
 		} else if used <= 0 || n > uint64(len(b)-used) {
 			return ErrRow
 		}
