@@ -31,6 +31,9 @@ const (
 	RenewWritten = "renew-written" // an index of words was made again, with what belongs to it
 )
 
+// Renewing are the names of the moments of such a server that Reach is called with.
+var Renewing = []string{StepBegun, StepWritten, FillPart, FillDone, RenewWritten}
+
 // All are the names of the moments of a sidecar that Reach is called with.
 var All = []string{
 	BeforeCommit,
