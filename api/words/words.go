@@ -15,9 +15,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Folding is the number of what a Scanner makes of a text, which each index of words is stored with.
-// Whatever changes the words of a text, or their hashes, takes the next number: an index of another
-// number is not asked, and is made again in the background.
+// Folding is the number of what a Scanner makes of a text; that of 0.1.0 is 1. Each index of words stores
+// it: an index of another number is not asked, and is rebuilt in the background. Any change of the words
+// that a text has, of their hashes or of which are joined takes the next number.
 const Folding = 1
 
 // Scanner takes a text apart into its words. Not safe for concurrent use.
