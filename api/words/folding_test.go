@@ -4,8 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"testing"
 	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
 
 	"promptspool/api/words"
 )
@@ -13,6 +17,7 @@ import (
 // foldings has what each number of a folding makes of the texts below.
 var foldings = map[int]string{
 	1: "d6cd3588f6128d4d", // 0.1.0
+	2: "158d628187247313",
 }
 
 // texts have what depends on more than one character.
@@ -57,5 +62,23 @@ func TestAnotherFoldingHasAnotherNumber(t *testing.T) {
 		t.Errorf("texts have other words than those of folding %d: their digest is %q (Unicode %s). Databases have "+
 			"indexes of the words of before: give words.Folding the next number, and write its digest beside it here",
 			words.Folding, got, unicode.Version)
+	}
+}
+
+// Unicode's full folding of case changes no word, but where it makes a letter of the iota below a Greek
+// vowel, and two words of ŉ.
+func TestCaseDoesNotCount(t *testing.T) {
+	hasIota := func(text string) bool { return strings.ContainsRune(norm.NFD.String(text), '\u0345') }
+	folder := cases.Fold()
+	for c := range unicode.MaxRune {
+		one := string(c)
+		for _, other := range []string{strings.ToLower(one), strings.ToUpper(one), folder.String(one)} {
+			if other == one || hasIota(one) || c == 'ŉ' {
+				continue
+			}
+			if p, _ := words.ParsePhrase("x" + one + "y"); !p.In("x" + other + "y") {
+				t.Errorf("%U: %s is another word than %s", c, one, other)
+			}
+		}
 	}
 }

@@ -55,6 +55,7 @@ func TestASnippetIsCutAtWords(t *testing.T) {
 func FuzzPart(f *testing.F) {
 	for _, c := range [][2]string{
 		{"İstanbul ﬁne e\u0301", "ﬁ"}, {"ȺȺ K", "ⱥ k"}, {"a\xffb", "b"}, {"\u0301\u0301", "\u0301"}, {"ΣΑΣ", "σ"},
+		{"co\u00adop’s", "’S"},
 	} {
 		f.Add(c[0], c[1])
 	}

@@ -1,7 +1,7 @@
 // Package words takes texts apart into words, and finds words, phrases and parts in them.
 //
 // Words are runs of letters, digits and marks in any script, and single characters where a script
-// has no blanks between words. Case and accents do not count.
+// has no blanks between words. Case, accents and invisible characters do not count.
 //
 //	words.go   a text, word by word
 //	phrase.go  words that follow each other
@@ -9,16 +9,18 @@
 package words
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+	"golang.org/x/text/unicode/rangetable"
 )
 
 // Folding is the number of what a Scanner makes of a text; that of 0.1.0 is 1. Each index of words stores
 // it: an index of another number is not asked, and is rebuilt in the background. Any change of the words
 // that a text has, of their hashes or of which are joined takes the next number.
-const Folding = 1
+const Folding = 2
 
 // Scanner takes a text apart into its words. Not safe for concurrent use.
 type Scanner struct {
@@ -44,6 +46,10 @@ const (
 
 const connector = 1 // in ascii: it joins the parts of a name, a number, a date or an address
 
+// connectors has the characters that do so. The others are typed or written in place of those in ASCII:
+// hyphens, apostrophes, and all of them in full width.
+const connectors = "_-./:@#'+" + "‐‑‒–−\u05be" + "´ʻʼ‘’‛′\u05f3" + "＿－．／：＠＃＇＋"
+
 // ascii has the lower case of what words are made of, connector, or 0 for all else.
 var ascii = func() (fold [256]byte) {
 	for c := range fold[:utf8.RuneSelf] {
@@ -54,8 +60,10 @@ var ascii = func() (fold [256]byte) {
 			fold[c] = byte(c + 'a' - 'A')
 		}
 	}
-	for _, c := range "_-./:@#'+" {
-		fold[c] = connector
+	for _, c := range connectors {
+		if c < utf8.RuneSelf {
+			fold[c] = connector
+		}
 	}
 	return fold
 }()
@@ -66,7 +74,7 @@ func (w *Scanner) Scan() bool {
 	for i < len(text) && ascii[text[i]] <= connector {
 		if text[i] >= utf8.RuneSelf {
 			r, size := utf8.DecodeRuneInString(text[i:])
-			if IsWord(r) {
+			if !IsGap(r) && !isInvisible(r) {
 				break
 			}
 			i += size - 1
@@ -77,7 +85,15 @@ func (w *Scanner) Scan() bool {
 		return false
 	}
 
-	w.Joined = w.Size > 0 && (i == before || i == before+1 && ascii[text[before]] == connector)
+	switch between := text[before:i]; len(between) {
+	case 0:
+		w.Joined = before > 0
+	case 1:
+		w.Joined = ascii[between[0]] == connector && before > 0
+	default:
+		w.Joined = between[0]|between[len(between)-1] >= utf8.RuneSelf && before > 0 && connects(between)
+	}
+
 	w.Start, w.Char = i, false
 	h := uint64(hashOffset)
 	for ; i < len(text); i++ {
@@ -99,23 +115,21 @@ func (w *Scanner) Scan() bool {
 // scanOther reads a word that has other characters than ASCII from i on.
 func (w *Scanner) scanOther(i int) bool {
 	text := w.text
-	for i < len(text) {
+	w.End = i
+	for i < len(text) && !w.Char {
 		r, size := utf8.DecodeRuneInString(text[i:])
-		if isChar(r) {
-			// It is a word by itself, and ends the one before.
-			if i == w.Start {
-				w.Char = true
-				i += size
-			}
-			break
-		}
-		if !IsWord(r) {
+		char := isChar(r)
+		// Such a character is a word by itself, and ends the one before.
+		if char && i > w.Start || !char && IsGap(r) {
 			break
 		}
 		i += size
+		if w.Char = char; char || !isInvisible(r) {
+			w.End = i
+		}
 	}
-	w.End, w.next = i, i
-	w.folded = fold(w.folded[:0], text[w.Start:i])
+	w.next = i
+	w.folded = fold(w.folded[:0], text[w.Start:w.End])
 	w.Hash, w.Size = hashOffset, len(w.folded)
 	for _, c := range w.folded {
 		w.Hash = (w.Hash ^ uint64(c)) * HashPrime
@@ -124,23 +138,45 @@ func (w *Scanner) scanOther(i int) bool {
 	return true
 }
 
-// IsWord reports whether a character is part of a word.
-func IsWord(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicode.M) }
+// connects reports whether what is between two words is one connector at most.
+func connects(between string) bool {
+	sign := strings.TrimFunc(between, isInvisible)
+	r, size := utf8.DecodeRuneInString(sign)
 
-// isChar reports whether a character is of a script that has no blanks between words.
-func isChar(r rune) bool {
-	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
-		unicode.Khmer, unicode.Myanmar)
+	return sign == "" || size == len(sign) && strings.ContainsRune(connectors, r)
 }
 
-// fold appends a word without its accents, in lower case.
+// Kinds of characters. One table of each is faster to search than those that it is made of.
+var (
+	inWords   = rangetable.Merge(unicode.L, unicode.N, unicode.M, unicode.Cf)
+	invisible = rangetable.Merge(unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+	unfolded  = rangetable.Merge(unicode.Mn, unicode.Me, invisible)
+	chars     = rangetable.Merge(unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
+		unicode.Khmer, unicode.Myanmar)
+)
+
+// IsGap reports whether a character ends a word. Invisible ones do not, and apostrophes do, though some
+// are letters in Unicode.
+func IsGap(r rune) bool { return !unicode.Is(inWords, r) || r == 'ʻ' || r == 'ʼ' }
+
+// isInvisible reports whether a character is one like a soft hyphen, a joiner or a selector of an emoji's
+// look, which are as if they were not there.
+func isInvisible(r rune) bool { return r > unicode.MaxASCII && unicode.Is(invisible, r) }
+
+// isChar reports whether a character is of a script that has no blanks between words.
+func isChar(r rune) bool { return r >= 0x0e00 && unicode.Is(chars, r) }
+
+// fold appends a word in lower case, without its accents and invisible characters. It is Unicode's full
+// case folding: after NFKD that differs from the lower case of the upper case only in ß, and in the iota
+// below Greek vowels, which is an accent here.
 func fold(b []byte, word string) []byte {
 	for _, r := range norm.NFKD.String(word) {
-		switch r = unicode.ToLower(r); {
-		case unicode.Is(unicode.Mn, r):
+		if unicode.Is(unfolded, r) {
 			continue
-		case r == 'ς': // at the end of a word; in upper case both are Σ
-			r = 'σ'
+		}
+		if r = unicode.ToLower(unicode.ToUpper(r)); r == 'ß' {
+			b = append(b, 's')
+			r = 's'
 		}
 		b = utf8.AppendRune(b, r)
 	}

@@ -18,8 +18,7 @@ func (o operation) terms() []textindex.Term {
 	}
 
 	// At an end of what is looked for may be a part of a word, which no index knows.
-	isGap := func(c rune) bool { return !words.IsWord(c) }
-	first, last := strings.IndexFunc(want, isGap), strings.LastIndexFunc(want, isGap)+1
+	first, last := strings.IndexFunc(want, words.IsGap), strings.LastIndexFunc(want, words.IsGap)+1
 	switch o.Operator {
 	case "matches":
 		text, prefix := strings.CutSuffix(want, "*")

@@ -34,9 +34,12 @@ func (c talk) subject(t *rapid.T) *query.Subject {
 }
 
 var (
-	talkGaps  = []string{" ", " ", ". ", "-", "_", "", "\n"}
+	talkGaps = []string{
+		" ", " ", ". ", "-", "_", "", "\n", "’", "ʼ", "\u2011", "\u200b", "-\u200d", "\ufeff ", "-\u200b-", "—",
+	}
 	talkWords = []string{
 		"refund", "Refunds", "REFUND", "ref", "a", "30", "days", "Zürich", "zurich", "東", "京", "K\u212a",
+		"Straße", "STRASSE", "ẞ", "re\u00adfund", "3\ufe0f0", "ı",
 	}
 )
 
@@ -163,6 +166,47 @@ func TestTextsAreFoundAndAnIndexLosesNone(t *testing.T) {
 	})
 	if narrowed == 0 {
 		t.Error("the index let everything pass")
+	}
+}
+
+// letters are characters of each kind that a text may have.
+var letters = []rune(
+	"abAB2 ß\u1e9esKık東京กé\u0301\u0345\u20e3" + // of words
+		" .\n—→©" + "-_'’ʼ´‐\u2011–−＿\u05be" + // gaps and connectors
+		"\u00ad\u200b\u200c\u200d\u2060\ufeff\ufe0f\u034f\u3164", // invisible ones
+)
+
+// A text for which an operator holds has all terms that are looked up for it.
+func TestWhatIsFoundHasTheTerms(t *testing.T) {
+	looked := 0
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOfN(rapid.SampledFrom(letters), 1, 12, -1).Draw(t, "text")
+		cases := []func(string) string{strings.ToLower, strings.ToUpper, strings.Clone}
+		inCase := rapid.SampledFrom(cases).Draw(t, "case")
+		end := rapid.SampledFrom([]string{"", "", "*"}).Draw(t, "end")
+
+		call, terms := talk{input: text}.subject(t), textindex.Terms(text)
+		runes := []rune(text)
+		for from := range runes {
+			for to := range runes[from:] {
+				part, _ := json.Marshal(inCase(string(runes[from:from+to+1])) + end)
+				for _, operator := range []string{"matches", "contains", "starts_with", "ends_with", "is"} {
+					q, err := query.CompileMatch(condition("text", "", operator, string(part)))
+					if err != nil || !q.Match(call) {
+						continue // matches must have a word
+					}
+					for _, term := range q.Terms() {
+						looked++
+						if !slices.Contains(terms, term) {
+							t.Fatalf("%q %s %s: a term is looked up that it lacks", text, operator, part)
+						}
+					}
+				}
+			}
+		}
+	})
+	if looked == 0 {
+		t.Error("nothing was looked up")
 	}
 }
 
