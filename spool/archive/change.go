@@ -250,6 +250,7 @@ func fillRows(ctx context.Context, s Store, account string, ids []string, from r
 
 	return Apart(ids, func(part []string) error {
 		return s.Change(ctx, account, part, false, func(g *Group, _ Reader) error {
+			g.Fills = true
 			for _, r := range g.Records {
 				row, listed := r.State.Row()
 				r.Changed = listed && rowcode.HasFrom(from, &row)

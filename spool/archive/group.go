@@ -18,6 +18,10 @@ type Group struct {
 	Records  []*Record // in the order first met
 	Accounts map[string]*GroupAccount
 
+	// Fills is set if nothing changes but the columns that rows lacked: see Fill. Summaries of an
+	// earlier form say nothing of these, and stay.
+	Fills bool
+
 	byKey   map[recordKey]*Record
 	asked   int // how many records its changes are about; Unite adds others
 	held    int // the weight of the states that were loaded

@@ -346,7 +346,8 @@ func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// checkSummaries checks that each summary is that of its rows, and that none overlap.
+// checkSummaries checks that each summary is that of its rows, and that none overlap. One of an earlier
+// form may say less.
 func (c *checker) checkSummaries(ctx context.Context, tx pgx.Tx) error {
 	type summary struct {
 		account string
@@ -355,7 +356,7 @@ func (c *checker) checkSummaries(ctx context.Context, tx pgx.Tx) error {
 	}
 	rows, _ := tx.Query(ctx, `
 		SELECT account_id, newest, oldest, bottom, summary, top_rows FROM summaries
-		ORDER BY account_id, newest DESC`)
+		WHERE form = $1 ORDER BY account_id, newest DESC`, query.SummaryForm)
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s summary, err error) {
 		err = row.Scan(&s.account, &s.newest, &s.oldest, &s.bottom, &s.summary, &s.topRows)
 		return s, err

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
 	"promptspool/spool/database/postgres/filter"
 	"promptspool/spool/database/postgres/schema"
 )
@@ -296,13 +297,17 @@ func (f *folding) queueStale(b *pgx.Batch) {
 
 		places, texts = distinct(places), distinct(texts)
 		// newest >= the lowest place lets the index skip all segments below it.
+		least := 0
+		if f.Fills {
+			least = query.SummaryForm
+		}
 		remove := func(table, segments string, places []int64) {
 			if len(places) > 0 {
 				b.Queue(`
 					DELETE FROM `+table+` WHERE account_id = $1 AND newest = ANY(ARRAY(
-						SELECT newest FROM `+segments+` WHERE account_id = $1 AND newest >= $2 AND EXISTS (
+						SELECT newest FROM `+segments+` WHERE account_id = $1 AND newest >= $2 AND form >= $4 AND EXISTS (
 							SELECT 1 FROM unnest($3::bigint[]) place WHERE place BETWEEN bottom AND newest)))`,
-					name, places[0], places)
+					name, places[0], places, least)
 			}
 		}
 		remove("summaries", "summaries", places)
