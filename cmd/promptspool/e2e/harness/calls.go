@@ -59,7 +59,11 @@ func (n *Node) Try(method, path string, body any, header ...string) (Reply, erro
 		req.Header.Set(header[i], header[i+1])
 	}
 
-	res, err := http.DefaultClient.Do(req)
+	client := http.DefaultClient
+	if n.earlier {
+		client = uncompared
+	}
+	res, err := client.Do(req)
 	if err != nil {
 		return Reply{}, err
 	}

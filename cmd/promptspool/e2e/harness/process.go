@@ -27,8 +27,9 @@ type Node struct {
 	Ops  string // of its operations listener
 	Data string // its folder
 
-	Killed bool          // by Kill
-	Exited chan struct{} // closed when its log ends, because the process did
+	earlier bool          // it is of Releases
+	Killed  bool          // by Kill
+	Exited  chan struct{} // closed when its log ends, because the process did
 
 	mu     sync.Mutex
 	log    bytes.Buffer  // under mu; of stderr
@@ -51,6 +52,7 @@ func Begin(t testing.TB, program string, env []string, data, addr string, args .
 	t.Helper()
 	n := &Node{T: t, Data: data, taking: make(chan struct{}), Exited: make(chan struct{})}
 	args = append(args, "--data", data, "--listen", addr, "--ops-listen", "127.0.0.1:0", "--log-format", "json")
+	_, n.earlier = earlier.Load(program)
 	n.Cmd = exec.Command(program, args...)
 	n.Cmd.Env = append(append(os.Environ(), "PROMPTSPOOL_BOOTSTRAP_KEY="+AdminKey), env...)
 	n.Cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // none outlives tests that are killed

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -21,6 +22,9 @@ type Release struct {
 	Version string
 	Program string
 }
+
+// earlier holds the programs of Releases.
+var earlier sync.Map
 
 // Releases returns the binary of each release, by the order of their names. It fails in a clone without their
 // commits: a test of what two versions say to each other means nothing with one of them.
@@ -48,6 +52,7 @@ func Releases(t *testing.T) (all []Release) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		earlier.Store(program, true)
 		all = append(all, Release{version, program})
 	}
 	return all
