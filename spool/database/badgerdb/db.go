@@ -325,9 +325,8 @@ const (
 // wrote, drops records beyond the retention, erases deleted ones and returns disk space. Every
 // second it checks that the folder is still there; see Failed.
 func (db *DB) Run(ctx context.Context) error {
-	var renewing sync.WaitGroup
-	defer renewing.Wait()
-	renewing.Go(func() { db.renew(ctx) })
+	var renewing sync.Mutex
+	defer renewing.Lock() // waits for what is still renewed
 
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -340,6 +339,13 @@ func (db *DB) Run(ctx context.Context) error {
 		if now := time.Now(); now.Sub(last) >= retainEvery {
 			last = now
 			db.tidy(ctx)
+			// In the background: the first time after an upgrade takes minutes, and all others nothing.
+			if renewing.TryLock() {
+				go func() {
+					defer renewing.Unlock()
+					db.renew(ctx)
+				}()
+			}
 		}
 
 		if db.eraseDue() {
@@ -367,21 +373,12 @@ func (db *DB) Run(ctx context.Context) error {
 // renew gives rows the columns, and blocks the form, that they lack because an earlier version
 // wrote them.
 func (db *DB) renew(ctx context.Context) {
-	for ctx.Err() == nil {
-		err := archive.Fill(ctx, db)
-		if err == nil {
-			err = db.packAll(ctx, (*packing).old)
-		}
-		if err == nil {
-			return
-		}
-		if ctx.Err() == nil {
-			db.logger.Error("what an earlier version wrote could not be renewed; retrying", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Minute):
-		}
+	err := archive.Fill(ctx, db)
+	if err == nil {
+		err = db.packAll(ctx, (*packing).old)
+	}
+	if err != nil && ctx.Err() == nil {
+		db.logger.Error("what an earlier version wrote could not be renewed; retrying", "error", err)
 	}
 }
 

@@ -128,7 +128,7 @@ func TestTwoServersThatStartTogetherChangeTheTablesOnce(t *testing.T) {
 		if !server.Takes() {
 			t.Fatalf("a server ended before it took calls:\n%s", server.Logged())
 		}
-		changed += strings.Count(server.Logged(), "Changing database tables")
+		changed += strings.Count(server.Logged(), "Bringing the database's tables")
 	}
 	if changed != 1 {
 		t.Errorf("the tables were changed %d times", changed)

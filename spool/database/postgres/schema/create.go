@@ -106,20 +106,16 @@ func (t *Tables) step(ctx context.Context) (found int, err error) {
 		if found, err = readVersion(ctx, tx); err != nil || found >= version {
 			return err
 		}
-		sql := SQL
-		if from := found; from == 0 {
-			found = version
-			t.logger.Info("Creating database tables")
-		} else {
-			found++
-			file, err := steps.ReadFile(fmt.Sprintf("step_%d.sql", found))
+		sql, to := SQL, version
+		if found > 0 {
+			to = found + 1
+			step, err := steps.ReadFile(fmt.Sprintf("step_%d.sql", to))
 			if err != nil {
 				return err
 			}
-			sql = string(file)
-			t.logger.Info("Changing database tables; servers of earlier versions take no writes from now on",
-				"from", from, "to", found)
+			sql = string(step)
 		}
+		t.logger.Info("Bringing the database's tables to another version", "from", found, "to", to)
 		crashpoint.Reach(crashpoint.StepBegun)
 
 		// One by one: Citus passes on to its workers everything that came in one message,
@@ -131,6 +127,7 @@ func (t *Tables) step(ctx context.Context) (found int, err error) {
 		}
 
 		// In the same transaction: the tables and their version are there, or neither.
+		found = to
 		_, err := tx.Exec(ctx, `INSERT INTO promptspool_schema (number, applied_at) VALUES ($1, $2)`,
 			found, t.now().UTC())
 		crashpoint.Reach(crashpoint.StepWritten)
