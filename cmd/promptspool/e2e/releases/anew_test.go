@@ -3,13 +3,20 @@
 package releases
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"promptspool/api/wire"
+	"promptspool/api/words"
 	"promptspool/cmd/promptspool/e2e/harness"
+	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/postgres/postgrestest"
 )
 
@@ -63,66 +70,75 @@ func lines(t *testing.T, db *pgx.Conn, sql string) []string {
 	return found
 }
 
-// emptied returns a new database of a dump's account, without records.
-func emptied(t *testing.T, path string) (dsn string) {
-	t.Helper()
-	dsn = restored(t, path)
-	_, err := postgrestest.Connect(t, dsn).Exec(t.Context(), `DO $$ BEGIN
-		EXECUTE (SELECT 'TRUNCATE ' || string_agg(relname, ', ') FROM pg_class
-			WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-				AND relname NOT IN ('promptspool_schema', 'small_values'));
-	END $$`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dsn
-}
-
-// imported sends a server the events of a release.
-func imported(t *testing.T, server *harness.Node, dir string) *harness.Node {
-	t.Helper()
-	events := harness.WriteFile(t, "events", string(decompress(t, filepath.Join(dir, eventsFile))))
-	harness.Run(t, 0, "requests", "import", events, "--url", "http://"+server.Addr)
-	return server
-}
-
-// filesBecomeAsAnew has a server on Badger go on with the second set of a release, beside one that is new.
-func filesBecomeAsAnew(t *testing.T, dir string) {
-	data := unpacked(t, filepath.Join(dir, serverFile))
-	kept := harness.StartServer(t, data, "127.0.0.1:0")
-	anew := imported(t, harness.StartServer(t, t.TempDir(), "127.0.0.1:0"), dir)
-	answersAsAnew(t, kept, anew, read[said](t, dir, serverSaid))
-	kept.Stop()
-	harness.Run(t, 0, "archive", "check", "--data", data)
-}
-
-// databaseBecomesAsAnew does the same on PostgreSQL. What is found by is there in rows, and is the same at the end.
-func databaseBecomesAsAnew(t *testing.T, dir string) {
-	was, is := emptied(t, filepath.Join(dir, dumpFile)), restored(t, filepath.Join(dir, dumpFile))
-	anew := imported(t, startShared(t, harness.Program(t), was), dir)
-	kept := startShared(t, harness.Program(t), is)
-
-	const rows = `SELECT to_jsonb(r)::text FROM records r ORDER BY request_id`
-	want, db, diff := lines(t, postgrestest.Connect(t, was), rows), postgrestest.Connect(t, is), ""
-	kept.Eventually(func() bool {
-		diff = cmp.Diff(want, lines(t, db, rows))
-		return diff == ""
-	}, func() string { return "rows differ from those that are made anew (-):\n" + diff })
-
-	answersAsAnew(t, kept, anew, read[said](t, dir, dumpSaid))
-	kept.Stop()
-	harness.Run(t, 0, "archive", "check", "--archive", is)
-}
-
-// answersAsAnew fails unless a server answers as the release did, and as one to which the release's events were
+// filesBecomeAsAnew has a server on Badger go on with the second set of a release, beside one to which its events were
 // imported.
-func answersAsAnew(t *testing.T, kept, anew *harness.Node, said said) {
-	t.Helper()
+func filesBecomeAsAnew(t *testing.T, dir string) {
+	data, said := unpacked(t, filepath.Join(dir, serverFile)), read[said](t, dir, serverSaid)
+	kept := harness.StartServer(t, data, "127.0.0.1:0")
+	findsSpellings(t, kept, 2, spelt[:4]) // as soon as it takes requests
+	knowsCacheWrites(t, kept, 2)
+
+	anew := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
+	imported(t, anew, decompress(t, filepath.Join(dir, eventsFile)))
 	for _, a := range said.Answers {
 		made := answered{a.Question, ask(t, anew, a.Question)}
 		made.still(t, kept, "arrived_at")
 	}
-	for _, a := range append(said.Answers, said.Deletions...) {
-		a.still(t, kept, "gone_by")
+	knowsMore(t, kept, said)
+	kept.Stop()
+	harness.Run(t, 0, "archive", "check", "--data", data)
+}
+
+// Of a dump and of exported events, what is about records, and about the many that are like each other.
+var (
+	aboutRecords = regexp.MustCompile(
+		`(?s)INSERT INTO public\.(record|account_weeks|rollup|summaries|text_)\w* VALUES.*?;\n`)
+	aboutMany = regexp.MustCompile(`(?m)^.*"many".*\n`)
+)
+
+// databaseBecomesAsAnew has a server on PostgreSQL do the same. The rows are compared, with the terms that they are
+// found by, but for those of many.
+func databaseBecomesAsAnew(t *testing.T, dir string) {
+	dump := decompress(t, filepath.Join(dir, dumpFile))
+	dsn := databaseOf(t, dump)
+	kept, db := startShared(t, harness.Program(t), dsn), postgrestest.Connect(t, dsn)
+	findsSpellings(t, kept, 2, spelt[:4])
+
+	// The account is the same: its id is in the terms.
+	empty := databaseOf(t, aboutRecords.ReplaceAll(dump, nil))
+	events := aboutMany.ReplaceAll(decompress(t, filepath.Join(dir, eventsFile)), nil)
+	imported(t, startShared(t, harness.Program(t), empty), events)
+	anew, diff := rowsOf(t, postgrestest.Connect(t, empty)), ""
+	kept.Eventually(func() bool {
+		diff = cmp.Diff(anew, rowsOf(t, db))
+		return diff == ""
+	}, func() string { return "rows differ from those that are made anew (-):\n" + diff })
+
+	units := fmt.Sprintf(`SELECT concat(newest) FROM text_units WHERE form <> %d`, words.Folding)
+	kept.Eventually(func() bool { return len(lines(t, db, units)) == 0 },
+		func() string { return "indexes of words are not made anew" })
+	knowsMore(t, kept, read[said](t, dir, dumpSaid))
+	kept.Stop()
+	harness.Run(t, 0, "archive", "check", "--archive", dsn)
+}
+
+// rowsOf returns the rows of a database, one line each. A line of the table may end before the columns that it has
+// nothing in, so it is read.
+func rowsOf(t *testing.T, db *pgx.Conn) (all []string) {
+	t.Helper()
+	found, _ := db.Query(t.Context(), `SELECT (to_jsonb(r) - 'line')::text, line FROM records r
+		WHERE request_id::text !~ $1 ORDER BY request_id`, "^"+manyCall)
+	var columns string
+	var line []byte
+	_, err := pgx.ForEachRow(found, []any{&columns, &line}, func() error {
+		var row wire.Row
+		err := rowcode.Decode(line, rowcode.AllColumns, &row)
+		text, errText := json.Marshal(row)
+		all = append(all, columns+string(text))
+		return errors.Join(err, errText)
+	})
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d rows: %v", len(all), err)
 	}
+	return all
 }

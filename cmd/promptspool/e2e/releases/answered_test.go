@@ -4,6 +4,7 @@ package releases
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,6 +39,12 @@ func TestAReleaseAnswersWhatItAnswered(t *testing.T) {
 			says(t, release.Program, "restore", "--data", data, filepath.Join(dir, backupFile))
 			server := startOf(t, release.Program, data, "127.0.0.1:0", "server", "--name", "central")
 			equal(t, read[said](t, dir, serverSaid).Answers, askAll(t, server, all.questions))
+			for _, s := range spelt {
+				page := decoded(t, ask(t, server, finding(s.word)[0])).(map[string]any)
+				if got := fmt.Sprint(page["total"]); dir == more && got != fmt.Sprint(2*s.was) {
+					t.Errorf("%q found %s calls of %d", s.word, got, 2*s.was)
+				}
+			}
 		}
 	}
 }

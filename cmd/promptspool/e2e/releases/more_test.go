@@ -28,7 +28,8 @@ const (
 	judged     = 100 // behind early or late: a call that two have scored
 	overwrites = 101 // a call with more values that it does not show than have terms
 
-	manyCalls = 4300 // a summary on PostgreSQL is of 4096
+	manyCalls = 4300       // a summary on PostgreSQL is of 4096
+	manyCall  = "01a1f830" // begins the ids of these
 )
 
 // spellings are words that 0.1.0 does not know as the same.
@@ -64,7 +65,7 @@ var moreAsked = asking{
 		`DELETE /api/public/v2/requests?metadata_key=key-7&metadata_value=22`,
 		`DELETE /api/public/v2/requests?metadata_key=key-7&metadata_value=5&before=2026-11-20T09:00:26Z`,
 		`DELETE /api/public/v2/requests?metadata_key=key-7&metadata_value=5&before=2026-11-20T09:00:27Z`,
-		`POST /api/public/v2/requests/search {"filter":"tag:overwritten"}`,
+		`GET /api/public/v2/requests/` + id(early+overwrites),
 	},
 }
 
@@ -156,7 +157,7 @@ func fillMore(server *harness.Node, settled func(*harness.Node) *harness.Node) *
 		event := wire.Event{
 			ID:         manyID("01a1f82f", n),
 			Kind:       wire.KindRequest,
-			RequestID:  manyID("01a1f830", n),
+			RequestID:  manyID(manyCall, n),
 			AcceptedAt: began,
 			Sidecar:    "pod-1",
 			Body: json.RawMessage(fmt.Sprintf(`{"function_name":"f","kwargs":{},"request_response":{},`+
@@ -222,8 +223,22 @@ func moreIsRestored(t *testing.T, dir string) {
 	data := filepath.Join(t.TempDir(), "restored")
 	harness.Run(t, 0, "restore", "--data", data, filepath.Join(dir, backupFile))
 	server := harness.StartServer(t, data, "127.0.0.1:0")
-	said := read[said](t, dir, serverSaid)
-	for _, a := range append(said.Answers, said.Deletions...) {
+	knowsMore(t, server, read[said](t, dir, serverSaid))
+}
+
+// knowsMore fails unless a server knows what the release knew of the second set, and what this version knows of it and
+// of new calls.
+func knowsMore(t *testing.T, server *harness.Node, said said) {
+	t.Helper()
+	for _, a := range said.Answers {
+		a.still(t, server)
+	}
+	knowsCacheWrites(t, server, 2)
+	findsSpellings(t, server, 2, spelt)
+	addFresh(server)
+	knowsCacheWrites(t, server, 3)
+	findsSpellings(t, server, 3, spelt)
+	for _, a := range said.Deletions {
 		a.still(t, server, "gone_by")
 	}
 }

@@ -150,12 +150,17 @@ func databaseGoesOn(t *testing.T, dir string) {
 	harness.Run(t, 0, "archive", "check", "--archive", dsn)
 }
 
-// restored returns a new database with what a dump has.
+// restored returns a new database with what the file of a dump has.
 func restored(t *testing.T, path string) (dsn string) {
 	t.Helper()
+	return databaseOf(t, decompress(t, path))
+}
+
+// databaseOf returns a new database with what a dump has.
+func databaseOf(t *testing.T, dump []byte) (dsn string) {
+	t.Helper()
 	dsn = postgrestest.Plain(t)
-	dump := string(decompress(t, path))
-	if _, err := postgrestest.Connect(t, dsn).PgConn().Exec(t.Context(), dump).ReadAll(); err != nil {
+	if _, err := postgrestest.Connect(t, dsn).PgConn().Exec(t.Context(), string(dump)).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	return dsn
@@ -168,13 +173,21 @@ func backupIsRestored(t *testing.T, dir string) {
 }
 
 func exportIsImported(t *testing.T, dir string) {
-	server := imported(t, harness.StartServer(t, t.TempDir(), "127.0.0.1:0"), dir)
+	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
+	imported(t, server, decompress(t, filepath.Join(dir, eventsFile)))
 	said := read[said](t, dir, serverSaid)
 	for _, a := range append(said.Answers, said.Deletions...) {
 		if strings.Contains(a.Question, "/requests") || strings.Contains(a.Question, trace) {
 			a.still(t, server, "arrived_at", "first_arrived_at", "last_arrived_at", "gone_by")
 		}
 	}
+}
+
+// imported sends a server exported events.
+func imported(t *testing.T, server *harness.Node, events []byte) {
+	t.Helper()
+	file := harness.WriteFile(t, "events", string(events))
+	harness.Run(t, 0, "requests", "import", file, "--url", "http://"+server.Addr)
 }
 
 // later makes the formats of a folder those of a later release.
