@@ -22,9 +22,18 @@ var recipes = []struct {
 }{
 	{
 		heading: "Add a column to records",
-		example: `ReasoningTokens|reasoning_tokens`,
+		example: `CacheWrite|cache_write_tokens`,
 		besides: `how a call is read, which is another recipe: ^api/calls/
-			what it costs: ^spool/archive/price\.go`,
+			what it costs: ^registry/prices/cost\.go`,
+	},
+	{
+		heading: "Change a format",
+		example: `\b(headVersion|takeStep|SummaryForm|FirstColumns|firstOrders|Renewing)\b|s Filled\)|` +
+			`words\.Folding|const Folding|\bFormat = |folder\.Format|\bstep_|From the tables of|` +
+			`crashpoint\.(Step|Fill|Renew)`,
+		besides: `who asks for the numbers: ^spool/database/(badgerdb|postgres)/\w+\.go
+			how a row is read, whatever has changed: ^spool/archive/rowcode/rowcode\.go`,
+		helps: `spool/queue/layout\.go`,
 	},
 	{
 		heading: "Add what is kept beside a record",

@@ -27,8 +27,8 @@ import (
 //	    tags, metadata keys, error types and tools, each: n names; for each its text and a count
 //	n   metadata keys; for each its text, and 1 + n values, each a text and a count; or 0, if
 //	    there are more than wideMin
-//	    nothing, if no row has tokens written to the cache, as before SummaryForm 2; otherwise
-//	    their sums, varints, one for each tally above
+//	    nothing, if no row has cache_write_tokens, as before SummaryForm 2; otherwise their sums,
+//	    varints, one for each tally above
 //
 // where n is a uvarint, a text its length and its bytes, and the numbers of tallies and
 // counts are varints. A tally ends with n scores, each a text and what scoreTally has of one

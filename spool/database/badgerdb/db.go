@@ -373,9 +373,10 @@ func (db *DB) Run(ctx context.Context) error {
 // renew gives rows the columns, and blocks the form, that they lack because an earlier version
 // wrote them.
 func (db *DB) renew(ctx context.Context) {
-	err := archive.Fill(ctx, db)
+	// First what searches for words wait for most.
+	err := db.packAll(ctx, (*packing).old)
 	if err == nil {
-		err = db.packAll(ctx, (*packing).old)
+		err = archive.Fill(ctx, db)
 	}
 	if err != nil && ctx.Err() == nil {
 		db.logger.Error("what an earlier version wrote could not be renewed; retrying", "error", err)

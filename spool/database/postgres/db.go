@@ -246,7 +246,9 @@ func (db *DB) Run(ctx context.Context) error {
 				db.TrimAudit(ctx, now.Add(-wire.AuditAge), now.Add(-wire.AuditFresh), wire.AuditMost))
 		}
 
-		return errors.Join(err, archive.Fill(connection.Current(ctx), db), db.Summarize(ctx), db.IndexTexts(ctx))
+		// After an upgrade, searches for words wait most for what is made again. Summaries come last, as a
+		// row that is filled removes its own.
+		return errors.Join(err, db.IndexTexts(ctx), archive.Fill(connection.Current(ctx), db), db.Summarize(ctx))
 	}
 
 	for {
