@@ -64,6 +64,7 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 		"a span has another place":     {k.span(blocks.EncodePlace(spanAt.Add(1), span)), mark},
 		"a trace lacks its span":       {key: k.trace(trace, span)},
 		"a trace has another span":     {k.trace(trace, id), mark},
+		"a link without a record":      {k.link(trace, id), mark},
 		"a sum is missing":             {key: k.rollup(rollup.Trace, traceName)},
 		"a sum of nothing":             {k.rollup(rollup.User, "ann"), none.Encode()},
 		"a sum of another session":     {k.rollup(rollup.Session, "s-1"), wrong.Encode()},

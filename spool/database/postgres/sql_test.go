@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -174,6 +175,19 @@ func statements(t *testing.T) map[string]string {
 
 	for i, sql := range strings.Split(withoutComments(schema.SQL), ";") {
 		all[fmt.Sprintf("schema.sql, statement %d", i+1)] = strings.TrimSpace(sql)
+	}
+	steps, err := filepath.Glob("schema/step_*.sql")
+	if err != nil || len(steps) == 0 {
+		t.Fatalf("there are no steps: %v", err)
+	}
+	for _, step := range steps {
+		text, err := os.ReadFile(step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, sql := range strings.Split(withoutComments(string(text)), ";") {
+			all[fmt.Sprintf("%s, statement %d", step, i+1)] = strings.TrimSpace(sql)
+		}
 	}
 
 	return all
