@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -195,26 +196,31 @@ const (
 
 // Fill gives the rows that were written before there was a column what their states have in it.
 // Ended early, it begins again the next time; done, it costs nothing. Several may run at a time.
-func Fill(ctx context.Context, s Filled) error {
+func Fill(ctx context.Context, s Filled, logger *slog.Logger) error {
 	from, err := s.Filled(ctx)
 	if err != nil || from >= rowcode.ColumnBody {
 		return err
 	}
+	rows := 0
 	accounts, err := s.Accounts(ctx)
 	for _, account := range accounts {
 		if err == nil {
-			err = fillAccount(ctx, s, account, from)
+			err = fillAccount(ctx, s, account, from, &rows)
 		}
 	}
 	if err != nil {
 		return err
+	}
+	if rows > 0 {
+		logger.Info("What an earlier version wrote is renewed", "rows", rows)
 	}
 	crashpoint.Reach(crashpoint.FillDone)
 
 	return s.SetFilled(ctx, rowcode.ColumnBody)
 }
 
-func fillAccount(ctx context.Context, s Store, account string, from rowcode.Column) error {
+// fillAccount fills the rows of an account, and counts those that it looked at.
+func fillAccount(ctx context.Context, s Store, account string, from rowcode.Column, rows *int) error {
 	want := rowcode.AllColumns&^(1<<from-1) | rowcode.PlaceColumns
 	var after *query.Position
 	for more := true; more; {
@@ -238,6 +244,7 @@ func fillAccount(ctx context.Context, s Store, account string, from rowcode.Colu
 			return err
 		}
 		more = seen == fillPage
+		*rows += len(lacking)
 	}
 
 	return nil

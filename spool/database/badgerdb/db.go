@@ -376,7 +376,7 @@ func (db *DB) renew(ctx context.Context) {
 	// First what searches for words wait for most.
 	err := db.packAll(ctx, (*packing).old)
 	if err == nil {
-		err = archive.Fill(ctx, db)
+		err = archive.Fill(ctx, db, db.logger)
 	}
 	if err != nil && ctx.Err() == nil {
 		db.logger.Error("what an earlier version wrote could not be renewed; retrying", "error", err)

@@ -305,7 +305,8 @@ func (f *folding) queueStale(b *pgx.Batch) {
 			if len(places) > 0 {
 				b.Queue(`
 					DELETE FROM `+table+` WHERE account_id = $1 AND newest = ANY(ARRAY(
-						SELECT newest FROM `+segments+` WHERE account_id = $1 AND newest >= $2 AND form >= $4 AND EXISTS (
+						SELECT newest FROM `+segments+`
+						WHERE account_id = $1 AND newest >= $2 AND form >= $4 AND EXISTS (
 							SELECT 1 FROM unnest($3::bigint[]) place WHERE place BETWEEN bottom AND newest)))`,
 					name, places[0], places, least)
 			}
