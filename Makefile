@@ -155,7 +155,7 @@ release-check: packages
 	for system in darwin windows; do GOOS=$$system go vet ./...; done
 	$(MAKE) check TAGS=bench,soak
 	$(MAKE) portable
-	$(call GOTEST,$(e2e)) -tags soak -timeout 60m -run 'TwoReleases|TwoBuilds' ./releases ./durability
+	$(call GOTEST,$(e2e)) -tags soak -timeout 60m -run 'TwoReleases|TwoBuilds|TwoServers|AReleaseAnswers' ./releases ./durability
 	twice=$$(mktemp -d)
 	trap 'rm -rf "$$twice"' EXIT
 	for clone in first second/deeper; do

@@ -143,7 +143,7 @@ func (db *DB) start(ctx context.Context, halfSpread bool) error {
 		}
 
 		if !waited {
-			db.logger.Warn("Database does not answer yet; waiting for it", "error", err)
+			db.logger.Warn("Database is not ready yet; waiting for it", "error", err)
 		}
 		select {
 		case <-ctx.Done():
