@@ -178,7 +178,7 @@ func describe(t *print.Table, r wire.Record) {
 	if !r.IsSpan() {
 		t.Row("tokens", usage(r))
 		if n := r.CacheWrites; n != nil && *n > 0 {
-			t.Row("cache", fmt.Sprintf("%d tokens written to it", *n))
+			t.Row("cache writes", fmt.Sprint(*n, " tokens"))
 		}
 		cost := "unknown"
 		if r.Price != nil {
