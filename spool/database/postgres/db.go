@@ -270,7 +270,7 @@ func (db *DB) Run(ctx context.Context) error {
 // withLock runs fn while holding an advisory lock, unless another server holds it.
 func (db *DB) withLock(ctx context.Context, lock int64, fn func() error) error {
 	var failed error
-	err := db.pool.Hold(ctx, func(tx pgx.Tx) error {
+	err := db.pool.Unguarded(ctx, func(tx pgx.Tx) error {
 		// Not waited for: its holder does the same work.
 		locked := false
 		err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, lock).Scan(&locked)

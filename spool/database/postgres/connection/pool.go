@@ -142,8 +142,8 @@ func (p *Pool) Change(ctx context.Context, again bool, fn func(tx pgx.Tx) error)
 	return p.transact(ctx, p.primary, p.changes, again, fn)
 }
 
-// Hold runs fn in a transaction that only holds locks, for as long as fn takes. It begins without the
-// statement of Guard, which would keep a step out.
-func (p *Pool) Hold(ctx context.Context, fn func(tx pgx.Tx) error) error {
+// Unguarded is Change without the statement of Guard. It is for a transaction that only holds a lock,
+// perhaps for minutes, and for one that sends the statement with others.
+func (p *Pool) Unguarded(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	return p.transact(ctx, p.primary, pgx.TxOptions{}, true, fn)
 }

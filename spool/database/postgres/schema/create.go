@@ -40,9 +40,8 @@ const versionTable = `CREATE TABLE IF NOT EXISTS promptspool_schema (
 
 // Guard is a statement that fails once the tables are of a later version. Each change begins with it.
 // The SQLSTATE is 42704, as there is no such setting. It locks out a step until its transaction ends.
-var Guard = fmt.Sprintf(`
-	SELECT CASE WHEN max(number) > %d THEN current_setting('promptspool.schema_' || max(number)) END
-	FROM promptspool_schema`, version)
+var Guard = fmt.Sprintf(
+	`SELECT current_setting('promptspool.schema_' || number) FROM promptspool_schema WHERE number > %d`, version)
 
 // Create creates the tables in an empty database, and brings those of an earlier version to this one:
 // each step in its own transaction, one server at a time. It rejects tables of a later version.
