@@ -94,6 +94,9 @@ func writeRelease(t *testing.T) {
 	t.Helper()
 	shown, _ := harness.Run(t, 0, "version", "-o", "json")
 	dir := filepath.Join("testdata", harness.Decode(shown)["version"].(string))
+	if _, err := os.Stat(filepath.Join(dir, "commit")); err == nil {
+		t.Fatalf("%s has a commit, so it is released and stays as it is: give the program the next version first", dir)
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
