@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"promptspool/api/wire"
 )
@@ -147,4 +148,41 @@ func TestScoresAreDefinedOnTheirPage(t *testing.T) {
 		t.Error("what was removed is still there")
 	}
 	shows(ann, "/audit", "define score", "remove score definition", "save review queue", "remove review queue")
+}
+
+// A boolean has one form on all pages, and a category no mean on any.
+func TestABooleanHasOneForm(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	s.publishes(ann, "Hello.")
+	s.publishes(ann, "Hello!")
+	s.usesVersion(ann, 1, time.Now().Add(-50*time.Hour), 50, 60)
+	s.usesVersion(ann, 2, time.Now().Add(-2*time.Hour), 50, 60)
+	for i, page := range s.rows(ann, "/requests") {
+		path, _, _ := strings.Cut(page, "?")
+		for name, value := range map[string]string{"correct": fmt.Sprint(i != 0), "fault": "tone"} {
+			s.done(ann, path+"/score", s.form(ann, "name", name, "score", value))
+		}
+	}
+
+	for page, wants := range map[string][]string{
+		"/":         {"correct 75 % true", "fault tone 100 %"},
+		"/projects": {"correct 75 % true, fault tone 100 %, helpful 55.0"},
+		"/template/compare?name=greet&a=1&b=2": {
+			"correct 2 and 2 scores 100 % true 50 % true −50.0%"},
+		"/template/statistics?name=greet&score=correct": {"100 % true · 2 scores", "50 % true · 2 scores"},
+	} {
+		body := s.read(ann, page)
+		for _, want := range wants {
+			if !strings.Contains(textOf(body), want) {
+				t.Errorf("%s has no %q: %s", page, want, textOf(body))
+			}
+		}
+		if strings.Contains(body, "NaN") {
+			t.Errorf("%s has something that is no number", page)
+		}
+		if _, chart, _ := strings.Cut(body, "Scores, mean"); strings.Contains(chart, ">fault<") {
+			t.Errorf("the chart of means on %s has a category", page)
+		}
+	}
 }

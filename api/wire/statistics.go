@@ -174,7 +174,7 @@ func (s ScoreSum) String() string {
 	case s.Count == 0:
 		return "-"
 	case s.Kind == "boolean":
-		return fmt.Sprintf("%.0f %% true", 100*s.Mean)
+		return TrueShare(s.Mean)
 	case s.Kind == "category":
 		var shares []string
 		for _, c := range s.Categories[:min(len(s.Categories), 3)] {
@@ -187,6 +187,9 @@ func (s ScoreSum) String() string {
 
 	return fmt.Sprintf("%.1f", s.Mean)
 }
+
+// TrueShare returns the share of true of a boolean, as people read it everywhere.
+func TrueShare(share float64) string { return fmt.Sprintf("%.0f %% true", 100*share) }
 
 // MostFrequent returns the most frequent category; "" if there is none.
 func (s ScoreSum) MostFrequent() string {
@@ -515,6 +518,9 @@ type ComparedMetric struct {
 	Verdict string   `json:"verdict"`          // better or worse for B, different, no_difference or too_few
 	Needed  int64    `json:"needed,omitempty"` // how many more values of each version, if there are too few
 }
+
+// IsShareOfTrue reports whether the metric is a score that is a boolean.
+func (m ComparedMetric) IsShareOfTrue() bool { return m.Metric == "score" && m.Method == "newcombe" }
 
 // The verdicts of a ComparedMetric.
 const (

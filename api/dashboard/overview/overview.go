@@ -188,9 +188,11 @@ func overviewCharts(f filter.Filter, a wire.Analytics) []*chart.Chart {
 	return all
 }
 
-// scoreNames returns the names of the most frequent scores.
+// scoreNames returns the names of the most frequent scores that have a mean, which categories have not.
 func scoreNames(all []wire.ScoreSum) []string {
-	names := wire.ScoreNames(all)
+	names := slices.DeleteFunc(wire.ScoreNames(all), func(name string) bool {
+		return math.IsNaN(wire.SumOf(all, name).Charted(""))
+	})
 
 	return names[:min(len(names), chart.LinesMax)]
 }

@@ -1,13 +1,13 @@
 package overview
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
 	"promptspool/api/dashboard/address"
+	"promptspool/api/dashboard/chart"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
 )
@@ -70,12 +70,12 @@ func (p *pages) projectsPage(c *frame.Exchange) error {
 	return c.Show(http.StatusOK, "projects", "All projects", "projects", v)
 }
 
-// scoresText prints the means of the most frequent scores.
+// scoresText prints the most frequent scores.
 func scoresText(all []wire.ScoreSum) string {
-	names := scoreNames(all)
+	names := wire.ScoreNames(all)
 	var texts []string
-	for i, mean := range scoreMeans(names, all) {
-		texts = append(texts, fmt.Sprintf("%s %.1f", names[i], mean))
+	for _, name := range names[:min(len(names), chart.LinesMax)] {
+		texts = append(texts, name+" "+wire.SumOf(all, name).String())
 	}
 
 	return strings.Join(texts, ", ")

@@ -65,11 +65,15 @@ var metricTexts = map[string]struct {
 func newComparedRow(m wire.ComparedMetric) comparedRow {
 	texts := metricTexts[m.Metric]
 	row := comparedRow{ComparedMetric: m, Title: texts.title + m.Name}
+	value := texts.text
+	if m.IsShareOfTrue() {
+		value, texts.text = wire.TrueShare, number.Percent
+	}
 	if m.CountA > 0 {
-		row.A = texts.text(m.A)
+		row.A = value(m.A)
 	}
 	if m.CountB > 0 {
-		row.B = texts.text(m.B)
+		row.B = value(m.B)
 	}
 	signed := func(v float64) string {
 		switch {

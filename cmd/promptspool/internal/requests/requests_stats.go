@@ -266,7 +266,7 @@ func (g statsTable) finish(counted int) {
 		say("From %s to %s, %s.", g.date(g.dates[0]), g.date(g.dates[len(g.dates)-1]), g.zone)
 	}
 	if len(g.scores) > 0 {
-		say("SCORE is the mean of %s where a row names no other, and of how many.", g.scores[0])
+		say("SCORE is %s where a row names no other, and of how many.", g.scores[0])
 	}
 	if all.Unpriced > 0 {
 		say("Not in the cost, because their price is unknown: %s", humanize.Comma(all.Unpriced))

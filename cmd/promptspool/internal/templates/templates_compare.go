@@ -66,13 +66,17 @@ func comparedCells(m wire.ComparedMetric) []any {
 	case "latency_p50", "latency_p95":
 		format = "%.3f s"
 	}
+	value := func(x float64) string { return fmt.Sprintf(format, times*x) }
+	if m.IsShareOfTrue() {
+		format, times, value = "%.1f%%", 100, wire.TrueShare
+	}
 	signed := strings.Replace(format, "%", "%+", 1)
 	cells := []any{cmp.Or(m.Name, m.Metric), "-", "-", "-", "-", strings.ReplaceAll(m.Verdict, "_", " ")}
 	if m.CountA > 0 {
-		cells[1] = fmt.Sprintf(format, times*m.A)
+		cells[1] = value(m.A)
 	}
 	if m.CountB > 0 {
-		cells[2] = fmt.Sprintf(format, times*m.B)
+		cells[2] = value(m.B)
 	}
 	if m.CountA > 0 && m.CountB > 0 {
 		cells[3] = fmt.Sprintf(signed, times*(m.B-m.A))
