@@ -150,6 +150,110 @@ func TestScoresAreDefinedOnTheirPage(t *testing.T) {
 	shows(ann, "/audit", "define score", "remove score definition", "save review queue", "remove review queue")
 }
 
+// A score that is given by hand is the person's, on every page: the app's own stands beside it. The history
+// names both, the audit log has what was there, and undoing gives that back.
+func TestAScoreByHandIsThePersons(t *testing.T) {
+	s := openSite(t)
+	const ann, eve = "ann@example.com", "eve@example.com"
+	e := newEvent(wire.KindSpan, `{"resource":{},"scope":{},"span":{"traceId":"`+testTrace+`",
+		"spanId":"eee19b7ec3c1b174","name":"chat","attributes":[
+		{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},
+		{"key":"session.id","value":{"stringValue":"s-17"}}]}}`)
+	s.record(ann, e)
+	for of, id := range map[string]string{
+		"request_id": e.RequestID, "trace_id": testTrace, "session_id": "s-17",
+	} {
+		body, err := wire.ParseObject([]byte(`{"` + of + `":"` + id + `","name":"helpful","score":85}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := wire.DecodeScore(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		score := newEvent(wire.KindScore, `{"`+of+`":"`+id+`","name":"helpful","score":85}`)
+		score.RequestID = w.RequestID
+		s.record(ann, score)
+	}
+	ok := wire.ScoreDefinition{Name: "ok", Kind: "boolean"}
+	if err := s.store.DefineScore(t.Context(), s.as(ann), ok); err != nil {
+		t.Fatal(err)
+	}
+
+	record := "/requests/" + e.RequestID
+	for page, of := range map[string]string{
+		record: e.RequestID, "/traces/" + testTrace: "", "/sessions/s-17": "",
+	} {
+		app, own := "helpful 85 85 ×", " × ann@example.com · human"
+		if strings.HasPrefix(page, "/traces/") {
+			app, own = "helpful 85 ", " ann@example.com" // in the head of the page
+		}
+		for _, step := range []struct {
+			form []string
+			says []string // by the page
+			was  []string // once it is undone
+		}{
+			{[]string{"name", "helpful", "score", "80"}, []string{app, "80" + own}, []string{app}},
+			{[]string{"name", "helpful", "score", "70"}, []string{app, "70" + own}, nil},
+			{[]string{"name", "helpful", "score", "good"}, []string{app, "good" + own},
+				[]string{app, "70" + own}},
+			{[]string{"set", `{"name":"ok","value":true}`}, []string{"ok true" + own}, nil},
+			{[]string{"set", `{"name":"ok","author":"judge","value":false}`}, []string{"ok false" + own},
+				[]string{"ok true" + own}},
+			{[]string{"set", `{"name":"helpful","value":null}`}, []string{"helpful 70"}, []string{app}},
+		} {
+			form := s.form(ann, append(step.form, "of", of)...)
+			shown, sealed := s.done(ann, page+"/score", form)
+			for _, text := range step.says {
+				if !strings.Contains(textOf(shown), text) {
+					t.Errorf("%s %v: no %q in %s", page, step.form, text, textOf(shown))
+				}
+			}
+			if step.was == nil {
+				continue
+			}
+			shown, _ = s.done(ann, "/undo", s.form(ann, "undo", sealed))
+			for _, text := range append(step.was, "Undone: it is as it was before.") {
+				if !strings.Contains(textOf(shown), text) {
+					t.Errorf("%s %v, undone: no %q in %s", page, step.form, text, textOf(shown))
+				}
+			}
+			if strings.Contains(textOf(shown), step.says[len(step.says)-1]) && len(step.says) > 1 {
+				t.Errorf("%s %v is not undone: %s", page, step.form, textOf(shown))
+			}
+			if r := s.call(ann, "POST", "/undo", s.form(ann, "undo", sealed)); r.Code != http.StatusConflict {
+				t.Errorf("%s %v is undone twice: %d", page, step.form, r.Code)
+			}
+		}
+	}
+
+	for email, given := range map[string]bool{ann: true, eve: false} { // the button of her own value
+		body := s.call(email, "GET", record, nil).Body.String()
+		if strings.Contains(body, `aria-pressed="true"`) != given {
+			t.Errorf("%s has given ok: %t on %s", email, !given, body)
+		}
+	}
+	s.done(eve, record+"/score", s.form(eve, "name", "helpful", "score", "60"))
+	_, history, _ := strings.Cut(textOf(s.read(ann, record)), "Arrived ")
+	for _, text := range []string{"score helpful 85 ", "score helpful 60 eve@example.com ", "score replaced since "} {
+		if !strings.Contains(history, text) {
+			t.Errorf("the history has no %q: %s", text, history)
+		}
+	}
+	audit := textOf(s.read(ann, "/audit"))
+	for _, text := range []string{
+		"eve@example.com set score request " + e.RequestID + " helpful=60 by eve@example.com, was none",
+		"ann@example.com set score a session helpful=80 by ann@example.com, was none",
+		"session helpful=good by ann@example.com, was 70", "session helpful=70 by ann@example.com, was good",
+		"set score trace " + testTrace + " ok=false by ann@example.com, was true",
+		"set score request " + e.RequestID + " helpful=none by no author, was 85",
+	} {
+		if !strings.Contains(audit, text) {
+			t.Errorf("the audit log has no %q: %s", text, audit)
+		}
+	}
+}
+
 // A boolean has one form on all pages, and a category no mean on any.
 func TestABooleanHasOneForm(t *testing.T) {
 	s := openSite(t)
@@ -181,7 +285,8 @@ func TestABooleanHasOneForm(t *testing.T) {
 		if strings.Contains(body, "NaN") {
 			t.Errorf("%s has something that is no number", page)
 		}
-		if _, chart, _ := strings.Cut(body, "Scores, mean"); strings.Contains(chart, ">fault<") {
+		_, chart, _ := strings.Cut(body, "Scores, mean")
+		if chart, _, _ = strings.Cut(chart, "</figure>"); strings.Contains(chart, "fault") {
 			t.Errorf("the chart of means on %s has a category", page)
 		}
 	}

@@ -115,6 +115,15 @@ func (d Deletion) AuditTarget() string {
 	return "request " + d.RequestID
 }
 
+// AuditTarget returns what is scored as an entry has it.
+func (w ScoreWrite) AuditTarget() string {
+	if t := w.Target; t != nil {
+		return Deletion{TraceID: t.TraceID, SessionID: t.SessionID}.AuditTarget()
+	}
+
+	return Deletion{RequestID: w.RequestID}.AuditTarget()
+}
+
 // AuditDetail returns how much was deleted, and whether that is only a part.
 func (d Deleted) AuditDetail() string {
 	detail := english.Plural(int(d.Records), "record", "") + ", " + english.Plural(int(d.Events), "event", "")

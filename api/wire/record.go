@@ -105,6 +105,9 @@ type RecordEvent struct {
 	ArrivedAt  time.Time `json:"arrived_at"`  // by the server's clock
 	Sidecar    string    `json:"sidecar"`
 	Conflict   bool      `json:"conflict,omitempty"` // a request with other content came first
+
+	// The score that it set, null if it took one back; absent if a later one has replaced it.
+	Score *Score `json:"score,omitempty"`
 }
 
 // Paging describes a page of a list, in the peer's form. Pages count from 1.

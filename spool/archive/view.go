@@ -275,6 +275,11 @@ func (s *State) events() []wire.RecordEvent {
 		hash = s.History[i].Hash
 	}
 
+	scores := make(map[string]*wire.Score, len(s.Scores)) // by event; a request may have set several
+	for slot, score := range s.Scores {
+		scores[score.ID] = &wire.Score{ScoreSlot: slot, ScoreValue: score.Value.ScoreValue}
+	}
+
 	events := make([]wire.RecordEvent, len(s.History))
 	for i, h := range s.History {
 		events[i] = wire.RecordEvent{
@@ -284,6 +289,9 @@ func (s *State) events() []wire.RecordEvent {
 			ArrivedAt:  h.ArrivedAt,
 			Sidecar:    h.Sidecar,
 			Conflict:   h.Kind == wire.KindRequest && h.Hash != hash,
+		}
+		if h.Kind == wire.KindScore {
+			events[i].Score = scores[h.ID]
 		}
 	}
 

@@ -27,6 +27,7 @@ type Scoring struct {
 	Parts  string  // ids of the page's parts that a new score changes
 
 	CSRF, Session string
+	Author        string // who sets a score
 
 	Defined wire.ScoreDefinitions
 }
@@ -36,7 +37,8 @@ type Field struct{ Name, Value string }
 
 // Scoring returns scores with the form for a route, which is sent to action.
 func (c *Exchange) Scoring(route, action string, scores []wire.Score, fields ...Field) Scoring {
-	s := Scoring{Scores: scores, Fields: fields, Parts: "scores", CSRF: c.CSRF(), Session: c.FormSession()}
+	s := Scoring{Scores: scores, Fields: fields, Parts: "scores", CSRF: c.CSRF(), Session: c.FormSession(),
+		Author: c.User.Email}
 	s.Defined, _ = c.scoreDefinitions() // the page is of use without them
 	if c.User.Role.Includes(access.Role(route)) {
 		s.Action = action
@@ -109,9 +111,7 @@ func (s Scoring) Buttons() (all []buttons) {
 
 		b := buttons{ScoreDefinition: d}
 		for _, v := range values {
-			given := slices.ContainsFunc(s.Scores, func(s wire.Score) bool {
-				return s.ScoreSlot == wire.ScoreSlot{Name: d.Name} && s.JSON() == v
-			})
+			given := scoreIn(s.Scores, wire.ScoreSlot{Name: d.Name, Author: s.Author}).JSON() == v
 			b.Values = append(b.Values, button{fmt.Sprint(v), setting(d.Name, "", v), given})
 		}
 		all = append(all, b)
@@ -137,10 +137,19 @@ type Recorder interface {
 	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
 }
 
-// SetScore sets or takes back the score in a form of the component. target has the members that name
-// what it is of.
-func (c *Exchange) SetScore(recorder Recorder, target map[string]any) error {
-	set := scoreSet{Name: strings.TrimSpace(c.PostForm.Get("name"))}
+// Scored reads the scores of what a score's event names by a member such as request_id. It fails for what
+// does not exist, or is another project's: an event for that would be accepted and wait.
+type Scored func(c *Exchange, of, id string) ([]wire.Score, error)
+
+// SetScore sets or takes back the score in a form of the component, and offers to undo that.
+// A score that is set is the person's, whatever others have given: theirs are only taken back. The offer
+// is on the page to.
+func (c *Exchange) SetScore(recorder Recorder, read Scored, of, id, to string) error {
+	before, err := read(c, of, id)
+	if err != nil {
+		return err
+	}
+	set, member := scoreSet{Name: strings.TrimSpace(c.PostForm.Get("name"))}, "value"
 	if pressed := c.PostForm.Get("set"); pressed != "" {
 		if err := json.Unmarshal([]byte(pressed), &set); err != nil {
 			return wire.Invalid(wire.FieldError{Field: "set", Reason: "must be a JSON object"})
@@ -152,15 +161,72 @@ func (c *Exchange) SetScore(recorder Recorder, target map[string]any) error {
 		}
 		text := strings.TrimSpace(c.PostForm.Get("score"))
 		d := defined.Of(cmp.Or(set.Name, wire.DefaultScoreName))
-		if n, err := strconv.Atoi(text); err == nil && n >= 0 && n <= 100 && d == nil {
-			target["score"], target["name"] = n, set.Name
-			return c.RecordScores(recorder, target)
-		}
 		set.Value = Typed(text, d)
+		if n, err := strconv.Atoi(text); err == nil && n >= 0 && n <= 100 && d == nil {
+			set.Value, member = n, "score"
+		}
 	}
-	target["name"], target["author"], target["value"] = set.Name, set.Author, set.Value
+	if set.Value != nil {
+		set.Author = c.User.Email
+	}
 
-	return c.RecordScores(recorder, target)
+	if err := c.RecordScores(recorder, before, map[string]any{
+		of: id, "name": set.Name, "author": set.Author, "source": "human", member: set.Value,
+	}); err != nil {
+		return err
+	}
+	after, err := read(c, of, id)
+	if err != nil {
+		return err
+	}
+	slot := wire.ScoreSlot{Name: cmp.Or(set.Name, wire.DefaultScoreName), Author: set.Author}
+	u := Undo{Kind: of, Of: id, Name: to, Was: sealedScore(before, slot), Now: sealedScore(after, slot)}
+	if len(to+u.Was+u.Now) > undoneBytesMax {
+		return c.Redirect(to, "scored")
+	}
+
+	return c.Offer(to, "scored", u)
+}
+
+// undoneBytesMax bounds what an address has of a score that can be undone, so that its reason fits in.
+const undoneBytesMax = 4 << 10
+
+// UndoScore returns the undoing of scores that were set by SetScore.
+func UndoScore(recorder Recorder, read Scored) Undoing {
+	return Undoing{
+		Text: func(Undo) string { return "The score is set." },
+		Back: func(c *Exchange, u Undo) (to, done string, err error) {
+			now, err := read(c, u.Kind, u.Of)
+			if err != nil {
+				return "", "", err
+			}
+			var was wire.Score
+			_ = json.Unmarshal([]byte(u.Was), &was) // as SetScore sealed it
+			if sealedScore(now, was.ScoreSlot) != u.Now {
+				return "", "", wire.Errorf(wire.CodeConflict, "The score was changed since, so it was not undone.")
+			}
+
+			body := map[string]any{u.Kind: u.Of}
+			was.Body(body)
+			return u.Name, "undone", c.RecordScores(recorder, now, body)
+		},
+	}
+}
+
+// scoreIn returns the score that a slot holds; of the kind none if it holds none.
+func scoreIn(scores []wire.Score, slot wire.ScoreSlot) wire.Score {
+	i := slices.IndexFunc(scores, func(s wire.Score) bool { return s.ScoreSlot == slot })
+	if i < 0 {
+		return wire.Score{ScoreSlot: slot, ScoreValue: wire.ScoreValue{Kind: wire.ScoreNone}}
+	}
+
+	return scores[i]
+}
+
+// sealedScore returns the score of a slot as an Undo has it.
+func sealedScore(scores []wire.Score, slot wire.ScoreSlot) string {
+	text, _ := json.Marshal(scoreIn(scores, slot)) // of texts and numbers, which always encode
+	return string(text)
 }
 
 // Typed returns what a person means: a number, true or false as JSON has them, or a text. The value of a
@@ -177,12 +243,14 @@ func Typed(text string, d *wire.ScoreDefinition) any {
 	return text
 }
 
-// RecordScores sets scores the way a program would: by events with these bodies of track-score.
-func (c *Exchange) RecordScores(recorder Recorder, bodies ...map[string]any) error {
+// RecordScores sets scores of one target the way a program would: by events with these bodies of
+// track-score. The audit log says what was there before.
+func (c *Exchange) RecordScores(recorder Recorder, before []wire.Score, bodies ...map[string]any) error {
 	defined, err := c.scoreDefinitions()
 	if err != nil {
 		return err
 	}
+	target, changes := "", []string{}
 	var events []wire.Event
 	for _, members := range bodies {
 		body, err := json.Marshal(members)
@@ -201,6 +269,9 @@ func (c *Exchange) RecordScores(recorder Recorder, bodies ...map[string]any) err
 			return err
 		}
 
+		was := scoreIn(before, w.Score.ScoreSlot).ScoreValue
+		target = w.AuditTarget()
+		changes = append(changes, fmt.Sprintf("%s by %s, was %s", w.Score, cmp.Or(w.Score.Author, "no author"), was))
 		events = append(events, wire.Event{
 			ID:         wire.NewID(),
 			Kind:       wire.KindScore,
@@ -221,7 +292,7 @@ func (c *Exchange) RecordScores(recorder Recorder, bodies ...map[string]any) err
 		}
 	}
 
-	return nil
+	return c.Note(c.Context(), "set score", target, wire.AuditFilter(strings.Join(changes, "; ")))
 }
 
 // Share is how much of a whole has a value, as the component of shares draws it.

@@ -77,6 +77,9 @@ func Pages(records Records, recorder frame.Recorder, templates Templates) frame.
 			"erased": "The requests were deleted.",
 		},
 		Undos: map[string]frame.Undoing{
+			"request_id": frame.UndoScore(recorder, p.scored),
+			"trace_id":   frame.UndoScore(recorder, p.scored),
+
 			"erased": {Text: func(u frame.Undo) string { return "Deleted: " + u.Now + "." }},
 		},
 	}

@@ -216,21 +216,21 @@ func (p *pages) rawRecord(c *frame.Exchange) error {
 
 // setScore scores a request.
 func (p *pages) setScore(c *frame.Exchange) error {
-	// An event for a request that does not exist, or is another account's, would be
-	// accepted and wait for that request.
-	id := c.PathValue("id")
-	if _, err := p.records.Request(c.Context(), c.Identity(), id); err != nil {
-		return err
-	}
-
-	if err := c.SetScore(p.recorder, map[string]any{"request_id": id}); err != nil {
-		return err
-	}
-
 	// Back to the same page of the request, in the list from which it was opened.
+	id := c.PathValue("id")
 	q, _ := url.ParseQuery(c.PostForm.Get("view"))
-	to := keepPlace(c.Filter(q).Values(), q)
-	to.Set("done", "scored")
+	to := address.Of("/requests/"+id, keepPlace(c.Filter(q).Values(), q))
 
-	return c.Redirect(address.Of("/requests/"+id, to), "")
+	return c.SetScore(p.recorder, p.scored, "request_id", id, to)
+}
+
+// scored reads the scores of a request, a span or a trace.
+func (p *pages) scored(c *frame.Exchange, of, id string) ([]wire.Score, error) {
+	if of == "trace_id" {
+		trace, err := p.records.Trace(c.Context(), c.Identity(), id)
+		return trace.OwnScores, err
+	}
+	r, err := p.records.Request(c.Context(), c.Identity(), id)
+
+	return r.Scores, err
 }

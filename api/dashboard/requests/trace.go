@@ -125,24 +125,19 @@ func (p *pages) tracePage(c *frame.Exchange) error {
 
 // scoreTrace scores a trace or one of its spans.
 func (p *pages) scoreTrace(c *frame.Exchange) error {
-	// As of requests: a score of what does not exist would wait for it.
 	id, span := c.PathValue("id"), c.PostForm.Get("of")
 	trace, err := p.records.Trace(c.Context(), c.Identity(), id)
-	target := map[string]any{"trace_id": trace.TraceID}
-	if err == nil && span != "" {
-		_, err = p.records.Request(c.Context(), c.Identity(), span)
-		target = map[string]any{"request_id": span}
-	}
-	if err == nil {
-		err = c.SetScore(p.recorder, target)
-	}
 	if err != nil {
 		return err
 	}
-
 	q, _ := url.ParseQuery(c.PostForm.Get("view"))
+	s := readTraceState(trace.TraceID, q)
+	of, target := "request_id", span
+	if span == "" {
+		of, target = "trace_id", trace.TraceID
+	}
 
-	return c.Redirect(readTraceState(trace.TraceID, q).with("done", "scored"), "")
+	return c.SetScore(p.recorder, p.scored, of, target, address.Of(s.path, s.query))
 }
 
 // Outcome returns how the trace ended.

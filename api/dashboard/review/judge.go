@@ -21,10 +21,11 @@ func (p *pages) judge(c *frame.Exchange) error {
 	default:
 		// An event for a request that does not exist, or is another project's, would be accepted
 		// and wait for that request.
-		if _, err := p.records.Request(c.Context(), c.Identity(), call); err != nil {
+		r, err := p.records.Request(c.Context(), c.Identity(), call)
+		if err != nil {
 			return err
 		}
-		if err := p.save(c, q, call, false); err != nil {
+		if err := p.save(c, q, &r, false); err != nil {
 			return err
 		}
 		q.saved++
@@ -49,7 +50,7 @@ func (p *pages) undo(c *frame.Exchange, q *queue) error {
 
 	if q.takeFrom(&r, c.User.Email) {
 		q.saved--
-		if err := p.save(c, q, call, true); err != nil {
+		if err := p.save(c, q, &r, true); err != nil {
 			return err
 		}
 	}
@@ -58,11 +59,11 @@ func (p *pages) undo(c *frame.Exchange, q *queue) error {
 }
 
 // save gives a call that exists the scores of the queue in the reviewer's name, or takes them back.
-func (p *pages) save(c *frame.Exchange, q *queue, call string, back bool) error {
+func (p *pages) save(c *frame.Exchange, q *queue, r *wire.Record, back bool) error {
 	var bodies []map[string]any
 	for _, s := range q.Scores {
 		body := map[string]any{
-			"request_id": call, "name": s.Name, "author": c.User.Email, "source": "human", "value": nil,
+			"request_id": r.RequestID, "name": s.Name, "author": c.User.Email, "source": "human", "value": nil,
 		}
 		member := "value"
 		if s.whole {
@@ -77,5 +78,5 @@ func (p *pages) save(c *frame.Exchange, q *queue, call string, back bool) error 
 		bodies = append(bodies, body)
 	}
 
-	return c.RecordScores(p.recorder, bodies...)
+	return c.RecordScores(p.recorder, r.Scores, bodies...)
 }

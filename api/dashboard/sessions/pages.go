@@ -46,5 +46,6 @@ func Pages(records Records, recorder frame.Recorder) frame.Section {
 			"no-next":     "There is no later session.",
 			"no-previous": "There is no earlier session.",
 		},
+		Undos: map[string]frame.Undoing{"session_id": frame.UndoScore(recorder, p.scored)},
 	}
 }

@@ -82,16 +82,14 @@ const scoreRoute = "POST /sessions/{id}/score"
 
 // setScore scores a session as a whole.
 func (p *pages) setScore(c *frame.Exchange) error {
-	// A score of a session that does not exist would wait for it.
-	found, err := p.records.Session(c.Context(), c.Identity(), c.PathValue("id"))
-	if err == nil {
-		err = c.SetScore(p.recorder, map[string]any{"session_id": found.ID})
-	}
-	if err != nil {
-		return err
-	}
+	id := c.PathValue("id")
+	return c.SetScore(p.recorder, p.scored, "session_id", id, address.Session(id))
+}
 
-	return c.Redirect(address.Session(found.ID), "scored")
+// scored reads the scores of a session.
+func (p *pages) scored(c *frame.Exchange, _, id string) ([]wire.Score, error) {
+	found, err := p.records.Session(c.Context(), c.Identity(), id)
+	return found.OwnScores, err
 }
 
 // readTurns reads the calls of the page at its cursor, and the last ones before it.

@@ -177,7 +177,8 @@ func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
 	b.key("87\r")
 	b.waitsFor("#scores", "taste\n87")
 	b.holds("the next score can be typed", `window.stays && document.activeElement.name === "score" &&
-		document.activeElement.value === "" && document.querySelector("#said").textContent === "The score is set."`)
+		document.activeElement.value === "" &&
+		document.querySelector("#said").textContent === "The score is set. Undo"`)
 	b.holds("the name stays", `document.querySelector("#scores [name=name]").value === "taste"`)
 	b.holds("names are offered",
 		`[...document.querySelectorAll("#score-names option")].some((o) => o.value === "taste")`)
@@ -190,9 +191,14 @@ func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
 		t.Errorf("a name that is not complete is not asked about: %v", err)
 	}
 	b.fill(".facts [name=name]", "taste")
+	b.fill(".facts [name=score]", "50")
+	b.key("\r")
+	b.waitsFor("#scores", "taste\n50")
 	b.screenshots("request")
-	if record := server.Record(id, harness.Events(2)); record.Scores[0].Number != 87 ||
-		record.Scores[0].Name != "taste" {
+	b.press(".undo button")
+	b.waitsFor("#scores", "taste\n87")
+	if record := server.Record(id, harness.Events(4)); record.Scores[0].Number != 87 ||
+		record.Scores[0].Name != "taste" || !strings.Contains(record.Scores[0].Author, "@") {
 		t.Errorf("scores are %+v", record.Scores)
 	}
 
