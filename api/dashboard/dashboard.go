@@ -30,6 +30,7 @@ import (
 	"promptspool/api/dashboard/scores"
 	"promptspool/api/dashboard/sessions"
 	"promptspool/api/dashboard/templates"
+	"promptspool/api/wire"
 )
 
 // People signs people up and in, and lets owners manage those of their account.
@@ -63,7 +64,7 @@ type Scoring interface {
 type Retention = overview.Retention
 
 // Config is what a dashboard is made from. All fields are required, except Issuer,
-// Now and those about the address.
+// Now, those of `up` and those about the address.
 type Config struct {
 	People    People
 	Issuer    frame.Issuer
@@ -78,6 +79,11 @@ type Config struct {
 	Version   string
 	Logger    *slog.Logger
 	Now       func() time.Time // time.Now if nil
+
+	// SidecarURL is that of the sidecar which `up` runs beside this server, PrintedKey the key
+	// of the first project that it shows in the terminal.
+	SidecarURL string
+	PrintedKey wire.Secret
 
 	// PublicURL is where people open the dashboard, without a slash at its end; nil is wherever
 	// they call it. CookiesInsecure lets sessions travel over plain HTTP.
@@ -95,6 +101,8 @@ func New(c Config) *frame.Frame {
 		Logger:          c.Logger,
 		Now:             c.Now,
 		Definitions:     c.Scoring,
+		SidecarURL:      c.SidecarURL,
+		PrintedKey:      c.PrintedKey,
 		PublicURL:       c.PublicURL,
 		CookiesInsecure: c.CookiesInsecure,
 	}

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"embed"
 	"html/template"
 	"io/fs"
@@ -104,7 +105,7 @@ func (m manual) render(c *frame.Exchange, p *docs.Page) template.HTML {
 	case m.People == nil:
 		sidecar = c.Base()
 	default:
-		server = c.Base()
+		server, sidecar = c.Base(), cmp.Or(m.SidecarURL, sidecar)
 	}
 
 	// It holds nothing but our own pages and an address, which is escaped.

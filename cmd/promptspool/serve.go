@@ -152,6 +152,8 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Version:   version,
 		Logger:    c.logger,
 
+		SidecarURL:      c.sidecarURL,
+		PrintedKey:      c.printedKey,
 		PublicURL:       c.public.url,
 		CookiesInsecure: c.public.cookiesInsecure,
 	})

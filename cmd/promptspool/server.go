@@ -193,6 +193,8 @@ type serverConfig struct {
 	freeMin      int64 // of the disk that stays free under Badger; 0 for its default
 	signIn       signIn
 	now          func() time.Time // the clock by which keys end; nil for time.Now
+	sidecarURL   string           // of `up`; "" for none
+	printedKey   wire.Secret      // the bootstrap key, if the terminal shows it
 
 	// ready is called once, when requests are taken, with the code with which the first
 	// person signs up: "" if a person has signed up.

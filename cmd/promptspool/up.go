@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/template"
 	"time"
@@ -69,6 +71,8 @@ func up(c *cli.Context) error {
 		}
 		serverSide.bootstrapKey = key
 	}
+
+	serverSide.printedKey, serverSide.sidecarURL = serverSide.bootstrapKey, localURL(sidecarSide.listen.At)
 
 	// The group's context ends when either role ends. The server has its own life: it ends after the sidecar.
 	group, running := errgroup.WithContext(c.Context)
@@ -160,6 +164,20 @@ func sidecarOf(
 		})
 	}
 	return sidecar(ctx, role)
+}
+
+// localURL returns the URL at which apps on this machine call a listener.
+//
+// It is "" for a unix socket, and for a port that the system is going to choose.
+func localURL(at string) string {
+	host, port, _ := net.SplitHostPort(at)
+	if n, _ := strconv.Atoi(port); n == 0 {
+		return ""
+	}
+	if host == "" || net.ParseIP(host).IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
 }
 
 // runningServer is a server that is up: its addresses, and the code with which the first person signs up.

@@ -199,16 +199,17 @@ func shownComponents() view {
 	}
 
 	return view{
-		Title:  "Components",
-		Nav:    "requests",
-		Notice: "prod now points to version 5 (was 3).",
-		Undo:   "u",
-		CSRF:   "token",
-		User:   &wire.User{Email: "ann@example.com", AccountName: "default", Role: wire.RoleOwner},
-		Now:    time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC),
-		Base:   "http://localhost:8788",
-		Zone:   shownZone{Location: time.UTC},
-		Data:   v,
+		Title:   "Components",
+		Nav:     "requests",
+		Notice:  "prod now points to version 5 (was 3).",
+		Undo:    "u",
+		CSRF:    "token",
+		User:    &wire.User{Email: "ann@example.com", AccountName: "default", Role: wire.RoleOwner},
+		Now:     time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC),
+		Base:    "http://localhost:8788",
+		CallsTo: "http://localhost:8787",
+		Zone:    shownZone{Location: time.UTC},
+		Data:    v,
 	}
 }
 

@@ -2,6 +2,7 @@ package frame
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -61,6 +62,7 @@ func (c *Exchange) Show(status int, name, title, nav string, data any) error {
 		Version: f.Version,
 		Now:     f.Now(),
 		Base:    c.Base(),
+		CallsTo: cmp.Or(f.SidecarURL, c.Base()),
 		SignIn:  f.People != nil,
 		Zone:    c.zone(),
 		Data:    data,

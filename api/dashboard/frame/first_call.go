@@ -15,7 +15,13 @@ const firstKeyKept = time.Hour
 // firstKeyCookie names the cookie with the key of the project that is open. Its prefix is a session's.
 func (c *Exchange) firstKeyCookie() string { return c.frame.cookie.Name + "-key-" + c.User.AccountID }
 
-func (c *Exchange) makeFirstKey() error {
+// makeFirstKey shows the founder of a project a key. setUp: the project is the server's first.
+func (c *Exchange) makeFirstKey(setUp bool) error {
+	if key := string(c.frame.PrintedKey); setUp && key != "" {
+		c.Remember(c.firstKeyCookie(), key, firstKeyKept)
+		return nil
+	}
+
 	secret, k, err := c.frame.Keys.CreateKey(c.Context(), wire.NewKey{
 		Account: c.User.AccountName, Name: "first key", Scope: wire.ScopeApp,
 	})
@@ -30,10 +36,10 @@ func (c *Exchange) makeFirstKey() error {
 // firstCall is a way to log a first call, to be pasted.
 type firstCall struct{ ID, Name, Text string }
 
-// FirstCalls returns ways to log a first call to this server. key is what they send; without
+// FirstCalls returns ways to log a first call. key is what they send; without
 // one, they say where it belongs.
 func (v view) FirstCalls(key string) []firstCall {
-	fill := strings.NewReplacer("{base}", v.Base, "{key}", cmp.Or(key, "YOUR KEY"))
+	fill := strings.NewReplacer("{base}", v.CallsTo, "{key}", cmp.Or(key, "YOUR KEY"))
 	calls := []firstCall{
 		{ID: "python", Name: "Python"},
 		{ID: "javascript", Name: "JavaScript"},

@@ -28,10 +28,12 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"promptspool/api/wire"
 )
 
-// Config is what a Frame is made from. All fields are required, except Issuer, Now and
-// those about the address. Without sign-in, there are no People and Keys.
+// Config is what a Frame is made from. All fields are required, except Issuer, Now,
+// those of `up` and those about the address. Without sign-in, there are no People and Keys.
 type Config struct {
 	People  People
 	Keys    Keys
@@ -41,6 +43,10 @@ type Config struct {
 	Now     func() time.Time // time.Now if nil
 
 	Definitions Definitions // nil: there are none
+
+	// Under `up`, a sidecar is in the same process, and the terminal has a key of the first project.
+	SidecarURL string
+	PrintedKey wire.Secret
 
 	// PublicURL is where people open the dashboard, without a slash at its end; nil is wherever
 	// they call it. CookiesInsecure lets sessions travel over plain HTTP. See public_url.go.

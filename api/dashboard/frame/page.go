@@ -117,6 +117,7 @@ type view struct {
 	Version  string
 	Now      time.Time
 	Base     string // this server's address
+	CallsTo  string // where apps send their calls: the sidecar's address, or Base if none is known
 	FirstKey string // the project's first key, while its founder's browser has it
 	SignIn   bool   // people can sign in here
 	Zone     shownZone

@@ -196,7 +196,7 @@ func (c *Exchange) signUp() error {
 	c.setSession(s)
 	c.SignedIn = s // whose project gets the key
 	if v.Invite == nil || v.Invite.Setup {
-		if err := c.makeFirstKey(); err != nil {
+		if err := c.makeFirstKey(v.Invite != nil); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,10 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"html"
+	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,6 +104,84 @@ func startUp(t *testing.T, dir, sidecar, server string, flags ...string) (banner
 	}
 
 	return banner
+}
+
+// Under `up`, what pages offer to paste goes to the sidecar, with the one key that the terminal has.
+func TestThePagesOfUpOfferItsSidecarAndItsKey(t *testing.T) {
+	t.Parallel()
+	partstest.Need(t, "curl", "node", "python3")
+	dir := t.TempDir()
+	sidecar, server := harness.FreePort(t), harness.FreePort(t)
+	banner := startUp(t, dir, sidecar, server)
+	_, key, _ := strings.Cut(banner, "export PROMPTSPOOL_KEY=")
+	key, _, _ = strings.Cut(key, "\n")
+	_, code, _ := strings.Cut(banner, "sign-up?code=")
+	code, _, _ = strings.Cut(code, "\n")
+
+	// The redirect that follows carries the cookies, which Go's client would not send over plain HTTP.
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	signedUp, err := client.PostForm("http://"+server+"/sign-up", url.Values{
+		"code": {code}, "email": {"ann@example.com"}, "password": {"correct horse battery"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signedUp.Body.Close()
+	page := func(path string) string {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+server+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, cookie := range signedUp.Cookies() {
+			r.AddCookie(cookie)
+		}
+		res, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return html.UnescapeString(string(text))
+	}
+	sendsToTheSidecar := func(page string) {
+		t.Helper()
+		directly := "The server directly: <code>http://" + server + "</code>"
+		if !strings.Contains(page, directly) || strings.Count(page, server) != 1 || !strings.Contains(page, sidecar) {
+			t.Errorf("not everything goes to %s, or not all of this is said once: %s\n%s", sidecar, directly, page)
+		}
+	}
+
+	first := page("/")
+	sendsToTheSidecar(first)
+	for id, program := range map[string]string{"curl": "sh", "python": "python3", "javascript": "node"} {
+		_, text, _ := strings.Cut(first, `<pre id="first-`+id+`" tabindex="0">`)
+		text, _, _ = strings.Cut(text, "</pre>")
+		path := filepath.Join(dir, id+".mjs")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), program, path).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), `"success":true`) || !strings.Contains(text, key) {
+			t.Errorf("%s: %v %s\n%s", id, err, out, text)
+		}
+	}
+	if keys := page("/keys"); strings.Count(keys, "Rotate</summary>") != 1 {
+		t.Errorf("there is another key than the one that up printed:\n%s", keys)
+	}
+
+	n := &harness.Node{T: t, Addr: server}
+	n.Call("POST", "/rest/prompt-templates", map[string]any{
+		"prompt_template": map[string]any{"prompt_name": "greet"},
+		"prompt_version": map[string]any{"prompt_template": map[string]any{
+			"type": "completion", "content": []any{map[string]any{"type": "text", "text": "Hello."}}}},
+	}, "X-API-KEY", key)
+	sendsToTheSidecar(page("/template?name=greet"))
+	if docs := page("/docs/tutorial"); !strings.Contains(docs, sidecar) || strings.Contains(docs, "127.0.0.1:8787") {
+		t.Errorf("the tutorial does not have the sidecar's address %s", sidecar)
+	}
 }
 
 // The demo is there as soon as `up` says so, under a sidecar that nothing has called yet.
