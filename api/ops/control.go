@@ -106,6 +106,7 @@ func served(has bool, routes []route, why string) []route {
 // processRoutes show the state and the settings of the process.
 func processRoutes(c ControlConfig) []route {
 	return []route{
+		{"GET", "/address", func(*fasthttp.RequestCtx) (any, error) { return map[string]string{"url": c.Server}, nil }},
 		{"GET", "/status", func(*fasthttp.RequestCtx) (any, error) { return c.Status(), nil }},
 		{"GET", "/readyz", Config{Ready: c.Ready}.ready},
 		{"GET", "/config", func(*fasthttp.RequestCtx) (any, error) { return c.Settings(), nil }},

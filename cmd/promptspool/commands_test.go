@@ -16,6 +16,7 @@ import (
 
 	"promptspool/api/ops"
 	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
 )
 
 // answering is a server that records the last call and always gives the same response.
@@ -298,6 +299,76 @@ func TestSpoolStatusOfAServer(t *testing.T) {
 		Err: "promptspool: --data (or PROMPTSPOOL_DATA): \"" + dir +
 			"\" is the folder of a server, which has no spool; give a sidecar's\n" +
 			"See `promptspool spool status --help`.\n"})
+}
+
+// Where `up` was started, commands need neither its address nor its key.
+func TestCommandsFindTheServerOfUpHere(t *testing.T) {
+	withoutVariables(t)
+	t.Chdir(t.TempDir())
+	search := func(args ...string) said { return say(t, append([]string{"requests", "search"}, args...)...) }
+	serve := func(name string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Promptspool-Version", "9")
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = fmt.Fprintf(w, `{"error":"unauthorized","message":"%s has %s."}`, name, r.Header.Get("X-API-KEY"))
+		}))
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	here, other := serve("up"), serve("other")
+
+	// Nothing is asked about a folder whose process is away: another may have its port by now.
+	server, key := filepath.Join(".promptspool", "server"), filepath.Join(".promptspool", "key")
+	if err := errors.Join(os.MkdirAll(server, 0o700), os.WriteFile(key, []byte("k1\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if got := search(); got.Code != 2 || !strings.Contains(got.Err,
+		"--key (or PROMPTSPOOL_KEY) is missing, and not found in .promptspool: its server does not answer; start") {
+		t.Errorf("it does not run: %+v", got)
+	}
+
+	socket, err := ops.ListenControl(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	control := ops.NewControl(ops.ControlConfig{Server: here, Logger: slog.New(slog.DiscardHandler)})
+	go func() { _ = control.Serve(socket) }()
+	t.Cleanup(func() { _ = control.Shutdown(context.Background()) })
+
+	found := "\nThis asked " + here + ": no server is named, and .promptspool is here.\n"
+	for args, want := range map[string]string{
+		"":                        "up has k1." + found,
+		"--key k9":                "up has k9." + found,
+		"--url " + other:          "--key (or PROMPTSPOOL_KEY) is missing: ", // the key is for no other server
+		"--key k9 --url " + other: "other has k9.\n",
+		"--context prod":          "is not a context",
+		"-o json":                 `up has k1.\nThis asked ` + here,
+	} {
+		if got := search(strings.Fields(args)...); !strings.Contains(got.Err, want) {
+			t.Errorf("%q: %s", args, got.Err)
+		}
+	}
+	t.Setenv("PROMPTSPOOL_URL", other)
+	t.Setenv("PROMPTSPOOL_KEY", "k3")
+	Equal(t, "variables", search().Err, "promptspool: other has k3.\n")
+	t.Setenv("PROMPTSPOOL_URL", "")
+	t.Setenv("PROMPTSPOOL_KEY", "")
+
+	contexts := config.Contexts{Current: "prod", Named: map[string]config.Context{"prod": {URL: other, Key: "k2"}}}
+	if err := contexts.Save(); err != nil {
+		t.Fatal(err)
+	}
+	Equal(t, "a context", search().Err, "promptspool: other has k2.\n")
+	if err := (config.Contexts{}).Save(); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := os.Chmod(key, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if got := search(); got.Code != 2 || !strings.Contains(got.Err, "make it yours alone with chmod 600") {
+		t.Errorf("a key that others can open: %+v", got)
+	}
 }
 
 // Two servers are kept, and each gets its own key and no other.

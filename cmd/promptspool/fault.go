@@ -25,8 +25,8 @@ var steps = strings.NewReplacer(
 )
 
 // report prints why a command failed, as JSON if its output is, and returns the exit code: the error's own,
-// or 1 failed, 2 usage.
-func report(w io.Writer, err error, asJSON bool) int {
+// or 1 failed, 2 usage. found follows the reason of a failure.
+func report(w io.Writer, err error, found string, asJSON bool) int {
 	code, body := 1, wire.ErrorBody{Error: "failed", Message: err.Error(), Fields: []wire.FieldError{}}
 	more := "" // than the message, for people
 	if usage, ok := errors.AsType[config.UsageError](err); ok {
@@ -40,6 +40,9 @@ func report(w io.Writer, err error, asJSON bool) int {
 		}
 	}
 
+	if code == 1 {
+		body.Message += found
+	}
 	if e, ok := errors.AsType[cli.ExitCoder](err); ok {
 		code = e.ExitCode()
 	}

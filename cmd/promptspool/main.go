@@ -52,7 +52,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	config.Remember(app, args)
 	args = config.Permute(app, args)
 	if err := app.RunContext(ctx, args); err != nil {
-		return report(stderr, err, config.WantsJSON(args))
+		found, _ := app.Metadata[config.ServerFound].(string)
+		return report(stderr, err, found, config.WantsJSON(args))
 	}
 	return 0
 }

@@ -172,7 +172,16 @@ func TestThePagesOfUpOfferItsSidecarAndItsKey(t *testing.T) {
 		t.Errorf("there is another key than the one that up printed:\n%s", keys)
 	}
 
+	// So do commands in that folder.
 	n := &harness.Node{T: t, Addr: server}
+	arrived := func() bool { return n.TotalOf(key, map[string]any{}) == 3 }
+	n.Eventually(arrived, func() string { return "calls are missing" })
+	search := exec.CommandContext(t.Context(), harness.Program(t), "requests", "search", "--columns", "model")
+	search.Dir = dir
+	if out, err := search.CombinedOutput(); err != nil || strings.Count(string(out), "gpt-4o-mini\n") != 3 {
+		t.Errorf("a search beside up: %v\n%s", err, out)
+	}
+
 	n.Call("POST", "/rest/prompt-templates", map[string]any{
 		"prompt_template": map[string]any{"prompt_name": "greet"},
 		"prompt_version": map[string]any{"prompt_template": map[string]any{

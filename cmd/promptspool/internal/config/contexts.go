@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"promptspool/api/words"
+	"promptspool/cmd/promptspool/internal/datafolder"
 )
 
 // Context is a server that `login` keeps, with the key for it.
@@ -60,8 +61,11 @@ func (all Contexts) Save() error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-// server returns the URL and the key of the server to call: those of flags, of variables, or of a context. A context
-// that a flag names counts for more than variables.
+// ServerFound is where an app's metadata has a sentence about a server that no setting named.
+const ServerFound = "server found"
+
+// server returns the URL and the key of the server to call: those of flags, of variables, of a context, or of an `up`
+// that was started here. A context that a flag names counts for more than variables.
 func (r *Reader) server() (url, key string) {
 	all, err := ReadContexts()
 	r.Note(err)
@@ -82,6 +86,18 @@ func (r *Reader) server() (url, key string) {
 	// A key goes to no other server than the one that it was kept for.
 	if key = r.Text("key"); url == chosen.URL && !given("key") {
 		key = chosen.Key
+	}
+
+	// Last, because a person who names a server may be in the folder of another.
+	here := DataHere(r.c)
+	if here != "" && !known && !given("url") && r.Sound() {
+		switch at, itsKey, err := datafolder.ServerOf(r.c.Context, here); {
+		case key == "" && err != nil:
+			r.Note(Usagef(r.c, "--key (or %s) is missing, and not found in %s: %v", Variables("key")[0], here, err))
+		case at != "":
+			url, key = at, cmp.Or(key, itsKey)
+			r.c.App.Metadata[ServerFound] = "\nThis asked " + at + ": no server is named, and " + here + " is here."
+		}
 	}
 	if key == "" && r.Sound() {
 		r.Required("key")

@@ -1,10 +1,12 @@
 package datafolder
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -40,6 +42,23 @@ func OfRole(data, role string) (string, error) {
 		return "", fmt.Errorf("%s has no folder %s: give the data folder of a %s", data, role, role)
 	}
 	return folder, nil
+}
+
+// ServerOf returns the URL of the server of `up` on a data folder, and the key that is kept there.
+//
+// The URL is valid without a key as well.
+func ServerOf(ctx context.Context, data string) (url, key string, err error) {
+	var at struct{ URL string }
+	if err := ops.Control(ctx, filepath.Join(data, "server"), "GET", "/address", nil, &at); err != nil {
+		return "", "", errors.New("its server does not answer; start `promptspool up` there")
+	}
+
+	path := filepath.Join(data, "key")
+	text, err := os.ReadFile(path)
+	if info, _ := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode()&0o077 != 0 {
+		return at.URL, "", fmt.Errorf("other users can open %s; make it yours alone with chmod 600", path)
+	}
+	return at.URL, strings.TrimSpace(string(text)), err
 }
 
 // Open creates a role's data folder if it does not exist, and locks it.
