@@ -42,8 +42,8 @@ var sections = []struct{ title, pages string }{
 		"log-opentelemetry coding-agents metadata scores evaluate"},
 	{"Templates", "templates templates-ci"},
 	{"Find and count", "search filter"},
-	{"Operate", "deploy people projects oidc access reverse-proxy kubernetes postgresql citus scale backup upgrade " +
-		"alerts troubleshooting"},
+	{"Operate", "production deploy people projects oidc access reverse-proxy kubernetes postgresql citus scale " +
+		"backup upgrade alerts troubleshooting"},
 	{"Reference", "commands configuration metrics opentelemetry-requests opentelemetry-attributes limits security"},
 	{"HTTP API", "api api-log api-opentelemetry api-templates api-find api-sidecars api-objects"},
 	{"Contribute", "architecture contributing"},
