@@ -74,7 +74,7 @@ type Config struct {
 	Scoring   Scoring
 	Templates templates.Templates
 	Providers []string // the providers that llm_kwargs can be made for
-	Sidecars  overview.Sidecars
+	Sidecars  frame.Sidecars
 	Retention Retention
 	Version   string
 	Logger    *slog.Logger
@@ -103,6 +103,7 @@ func New(c Config) *frame.Frame {
 		Definitions:     c.Scoring,
 		SidecarURL:      c.SidecarURL,
 		PrintedKey:      c.PrintedKey,
+		Sidecars:        c.Sidecars,
 		PublicURL:       c.PublicURL,
 		CookiesInsecure: c.CookiesInsecure,
 	}
@@ -115,7 +116,7 @@ func sections(c Config, around frame.Config) []frame.Section {
 	return []frame.Section{
 		documentation(around),
 		frame.SignIn(),
-		overview.Pages(c.Records, c.Sidecars, c.Retention),
+		overview.Pages(c.Records, c.Retention),
 		requests.Pages(c.Records, c.Recorder, c.Templates),
 		sessions.Pages(c.Records, c.Recorder),
 		review.Pages(c.Records, c.Recorder, c.Scoring),

@@ -56,6 +56,10 @@ type FleetSidecar struct {
 	Heartbeat
 	LastSeen time.Time `json:"last_seen"` // by the server's clock
 	Alive    bool      `json:"alive"`     // it was heard from within 45 seconds
+
+	KeyID    string   `json:"key_id,omitempty"`    // of the key by which it was last heard from
+	Needs    []string `json:"needs,omitempty"`     // why it needs attention, and what to do
+	SameName bool     `json:"same_name,omitempty"` // another one has its name: only the ids differ
 }
 
 // Fleet answers GET /sync/fleet: the account's sidecars, by name and id. A sidecar that
@@ -65,6 +69,16 @@ type Fleet struct {
 	Items   []FleetSidecar `json:"items"` // the project's sidecars, by name
 
 	DroppedToday []Drop `json:"dropped_today,omitempty"` // of exporters, by this server itself
+}
+
+// InNeed returns how many sidecars need attention.
+func (f *Fleet) InNeed() (n int) {
+	for _, s := range f.Items {
+		if len(s.Needs) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // DecodeHeartbeat reads the body of POST /sync/heartbeat. It ignores unknown members,

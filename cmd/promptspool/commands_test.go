@@ -444,3 +444,18 @@ func TestContextsKeepServersAndTheirKeys(t *testing.T) {
 		}
 	}
 }
+
+func TestTheStatusOfTheFleetSaysWhoNeedsAttention(t *testing.T) {
+	withoutVariables(t)
+	sidecar := func(id, more string) string {
+		return `{"name":"pod","id":"` + id + `","version":"1","alive":true,"started_at":"2026-03-01T12:00:00Z",
+			"last_seen":"2026-03-01T12:00:00Z"` + more + `}`
+	}
+	url, _ := answering(t, `{"success":true,"items":[`+sidecar("id-1", `,"same_name":true,"needs":["A.","B."]`)+`,`+
+		sidecar("id-2", `,"same_name":true`)+`]}`)
+	got := say(t, "status", "--url", url, "--key", "k")
+	if got.Code != 0 || !strings.Contains(got.Out, "\npod id-1 needs attention: A. B.\n") ||
+		!strings.Contains(got.Out, "  id-2\n") || strings.Contains(got.Out, "pod id-2 needs") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,8 +154,12 @@ func describeFleet(t *print.Table, fleet wire.Fleet) {
 		t.Row("No sidecar of this project was heard within a month.")
 		return
 	}
+	spare := []string{"ID", "VERSION", "UP"}
+	if slices.ContainsFunc(fleet.Items, func(s wire.FleetSidecar) bool { return s.SameName }) {
+		spare = spare[1:]
+	}
 	t.Head("SIDECAR", "STATE", "SEEN", "VERSION", "UP", ">WAITING", "OLDEST", ">HELD", ">DEAD", ">LOST", "CLOCK", "ID").
-		Spare("ID", "VERSION", "UP")
+		Spare(spare...)
 	for _, s := range fleet.Items {
 		state, up := "online", print.Age(s.LastSeen.Sub(s.StartedAt))
 		if !s.Alive {
@@ -166,8 +171,15 @@ func describeFleet(t *print.Table, fleet wire.Fleet) {
 	}
 
 	for _, s := range fleet.Items {
+		name := s.Name
+		if s.SameName {
+			name += " " + s.ID
+		}
+		if len(s.Needs) > 0 {
+			t.Row(name + " needs attention: " + strings.Join(s.Needs, " "))
+		}
 		if s.Alive { // or they may be of another day
-			describeDrops(t, s.Name+": ", s.DroppedToday)
+			describeDrops(t, name+": ", s.DroppedToday)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func (c *Exchange) Show(status int, name, title, nav string, data any) error {
 			v.Undo, v.Notice = sealed, notice
 		}
 		v.User, v.CSRF, v.Session, v.Projects = &c.User, c.CSRF(), c.FormSession(), c.Projects()
-		v.ByIssuer = c.ByIssuer
+		v.ByIssuer, v.InNeed = c.ByIssuer, c.inNeed()
 		if key, err := c.Cookie(c.firstKeyCookie()); err == nil {
 			v.FirstKey = key.Value
 		}

@@ -14,7 +14,7 @@
 //	project.go                             the one of their projects that a reader has open
 //	resume.go, undo.go                     a form that outlives its session; taking back what was just done
 //	public_url.go, zone.go                 where and when the reader is
-//	actor.go, counted.go                   names of keys; numbers that take a while
+//	actor.go, counted.go, sidecars.go      names of keys; numbers that take a while; sidecars in need
 //	layout.html                            what is around every page
 //	components/, static/style.css          the parts of pages, each once in both
 package frame
@@ -27,6 +27,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"promptspool/api/wire"
@@ -43,6 +44,7 @@ type Config struct {
 	Now     func() time.Time // time.Now if nil
 
 	Definitions Definitions // nil: there are none
+	Sidecars    Sidecars
 
 	// Under `up`, a sidecar is in the same process, and the terminal has a key of the first project.
 	SidecarURL string
@@ -68,6 +70,7 @@ type Frame struct {
 	files   map[string]fs.FS
 	notices map[string]string
 	undos   map[string]Undoing
+	inNeed  sync.Map // inNeed by account
 }
 
 //go:embed static error.html

@@ -113,6 +113,7 @@ type view struct {
 	Session  string // names the session, in forms that may be sent after its end
 	Notice   string // what has just been done
 	ByIssuer bool   // the person has no password here
+	InNeed   int    // sidecars that need attention
 	Undo     string // that, for the form that takes it back; "" if it cannot be
 	Version  string
 	Now      time.Time

@@ -21,7 +21,6 @@ type Records interface {
 // pages are the pages of what there is as a whole.
 type pages struct {
 	records   Records
-	sidecars  Sidecars
 	retention Retention
 }
 
@@ -29,8 +28,8 @@ type pages struct {
 var html embed.FS
 
 // Pages returns the pages of what there is as a whole.
-func Pages(records Records, sidecars Sidecars, retention Retention) frame.Section {
-	p := &pages{records, sidecars, retention}
+func Pages(records Records, retention Retention) frame.Section {
+	p := &pages{records, retention}
 
 	return frame.Section{
 		HTML: html,

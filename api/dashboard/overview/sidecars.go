@@ -1,7 +1,6 @@
 package overview
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -9,11 +8,6 @@ import (
 	"promptspool/api/dashboard/table"
 	"promptspool/api/wire"
 )
-
-// Sidecars reports the state of an account's sidecars.
-type Sidecars interface {
-	Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error)
-}
 
 // Retention limits what the server keeps of each account. Zero values mean no limit.
 type Retention struct {
@@ -27,7 +21,7 @@ type sidecarsView struct {
 	Items     []wire.FleetSidecar
 	Alive     int
 	Waiting   int64       // events in all spools
-	Troubled  int         // sidecars with held, dead, dropped or lost events
+	InNeed    int         // sidecars that need attention
 	Server    []wire.Drop // by this server itself, today
 	Kept      wire.Kept
 	Retention Retention
@@ -46,18 +40,15 @@ var sidecarColumns = table.Columns[wire.FleetSidecar]{
 }
 
 func (p *pages) sidecarsPage(c *frame.Exchange) error {
-	fleet, err := p.sidecars.Fleet(c.Context(), c.Identity())
+	fleet, err := c.Fleet()
 	if err != nil {
 		return err
 	}
 
-	v := sidecarsView{Items: fleet.Items, Server: fleet.DroppedToday, Retention: p.retention}
+	v := sidecarsView{Items: fleet.Items, InNeed: fleet.InNeed(), Server: fleet.DroppedToday, Retention: p.retention}
 	for _, s := range fleet.Items {
 		if s.Alive {
 			v.Alive++
-		}
-		if s.HeldEvents+s.DeadLetters+s.Dropped+s.LostEvents > 0 {
-			v.Troubled++
 		}
 		v.Waiting += s.BacklogEvents
 	}

@@ -43,7 +43,8 @@ func (s *Store) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) er
 	}
 
 	now := s.now().UTC()
-	entry, err := keyed.EntryOf(sidecarKey(id.Account, h.ID), wire.FleetSidecar{Heartbeat: h, LastSeen: now})
+	sidecar := wire.FleetSidecar{Heartbeat: h, LastSeen: now, KeyID: id.KeyID}
+	entry, err := keyed.EntryOf(sidecarKey(id.Account, h.ID), sidecar)
 	if err != nil {
 		return err
 	}
@@ -127,18 +128,63 @@ func (s *Store) Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error)
 		return wire.Fleet{}, err
 	}
 
+	known, err := s.Keys(ctx)
+	if err != nil {
+		return wire.Fleet{}, err
+	}
+	byID := make(map[string]wire.Key, len(known))
+	for _, k := range known {
+		byID[k.ID] = k
+	}
+
 	now, items := s.now(), []wire.FleetSidecar{}
 	for _, sidecar := range all {
 		silent := now.Sub(sidecar.Of.LastSeen)
 		sidecar.Of.Alive = silent <= wire.AliveFor
 		if silent <= FleetKept {
+			sidecar.Of.Needs = needs(sidecar.Of, byID[sidecar.Of.KeyID], now)
 			items = append(items, *sidecar.Of)
 		}
 	}
 	slices.SortFunc(items, func(a, b wire.FleetSidecar) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
+	for i := 1; i < len(items); i++ {
+		if items[i].Name == items[i-1].Name {
+			items[i].SameName, items[i-1].SameName = true, true
+		}
+	}
 	return wire.Fleet{Success: true, Items: items}, nil
+}
+
+// needs returns why a sidecar needs attention. key is the one by which it was last heard from.
+func needs(s *wire.FleetSidecar, key wire.Key, now time.Time) (why []string) {
+	// Heartbeats go with the key, so a sidecar cannot report that it is refused. One that was
+	// stopped before its key ended needs nothing.
+	ended := func(at *time.Time) bool {
+		return at != nil && !at.After(now) && at.Sub(s.LastSeen) <= wire.AliveFor
+	}
+	revoked := ended(key.RevokedAt)
+	expired := ended(key.ExpiresAt) && !revoked
+	offline := !s.Alive && !revoked && !expired // otherwise it may be running, without a word from it
+	for _, n := range []struct {
+		is   bool
+		text string
+	}{
+		{revoked, "Its key was revoked, so apps get 401. Give it, or its apps, another one."},
+		{expired, "Its key has expired, so apps get 401. Give it, or its apps, another one."},
+		{offline && s.BacklogEvents > 0,
+			"It is offline, and events wait on its disk. Start it again on its data folder."},
+		{s.HeldEvents > 0, "The server rejects the key of the events that it holds."},
+		{s.DeadLetters+s.Dropped > 0, "The server rejects the content of its dead letters."},
+		{s.LostEvents > 0, "A damaged disk lost events."},
+	} {
+		if n.is {
+			why = append(why, n.text)
+		}
+	}
+
+	return why
 }
 
 // FleetOfAll counts the sidecars of all accounts, and those alive. A sidecar that serves

@@ -16,9 +16,17 @@ import (
 // Fleet is what a server stores about its sidecars and the accounts that they serve.
 type Fleet interface {
 	CreateKey(ctx context.Context, hash [32]byte, k wire.Key) (wire.Key, error)
+	RevokeKey(ctx context.Context, id string, at time.Time) (wire.Key, error)
 	Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) error
 	Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error)
 	FleetOfAll(ctx context.Context) (known, alive int, err error)
+}
+
+// troubles are what the server says of a sidecar that holds, has given up and has lost events.
+var troubles = []string{
+	"The server rejects the key of the events that it holds.",
+	"The server rejects the content of its dead letters.",
+	"A damaged disk lost events.",
 }
 
 // SidecarID returns the id of a test's nth sidecar.
@@ -55,6 +63,54 @@ func RunFleet(t *testing.T, open func(t *testing.T, now func() time.Time) Fleet)
 		}
 	})
 
+	t.Run("a sidecar in need is known", func(t *testing.T) {
+		began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		now := began
+		f := fleet{t, open(t, func() time.Time { return now })}
+		id := f.account("a", now)
+		keyed := wire.Identity{Account: id.Account, KeyID: "key_a"}
+		needs := func(want string) {
+			t.Helper()
+			sidecars, err := f.Fleet.Fleet(t.Context(), id)
+			f.must(err)
+			var got strings.Builder
+			for _, s := range sidecars.Items {
+				fmt.Fprintf(&got, "%s %v: %s\n", s.ID[len(s.ID)-1:], s.SameName, strings.Join(s.Needs, " "))
+			}
+			if diff := cmp.Diff(want, got.String()); diff != "" {
+				t.Errorf("at %v (-want +got):\n%s", now.Sub(began), diff)
+			}
+		}
+
+		f.must(f.Beat(t.Context(), keyed, wire.Heartbeat{ID: SidecarID(1), Name: "same", Version: "1", StartedAt: now}))
+		now = now.Add(time.Minute)
+		for n, events := range []int64{2: 0, 3: 7} {
+			if n > 1 {
+				f.must(f.Beat(t.Context(), keyed, wire.Heartbeat{
+					ID: SidecarID(n), Name: "same", Version: "1", StartedAt: now, BacklogEvents: events,
+				}))
+			}
+		}
+		f.must(f.Beat(t.Context(), id, wire.Heartbeat{
+			ID: SidecarID(4), Name: "z", Version: "1", StartedAt: now, HeldEvents: 1, Dropped: 1, LostEvents: 1,
+		}))
+		needs("1 true: \n2 true: \n3 true: \n4 false: " + strings.Join(troubles, " ") + "\n")
+
+		// The first one was stopped before.
+		now = now.Add(10 * time.Second)
+		_, err := f.RevokeKey(t.Context(), "key_a", now)
+		f.must(err)
+		const revoked = "Its key was revoked, so apps get 401. Give it, or its apps, another one."
+		f.beat(id, 4, "z", now)
+		needs("1 true: \n2 true: " + revoked + "\n3 true: " + revoked + "\n4 false: \n")
+
+		// Another key is another start.
+		f.beat(id, 2, "same", now)
+		now = now.Add(wire.AliveFor + time.Second)
+		const offline = "It is offline, and events wait on its disk. Start it again on its data folder."
+		needs("1 true: \n2 true: " + offline + "\n3 true: " + revoked + "\n4 false: " + offline + "\n")
+	})
+
 	t.Run("what a sidecar tells comes back whole", func(t *testing.T) {
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		f := fleet{t, open(t, func() time.Time { return now })}
@@ -79,7 +135,12 @@ func RunFleet(t *testing.T, open func(t *testing.T, now func() time.Time) Fleet)
 		f.must(err)
 		want := wire.Fleet{
 			Success: true,
-			Items:   []wire.FleetSidecar{{Heartbeat: sent, LastSeen: now, Alive: true}},
+			Items: []wire.FleetSidecar{{
+				Heartbeat: sent,
+				LastSeen:  now,
+				Alive:     true,
+				Needs:     troubles,
+			}},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("the fleet (-want +got):\n%s", diff)

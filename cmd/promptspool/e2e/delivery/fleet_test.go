@@ -101,3 +101,39 @@ func TestTheFleetTellsWhatEachSidecarLacks(t *testing.T) {
 		}
 	}
 }
+
+// A sidecar reports with its key, so it cannot say that the server refuses it.
+func TestTheServerSaysWhoseKeyWasRevoked(t *testing.T) {
+	t.Parallel()
+	server := harness.StartPlainServer(t, harness.FreePort(t))
+	var key struct{ ID, Key string }
+	out, errs, code := harness.RunWith(t, nil, "keys", "create", "--data", server.Data,
+		"--project", "default", "--name", "app", "-o", "json")
+	if code != 0 || json.Unmarshal([]byte(out), &key) != nil {
+		t.Fatalf("keys create: %s%s", out, errs)
+	}
+	sidecar := harness.StartSidecar(t, t.TempDir(), server.Addr)
+	track := func() {
+		sidecar.Track("/rest/track-metadata", key.Key, map[string]any{
+			"request_id": wire.NewID(), "metadata": map[string]string{"a": "b"},
+		})
+	}
+	status := func() string {
+		out, _, _ := harness.RunWith(t, []string{"PROMPTSPOOL_KEY=" + harness.AdminKey}, "status",
+			"--url", "http://"+server.Addr)
+		return out
+	}
+
+	track()
+	server.Eventually(func() bool { return strings.Contains(status(), "online") }, status)
+	if shown := status(); strings.Contains(shown, "needs attention") {
+		t.Errorf("all is well:\n%s", shown)
+	}
+	if _, errs, code := harness.RunWith(t, nil, "keys", "revoke", "--data", server.Data, key.ID); code != 0 {
+		t.Fatalf("keys revoke: %s", errs)
+	}
+	track()
+	server.Eventually(func() bool {
+		return strings.Contains(status(), " needs attention: Its key was revoked")
+	}, status)
+}
