@@ -228,8 +228,9 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	}
 	checks := map[string][]check{
 		"/sidecars":         {byPhone(cards), pictured},
-		"/traces":           {byPhone(cards), pictured},
-		"/sessions":         {byPhone(cards), pictured},
+		"/traces":           {byPhone(cards, faultless), pictured},
+		"/sessions":         {byPhone(cards, faultless), pictured},
+		"/users":            {byPhone(cards, faultless), pictured},
 		"/people":           {pictured},
 		"/password":         {pictured},
 		"/sign-in":          {nothingScrolls, pictured},
@@ -248,7 +249,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	for _, path := range []string{
 		"/", "/requests?filter=tag:demo", "/requests?filter=latency:x", "/requests?filter=model:gpt4o",
 		"/requests/" + id, "/requests/" + failedID, "/traces/" + agentTraceID, "/traces", "/sessions",
-		"/sessions/chat-17", "/review", "/nowhere", reset, invite,
+		"/users", "/sessions/chat-17", "/review", "/nowhere", reset, invite,
 		"/templates", "/template?name=greet+customers",
 		"/template/compare?name=greet+customers&a=1&b=3", "/template/statistics?name=greet+customers",
 		"/template/backtest?name=greet+customers&v=3", "/template/edit?name=greet+customers", "/template/edit",
