@@ -80,7 +80,7 @@ func (c Counted) Mark() string {
 func (c Counted) Count(n int64) string { return number.Grouped(n) + c.Mark() }
 
 // Brief prints a number of requests or tokens with three digits.
-func (c Counted) Brief(n int64) string { return number.Count(float64(n)) + c.Mark() }
+func (c Counted) Brief(n int64) string { return number.Brief(n) + c.Mark() }
 
 // Dollars prints an amount of money.
 func (c Counted) Dollars(x float64) string { return number.Dollars(x) + c.Mark() }

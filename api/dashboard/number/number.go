@@ -62,9 +62,14 @@ func twoUnits(n, perLarge int, large, small string) string {
 
 // significant prints a number with so many significant digits, and without an exponent.
 func significant(v float64, digits int) string {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
+	return strconv.FormatFloat(rounded(v, digits), 'f', -1, 64)
+}
 
-	return strconv.FormatFloat(rounded, 'f', -1, 64)
+// rounded returns a number with so many significant digits.
+func rounded(v float64, digits int) float64 {
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
+
+	return v
 }
 
 // Tokens prints a number of tokens.
@@ -143,14 +148,29 @@ func ClockOffset(seconds *float64) string {
 	return fmt.Sprintf("%.1f s ahead", *seconds)
 }
 
-// Count prints a number on a chart's axis.
+// Count prints a number on a chart's axis, or one that may have a fraction.
 func Count(v float64) string {
-	if v < 1e4 {
+	switch whole := math.Round(v); {
+	case whole < 1e3:
 		return significant(v, 4)
+	case whole < 1e4:
+		return Grouped(int64(whole))
 	}
-	scaled, prefix := humanize.ComputeSI(v)
+	// A prefix is left where its number would be rounded up to one of the next prefix.
+	scaled, prefix := humanize.ComputeSI(rounded(v, 3))
 
 	return significant(scaled, 3) + " " + prefix
+}
+
+// Brief prints a number in a column: in full below ten thousand, or else with three digits.
+func Brief(n int64) string {
+	if n < 1e4 {
+		return Grouped(n)
+	}
+	scaled, prefix := humanize.ComputeSI(rounded(float64(n), 3))
+	decimals := 3 - len(strconv.Itoa(int(scaled)))
+
+	return strconv.FormatFloat(scaled, 'f', decimals, 64) + " " + prefix
 }
 
 // Seconds prints a latency on a chart's axis.
