@@ -53,7 +53,9 @@ func TestAKeyIsMadeAndRotatedOnItsPage(t *testing.T) {
 
 	// What was typed is shown again with what is wrong.
 	typed := []string{`value="CI &amp; more"`, `value="nonsense"`, `value="read" checked`, `value="" checked`}
-	send(ann, "/keys", 422, append(typed, "is no time in the future"),
+	send(ann, "/keys", 422, append(typed,
+		`<input name="expires" aria-invalid="true" aria-describedby="fault" autofocus`,
+		`id="fault" role="alert"><p>expires must be a time in the future`),
 		"name", "CI & more", "scope", "", "right", "read", "expires", "nonsense")
 	send(ann, "/keys", 422, []string{"is no scope"}, "scope", "")
 	send(ann, "/keys", 422, []string{"which cover everything"}, "scope", "full", "prefix", "support/")

@@ -289,8 +289,8 @@ func ParseKeyEnd(text string, now time.Time) (*time.Time, error) {
 	}
 
 	if at = at.UTC(); err != nil || !at.After(now) || at.After(now.Add(keyDaysMax*24*time.Hour)) {
-		return nil, Errorf(CodeInvalid, "%.40q is no time in the future for a key to end. "+
-			"Give one such as 90d, 12h or 2027-01-31, at most %d days from now.", text, keyDaysMax)
+		return nil, Invalid(FieldError{Field: "expires", Reason: fmt.Sprintf(
+			"must be a time in the future, such as 90d, 12h or 2027-01-31, at most %d days from now", keyDaysMax)})
 	}
 	return &at, nil
 }

@@ -49,8 +49,19 @@ var helpers = template.FuncMap{
 	// Texts.
 	"breakable": breakable,
 	"compared":  newComparedRows,
+	"invalid":   invalidField,
 	"roleClass": roleClass,
 	"rows":      textareaRows,
+}
+
+// invalidField returns the attributes of a form's field: those of one at fault if an error is about it. The
+// browser goes to the field, and the component with the error, which is in the form, describes it.
+func invalidField(err *wire.Error, name string) template.HTMLAttr {
+	if err == nil || !slices.ContainsFunc(err.Fields, func(f wire.FieldError) bool { return f.Field == name }) {
+		return ""
+	}
+
+	return `aria-invalid="true" aria-describedby="fault" autofocus`
 }
 
 // comparedRows are two texts side by side.

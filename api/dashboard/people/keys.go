@@ -19,9 +19,12 @@ type keysView struct {
 	Keys   []wire.Key
 	New    wire.Key // the key just created; its secret is shown only now
 	Secret string
-	Old    *wire.Key  // the key that the new one replaces
-	Typed  url.Values // what the form for a new key shows
+	Old    *wire.Key // the key that the new one replaces
 	Error  *wire.Error
+
+	// The form for a new key shows what was typed, and what is wrong with it.
+	Typed   url.Values
+	Refused *wire.Error
 }
 
 // Has reports whether the form for a new key has a right checked.
@@ -61,7 +64,7 @@ func (p *pages) createKey(c *frame.Exchange) error {
 func (p *pages) showMade(c *frame.Exchange, v keysView, k wire.Key, action string, err error) error {
 	switch e := wire.AsError(err); {
 	case wire.IsCode(err, wire.CodeInvalid):
-		return p.showKeys(c, e.Status(), keysView{Typed: c.PostForm, Error: e})
+		return p.showKeys(c, e.Status(), keysView{Typed: c.PostForm, Refused: e})
 	case wire.IsCode(err, wire.CodeConflict):
 		return p.showKeys(c, e.Status(), keysView{Error: e})
 	case err != nil:

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/dashboard/number"
 	"promptspool/api/filterline"
@@ -25,8 +26,9 @@ type scoresView struct {
 	Counted frame.Counted
 
 	Typed wire.ScoreDefinition // what the form of a definition shows
+	Error *wire.Error          // of that form
 	Queue wire.ReviewQueue     // what the form of a queue shows
-	Error *wire.Error
+	Line  filter.Form          // its filter, with the form's error
 }
 
 // row is what is known of the scores of one name.
@@ -134,19 +136,19 @@ func (p *pages) define(c *frame.Exchange) error {
 		err = p.scoring.DefineScore(c.Context(), c.Identity(), d)
 	}
 	if err != nil {
-		return p.refuse(c, scoresView{Typed: d}, err)
+		e := wire.AsError(err)
+		return p.refuse(c, scoresView{Typed: d, Error: e}, e)
 	}
 
 	return done(c, "define score", d.Name, d.Expected(), scorePath(d.Name), "defined")
 }
 
 // refuse shows a form again with what is wrong with it.
-func (p *pages) refuse(c *frame.Exchange, v scoresView, err error) error {
-	v.Error = wire.AsError(err)
-	if v.Error.Code != wire.CodeInvalid && v.Error.Code != wire.CodeConflict {
+func (p *pages) refuse(c *frame.Exchange, v scoresView, err *wire.Error) error {
+	if err.Code != wire.CodeInvalid && err.Code != wire.CodeConflict {
 		return err
 	}
-	return p.show(c, v.Error.Status(), v)
+	return p.show(c, err.Status(), v)
 }
 
 // done notes a change, and leads to a page with its notice.
@@ -251,15 +253,17 @@ func (p *pages) putQueue(c *frame.Exchange) error {
 	}
 	q.Reviewers, _ = strconv.Atoi(c.PostForm.Get("reviewers")) // 0 is one
 
+	line := filter.NewForm("/scores", c.Filter(url.Values{"filter": {q.Filter}}))
 	err := q.Check()
 	if err == nil {
-		_, err = c.Filter(url.Values{"filter": {q.Filter}}).Search()
+		_, err = line.Filter.Search()
 	}
 	if err == nil {
 		err = p.scoring.PutReviewQueue(c.Context(), c.Identity(), q)
 	}
 	if err != nil {
-		return p.refuse(c, scoresView{Queue: q}, err)
+		line.Reject(wire.AsError(err))
+		return p.refuse(c, scoresView{Queue: q, Line: line}, line.Error)
 	}
 
 	return done(c, "save review queue", q.Name, wire.AuditFilter(q.Filter), "/scores", "queued")
