@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -80,5 +81,35 @@ func TestACostThatWasReportedIsShownBesideThatOfTheTable(t *testing.T) {
 	body := s.call(ann, "GET", "/requests/"+e.RequestID, nil).Body.String()
 	if want := "<dd>$0.50 as reported, $0.0080 by the table of prices</dd>"; !strings.Contains(body, want) {
 		t.Errorf("the page has no %s:\n%s", want, body)
+	}
+}
+
+func TestTheTagsAndMetadataOfARecordAreFoldedOverTwenty(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	for n, folds := range map[int]bool{20: false, 21: true, 100: true} {
+		var tags, metadata []string
+		for i := range n {
+			tags = append(tags, fmt.Sprintf(`"tag %03d"`, i))
+			metadata = append(metadata, fmt.Sprintf(`"key %03d":"value %03d"`, i, i))
+		}
+		e := newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},"group_id":"g",
+			"tags":[`+strings.Join(tags, ",")+`],"metadata":{`+strings.Join(metadata, ",")+`}}`)
+		s.record(ann, e)
+
+		page := s.call(ann, "GET", "/requests/"+e.RequestID, nil).Body.String()
+		_, section, _ := strings.Cut(page, "<h2>Tags and metadata</h2>")
+		section, _, _ = strings.Cut(section, "</section>")
+		for _, what := range []string{"tag", "value"} {
+			shown, folded, _ := strings.Cut(section, fmt.Sprintf("<summary>Show all %d %ss</summary>", n, what))
+			if (folded != "") != folds || strings.Count(section, ">"+what+" ") != n ||
+				!strings.Contains(shown, ">"+what+" 019</a>") || strings.Contains(shown, ">"+what+" 020</a>") {
+				t.Errorf("with %d, this is shown of each %s:\n%s", n, what, section)
+			}
+		}
+		if strings.Count(section, "<dt>Group</dt>") != 1 ||
+			strings.Count(section, "<details") != strings.Count(section, "</details>") {
+			t.Errorf("with %d, the section is\n%s", n, section)
+		}
 	}
 }

@@ -49,6 +49,9 @@ type recordView struct {
 	Again  replay // where its provider was called, if that is known; without the body
 }
 
+// Unfolded returns how many tags and how many values of metadata are shown without being opened.
+func (recordView) Unfolded() int { return 20 }
+
 // othersMax bounds the other requests that a page shows.
 const othersMax = 20
 
