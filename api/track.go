@@ -26,7 +26,11 @@ func (a *API) trackRequest(c *exchange) error {
 		return err
 	}
 
-	answer := wire.TrackedRequest{Tracked: c.tracked(requestID, "Request logged."), Blueprint: blueprint}
+	answer := wire.TrackedRequest{
+		Tracked:   c.tracked(requestID, "Request logged."),
+		Dropped:   w.Dropped,
+		Blueprint: blueprint,
+	}
 	edge.WriteJSON(c.ctx, 200, answer)
 
 	return nil
@@ -220,6 +224,7 @@ func (a *API) logRequest(c *exchange) error {
 
 	answer := wire.Logged{
 		Tracked:      c.tracked(requestID, "Request logged."),
+		Dropped:      w.Dropped,
 		ID:           requestID,
 		Status:       "SUCCESS",
 		ErrorType:    orNull(w.ErrorType),

@@ -185,3 +185,20 @@ func TestALoggedBlueprintIsChecked(t *testing.T) {
 		t.Errorf("%d events were recorded", len(s.recorder.events))
 	}
 }
+
+func TestACallIsKeptWithoutTheTagsAndMetadataThatExceedALimit(t *testing.T) {
+	s := start(t, nil)
+	tags := `"tags":["` + strings.Repeat(`t","`, 299) + `t"],` +
+		`"metadata":{"k":"` + strings.Repeat("x", 70_000) + `","a":"b"}`
+	call := `{"api_key":"app","function_name":"f","kwargs":{},"request_response":{},` +
+		`"request_start_time":1,"request_end_time":2`
+
+	const want = `[{"field":"tags","reason":"has more than 256 entries","count":44},` +
+		`{"field":"metadata.k","reason":"is longer than 65536 bytes","count":1}]`
+	if got := string(s.answered("/rest/track-request", call+","+tags+"}")["dropped"]); got != want {
+		t.Errorf("what was dropped is %s, want %s", got, want)
+	}
+	if got, said := s.answered("/rest/track-request", call+"}")["dropped"]; said {
+		t.Errorf("of a call that fits, %s was dropped", got)
+	}
+}

@@ -113,3 +113,21 @@ func TestTheTagsAndMetadataOfARecordAreFoldedOverTwenty(t *testing.T) {
 		}
 	}
 }
+
+func TestThePageOfARequestSaysWhatWasDropped(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	e := newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},
+		"tags":["`+strings.Repeat(`t","`, 299)+`t"],"metadata":{"user_id":"u"}}`)
+	s.record(ann, e)
+
+	page := s.call(ann, "GET", "/requests/"+e.RequestID, nil).Body.String()
+	for _, want := range []string{
+		"tags has more than 256 entries: 44 left out.",
+		`<a href="/requests/` + e.RequestID + `/raw">raw record</a> has all of them`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}

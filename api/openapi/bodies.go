@@ -55,8 +55,8 @@ type TrackRequest struct {
 	Start any `json:"request_start_time" jsonschema:"anyof_type=number;string"`
 	// When the call ended.
 	End any `json:"request_end_time" jsonschema:"anyof_type=number;string"`
-	// Words to find the call by.
-	Tags []string `json:"tags,omitempty" jsonschema:"maxItems=256"`
+	// Words to find the call by. More than 256 are dropped.
+	Tags []string `json:"tags,omitempty"`
 	// Values to find the call by, such as user_id and session_id. A value that is not a string
 	// is kept as its JSON.
 	Metadata map[string]any `json:"metadata,omitempty"`
@@ -127,8 +127,8 @@ type LogRequest struct {
 	Score *int `json:"score,omitempty" jsonschema:"minimum=0,maximum=100"`
 	// The score's name; "default" if it is left out.
 	ScoreName string `json:"score_name,omitempty" jsonschema:"maxLength=512"`
-	// Words to find the call by.
-	Tags []string `json:"tags,omitempty" jsonschema:"maxItems=256"`
+	// Words to find the call by. More than 256 are dropped.
+	Tags []string `json:"tags,omitempty"`
 	// Values to find the call by. A value that is not a string is kept as its JSON.
 	Metadata map[string]any `json:"metadata,omitempty"`
 	Placed

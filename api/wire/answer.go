@@ -16,9 +16,21 @@ type Tracked struct {
 	RequestID string `json:"request_id" jsonschema:"format=uuid"`
 }
 
+// Dropped is what a call is kept without, because it exceeds a limit.
+type Dropped struct {
+	// The path of the field in the body, such as metadata.
+	Field string `json:"field"`
+	// The limit, such as "has more than 256 keys".
+	Reason string `json:"reason"`
+	// How many tags or values were dropped for it.
+	Count int `json:"count"`
+}
+
 // TrackedRequest answers the logging of a call.
 type TrackedRequest struct {
 	Tracked
+	// The tags and metadata that exceed a limit: only the raw record has them.
+	Dropped []Dropped `json:"dropped,omitempty"`
 	// The call as a blueprint, if it was asked for.
 	Blueprint json.RawMessage `json:"prompt_blueprint"`
 }
@@ -26,6 +38,8 @@ type TrackedRequest struct {
 // Logged answers the logging of a call as blueprints.
 type Logged struct {
 	Tracked
+	// The tags and metadata that exceed a limit: only the raw record has them.
+	Dropped []Dropped `json:"dropped,omitempty"`
 	// The same as request_id.
 	ID string `json:"id" jsonschema:"format=uuid"`
 	// Always null, where the hosted service has the linked version: a write does not wait

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,11 @@ import (
 type fields struct {
 	object Object
 	errs   []FieldError
+
+	// A call is worth more than all of its tags and metadata: it is kept without what exceeds
+	// a limit.
+	isCall  bool
+	dropped []Dropped
 }
 
 // faultsMax bounds the faults that are reported: a hostile body may have millions.
@@ -31,6 +37,18 @@ func (f *fields) fault(name, format string, args ...any) {
 		return
 	}
 	f.errs = append(f.errs, FieldError{Field: name, Reason: fmt.Sprintf(format, args...)})
+}
+
+// excess notes how many parts of a field exceed a limit. Of a call they are dropped; any other
+// write is at fault.
+func (f *fields) excess(count int, name, format string, args ...any) {
+	switch {
+	case count == 0 || f.isCall && len(f.dropped) == faultsMax:
+	case f.isCall:
+		f.dropped = append(f.dropped, Dropped{Field: name, Reason: fmt.Sprintf(format, args...), Count: count})
+	default:
+		f.fault(name, format, args...)
+	}
 }
 
 // err returns an Invalid of everything collected, or nil.
@@ -144,11 +162,11 @@ func (f *fields) tags(name string) []string {
 		return nil
 	}
 
-	tags := []string{}
+	tags, more := []string{}, 0
 	for i, e := range jsonscan.Elements(v) {
-		if i == TagsMax {
-			f.fault(name, "has more than %d entries", TagsMax)
-			break
+		if i >= TagsMax {
+			more++
+			continue
 		}
 
 		path := name + "[" + strconv.Itoa(i) + "]"
@@ -162,6 +180,7 @@ func (f *fields) tags(name string) []string {
 		f.bound(path, tag, NameRunesMax)
 		tags = append(tags, tag)
 	}
+	f.excess(more, name, "has more than %d entries", TagsMax)
 
 	return tags
 }
@@ -175,26 +194,34 @@ func (f *fields) metadata(name string, required bool) map[string]string {
 	}
 
 	metadata := make(map[string]string)
-	size := 0
+	size, more, over := 0, 0, 0
 	for e := range jsonscan.Members(v) {
 		if string(e.Value) == "null" {
 			continue
 		}
-		if len(metadata) == MetadataKeysMax {
-			f.fault(name, "has more than %d keys", MetadataKeysMax)
-			break
+		// Whose call it was is kept, wherever it is among the others.
+		first := slices.Contains(CallNames, e.Name)
+		if len(metadata) >= MetadataKeysMax && !first {
+			more++
+			continue
 		}
 
 		path := name + "." + e.Name
 		if utf8.RuneCountInString(e.Name) > MetadataKeyRunesMax {
-			f.fault(name, "has a key of more than %d characters", MetadataKeyRunesMax)
+			f.excess(1, name, "has a key of more than %d characters", MetadataKeyRunesMax)
 			continue
 		}
 
 		text := metadataText(e.Value)
 		if len(text) > MetadataValueBytesMax {
-			f.fault(path, "is longer than %d bytes", MetadataValueBytesMax)
+			f.excess(1, path, "is longer than %d bytes", MetadataValueBytesMax)
 			continue
+		}
+		if (over > 0 || size+len(e.Name)+len(text) > MetadataBytesMax) && !first {
+			over++
+			if f.isCall {
+				continue
+			}
 		}
 		// A fault for the caller. The archive, which rejects nothing, keeps the last one.
 		if _, twice := metadata[e.Name]; twice {
@@ -203,9 +230,8 @@ func (f *fields) metadata(name string, required bool) map[string]string {
 		metadata[e.Name] = text
 		size += len(e.Name) + len(text)
 	}
-	if size > MetadataBytesMax {
-		f.fault(name, "has more than %d bytes in keys and values", MetadataBytesMax)
-	}
+	f.excess(more, name, "has more than %d keys", MetadataKeysMax)
+	f.excess(over, name, "has more than %d bytes in keys and values", MetadataBytesMax)
 
 	return metadata
 }

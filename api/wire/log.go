@@ -34,6 +34,7 @@ type LogWrite struct {
 	Status        string
 	ErrorType     string
 	ErrorMessage  string
+	Dropped       []Dropped
 }
 
 // ErrorMessageRunesMax bounds the error_message of a log-request.
@@ -62,7 +63,7 @@ func IsLog(object Object) bool {
 
 // DecodeLog reads a log-request; see DecodeRequest for its error.
 func DecodeLog(object Object) (LogWrite, error) {
-	f := fields{object: object}
+	f := fields{object: object, isCall: true}
 	w := LogWrite{
 		FunctionName: f.text("function_name", false, FunctionNameRunesMax),
 		Provider:     f.text("provider", true, NameRunesMax),
@@ -106,6 +107,7 @@ func DecodeLog(object Object) (LogWrite, error) {
 	if _, ok := object.Get("request_id"); ok {
 		w.RequestID = f.requestID()
 	}
+	w.Dropped = f.dropped
 
 	return w, f.err()
 }

@@ -28,6 +28,7 @@ type RequestWrite struct {
 	ErrorType    string
 	ErrorMessage string
 	TracePlace
+	Dropped []Dropped
 
 	// ReturnBlueprint asks for the call's blueprint in the reply.
 	ReturnBlueprint bool
@@ -97,7 +98,7 @@ const DefaultScoreName = "default"
 // could be read. The archive relies on that, because it rejects nothing that a sidecar
 // has accepted.
 func DecodeRequest(object Object, strictResponse bool) (RequestWrite, error) {
-	f := fields{object: object}
+	f := fields{object: object, isCall: true}
 	w := RequestWrite{
 		FunctionName: f.text("function_name", true, FunctionNameRunesMax),
 		ProviderType: f.text("provider_type", false, NameRunesMax),
@@ -141,6 +142,7 @@ func DecodeRequest(object Object, strictResponse bool) (RequestWrite, error) {
 	if _, ok := object.Get("request_id"); ok {
 		w.RequestID = f.requestID()
 	}
+	w.Dropped = f.dropped
 
 	return w, f.err()
 }

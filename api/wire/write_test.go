@@ -158,24 +158,33 @@ func TestBoundsAreTakenAndOneBeyondIsNot(t *testing.T) {
 
 	for _, tt := range []struct{ kind, field, value, want string }{
 		{"request", "tags", list(256), ""},
-		{"request", "tags", list(257), "tags has more than 256 entries"},
+		{"request", "tags", list(259), "dropped 3: tags has more than 256 entries"},
 		{"request", "tags", `["a",` + text("é", 512) + `]`, ""},
 		{"request", "tags", `["a",` + text("é", 513) + `]`, "tags[1] is longer than 512 characters"},
 		{"request", "tags", `["a",1]`, "tags[1] must be a string"},
 		{"request", "tags", `[null]`, "tags[0] must be a string"},
 		{"request", "metadata", object(256), ""},
-		{"request", "metadata", object(257), "metadata has more than 256 keys"},
+		{"request", "metadata", object(259), "dropped 3: metadata has more than 256 keys"},
+		{"request", "metadata", manyMembersOf(6, text("x", 60_000)),
+			"dropped 2: metadata has more than 262144 bytes in keys and values"},
+		{"meta", "metadata", object(256), ""},
+		{"meta", "metadata", object(257), "metadata has more than 256 keys"},
+		{"meta", "metadata", `{"k":` + text("x", 64<<10+1) + `}`, "metadata.k is longer than 65536 bytes"},
 		{"request", "metadata", `{` + text("é", 1024) + `:"v"}`, ""},
-		{"request", "metadata", `{` + text("é", 1025) + `:"v"}`, "metadata has a key of more than 1024 characters"},
+		{"request", "metadata", `{` + text("é", 1025) + `:"v"}`,
+			"dropped 1: metadata has a key of more than 1024 characters"},
 		{"request", "metadata", `{"k":` + text("x", 64<<10) + `}`, ""},
-		{"request", "metadata", `{"k":` + text("x", 64<<10+1) + `}`, "metadata.k is longer than 65536 bytes"},
+		{"request", "metadata", `{"k":` + text("x", 64<<10+1) + `}`,
+			"dropped 1: metadata.k is longer than 65536 bytes"},
 		{"request", "metadata", `{"k":` + text("é", 32<<10) + `}`, ""}, // a value is measured in bytes
-		{"request", "metadata", `{"k":` + text("é", 32<<10+1) + `}`, "metadata.k is longer than 65536 bytes"},
+		{"request", "metadata", `{"k":` + text("é", 32<<10+1) + `}`,
+			"dropped 1: metadata.k is longer than 65536 bytes"},
 		{"request", "metadata", `{"k":` + text(`\u0041`, 64<<10) + `}`, ""}, // and without its escapes
 		{"request", "metadata", `{"k":"a","\u006b":"b"}`, "metadata.k is given twice"},
 		{"request", "metadata", `{"k":1}`, ""},
 		{"request", "metadata", `{"k":null}`, ""},
-		{"request", "metadata", `{"k":[` + text("x", 64<<10) + `]}`, "metadata.k is longer than 65536 bytes"},
+		{"request", "metadata", `{"k":[` + text("x", 64<<10) + `]}`,
+			"dropped 1: metadata.k is longer than 65536 bytes"},
 		{"request", "metadata", `{"":""}`, ""},
 		{"request", "function_name", text("é", 1024), ""},
 		{"request", "function_name", text("é", 1025), "function_name is longer than 1024 characters"},
@@ -222,7 +231,15 @@ func TestBoundsAreTakenAndOneBeyondIsNot(t *testing.T) {
 			if tt.want != "" {
 				want = []string{tt.want}
 			}
-			wantFaults(t, decodeWrite(t, tt.kind, edit(t, smallest[tt.kind], tt.field, tt.value)), want...)
+			body := edit(t, smallest[tt.kind], tt.field, tt.value)
+			if strings.HasPrefix(tt.want, "dropped ") {
+				w, err := DecodeRequest(parse(t, body), true)
+				wantFaults(t, err)
+				d := w.Dropped[0]
+				same(t, "what is dropped", fmt.Sprintf("dropped %d: %s %s", d.Count, d.Field, d.Reason), tt.want)
+				return
+			}
+			wantFaults(t, decodeWrite(t, tt.kind, body), want...)
 		})
 	}
 }
@@ -273,7 +290,6 @@ func TestAFaultyRequestTellsAllFaultsAndKeepsWhatCouldBeRead(t *testing.T) {
 		"function_name must be a string",
 		"request_end_time is missing",
 		"tags[1] must be a string",
-		"metadata.n is longer than 65536 bytes",
 		"prompt_id must be a string or an integer",
 		"prompt_version must be an integer of at least 1",
 		"request_response must be an object",
@@ -284,7 +300,27 @@ func TestAFaultyRequestTellsAllFaultsAndKeepsWhatCouldBeRead(t *testing.T) {
 		Tags:     []string{"a", "b"},
 		Metadata: map[string]string{"k": "v"},
 		GroupID:  "g",
+		Dropped:  []Dropped{{Field: "metadata.n", Reason: "is longer than 65536 bytes", Count: 1}},
 	})
+}
+
+func TestWhoseCallItWasIsKeptBeforeOtherMetadata(t *testing.T) {
+	const last = `,"user_id":"u","session_id":"s","environment":"e"}`
+	for _, metadata := range []string{
+		strings.TrimSuffix(manyMembersOf(300, `"v"`), "}") + last,
+		strings.TrimSuffix(manyMembersOf(200, `"`+strings.Repeat("x", 60_000)+`"`), "}") + last,
+	} {
+		got, err := DecodeRequest(parse(t, edit(t, smallest["request"], "metadata", metadata)), true)
+		wantFaults(t, err)
+		m, size := got.Metadata, 0
+		for key, value := range m {
+			size += len(key) + len(value)
+		}
+		if m["user_id"] != "u" || m["session_id"] != "s" || m["environment"] != "e" || m["m0"] == "" ||
+			len(m) > MetadataKeysMax+len(CallNames) || size > MetadataBytesMax+100 || len(got.Dropped) != 1 {
+			t.Errorf("of %d bytes, %d keys are kept; dropped: %v", len(metadata), len(m), got.Dropped)
+		}
+	}
 }
 
 func TestOfManyFaultsTheFirstAreTold(t *testing.T) {

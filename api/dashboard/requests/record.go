@@ -23,6 +23,7 @@ type recordView struct {
 	outcome
 	Record     wire.Record
 	Metadata   []wire.MetadataRow
+	Dropped    []wire.Dropped // of the tags and metadata, because it exceeds a limit
 	Parameters []conversation.Parameter
 	Tools      []conversation.Tool
 	MoreSent   int                // parameters and tools that the page has no section for
@@ -152,6 +153,11 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 			continue // the page has a line for it
 		}
 		v.Metadata = append(v.Metadata, wire.MetadataRow{Key: key, Value: r.Metadata[key]})
+	}
+
+	if object, err := wire.ParseObject(r.Content()); err == nil && !r.IsSpan() {
+		call, _ := wire.DecodeRequest(object, false)
+		v.Dropped = call.Dropped
 	}
 
 	if v.Previous.Href, v.Next.Href, err = p.neighbours(c, f, at); err != nil {
