@@ -116,15 +116,43 @@ func prepare(c *cli.Command, path string) {
 // flagName is a flag in the library's messages, which writes --limit as -limit.
 var flagName = regexp.MustCompile(`(defined|argument|flag)(:?) -([a-z-]{2,})`)
 
+// alike are words that mean the same in other programs' commands and flags, or in other groups of these.
+var alike = [][]string{
+	{"get", "show", "view", "cat", "describe"},
+	{"list", "ls", "search", "find"},
+	{"tail", "follow", "watch", "logs"},
+	{"create", "add", "new", "define", "invite"},
+	{"delete", "remove", "rm", "revoke", "purge", "disable"},
+	{"limit", "n", "L", "count", "lines"},
+	{"after", "since", "from"},
+	{"before", "until", "to"},
+	{"output", "format"},
+}
+
+// meant returns the end of a message about a word that is none of some: the closest one, or one that means the same.
+func meant(word string, names []string) string {
+	for _, same := range alike {
+		if !slices.Contains(same, strings.TrimLeft(word, "-")) {
+			continue
+		}
+		for _, name := range names {
+			if slices.Contains(same, strings.TrimLeft(name, "-")) {
+				return "; did you mean " + name + "?"
+			}
+		}
+	}
+	return words.DidYouMean(word, names)
+}
+
 // onUsageError makes a usage error of one of the library's.
 func onUsageError(c *cli.Context, err error, _ bool) error {
 	message := flagName.ReplaceAllString(err.Error(), "$1$2 --$3")
-	if _, name, unknown := strings.Cut(message, "not defined: --"); unknown {
+	if _, name, unknown := strings.Cut(message, "not defined: -"); unknown {
 		var names []string
 		for _, f := range c.Command.Flags {
 			names = append(names, "--"+f.Names()[0])
 		}
-		message += words.DidYouMean("--"+name, names)
+		message += meant("-"+name, names)
 	}
 	return config.Usagef(c, "%s", message)
 }
@@ -132,14 +160,22 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 // noSuchCommand shows the help of a group of commands, or rejects a word that is none of them.
 func noSuchCommand(c *cli.Context) error {
 	if word := c.Args().First(); word != "" {
-		var names, within []string
+		var names, within, near []string
 		for _, sub := range c.Command.Subcommands {
 			names = append(names, sub.Name)
-			if sub.Command(word) != nil {
-				within = append(within, sub.Name+" "+word)
+			for _, inner := range sub.Subcommands {
+				switch {
+				case inner.Name == word:
+					within = append(within, sub.Name+" "+word)
+				case len(words.Closest(word, []string{inner.Name})) > 0:
+					near = append(near, sub.Name+" "+inner.Name)
+				}
 			}
 		}
-		hint := words.DidYouMean(word, names)
+		hint := meant(word, names)
+		if hint == "" && within == nil {
+			within = near
+		}
 		if within != nil {
 			hint = "; did you mean " + english.WordSeries(within, "or") + "?"
 		}

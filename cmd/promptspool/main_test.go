@@ -147,6 +147,12 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 		{"", "stats", "there is no command \"stats\"; did you mean requests stats?"},
 		{"", "get x", "there is no command \"get\"; did you mean requests get, traces get or sessions get?"},
 		{"requests", "serch", "there is no command \"serch\"; did you mean search?"},
+		{"", "serch x", "there is no command \"serch\"; did you mean requests search?"},
+		{"templates", "get greet", "there is no command \"get\"; did you mean show?"},
+		{"requests", "follow", "there is no command \"follow\"; did you mean tail?"},
+		{"sessions", "show x", "there is no command \"show\"; did you mean get?"},
+		{"requests search", "-n 5", "flag provided but not defined: -n; did you mean --limit?"},
+		{"requests search", "--since 1d", "flag provided but not defined: --since; did you mean --after?"},
 		{"requests search", "--limt 5", "flag provided but not defined: --limt; did you mean --limit?"},
 		{"keys create", "--data x --scope al",
 			"--scope (or PROMPTSPOOL_KEYS_CREATE_SCOPE): \"al\" is no scope: give app, full, or some of log, " +
