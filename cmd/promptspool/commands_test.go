@@ -66,6 +66,13 @@ func TestSearch(t *testing.T) {
 	if got.Code != 0 || !strings.Contains(got.Out, `"request_id": "r2"`) || strings.Contains(got.Out, "\x1b") {
 		t.Errorf("JSON: %+v", got)
 	}
+	Equal(t, "fields", say(t, "requests", "search", "--json", "request_id,user_id", "--jq", ".[]"), said{
+		Out: `{"request_id":"r1","user_id":null}` + "\n" + `{"request_id":"r2","user_id":null}` + "\n",
+		Err: "More: --cursor " + cursor + "\n"})
+	got = say(t, "requests", "search", "--json", "user")
+	if got.Code != 2 || !strings.Contains(got.Err, `environment; did you mean user_id?","fields":[]}`) {
+		t.Errorf("a field that does not exist: %+v", got)
+	}
 }
 
 func TestShowATemplate(t *testing.T) {

@@ -22,8 +22,7 @@ func configCommand() *cli.Command {
 			printConfig, []cli.Flag{
 				config.TextFlag("data", "", "the data `folder` of a running process"),
 				config.ColumnsFlag(),
-				config.OutputFlag(),
-			}))
+			}, config.OutputFlags()))
 }
 
 // checkConfig checks the sections of a file as the start of each role would, as if nothing came before the file.

@@ -103,7 +103,7 @@ func contextsCommand() *cli.Command {
 	}
 
 	return config.Commands("contexts", "list, choose and forget the servers that login keeps",
-		config.Command("list", "list contexts", listContexts, []cli.Flag{config.OutputFlag(), config.ColumnsFlag()}),
+		config.Command("list", "list contexts", listContexts, config.OutputFlags(), []cli.Flag{config.ColumnsFlag()}),
 		change("use", "let commands use a context", func(all *config.Contexts, name string) { all.Current = name }),
 		change("remove", "forget a context, with its key", func(all *config.Contexts, name string) {
 			if delete(all.Named, name); all.Current == name {

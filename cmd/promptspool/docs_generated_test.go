@@ -189,7 +189,8 @@ var sharedFlags = []struct{ group, title, explained, of string }{
 	},
 	{
 		"Output", "Flags of the output",
-		"A command has those that fit what it prints; only lists have `--columns`.", "requests search",
+		"A command has those that fit what it prints; only lists have `--columns`. `--json` and `--jq` need no " +
+			"`--output`: `--jq` alone gets what `--output json` prints.", "requests search",
 	},
 }
 

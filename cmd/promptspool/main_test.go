@@ -104,7 +104,7 @@ func TestAVariableOfTwoCommandsMeansTheSameToBoth(t *testing.T) {
 	// The variables that a pod sets for its own process must not change a command that
 	// somebody runs in it.
 	shared := strings.Fields("PROMPTSPOOL_DATA PROMPTSPOOL_UPSTREAM PROMPTSPOOL_URL PROMPTSPOOL_KEY " +
-		"PROMPTSPOOL_CONTEXT PROMPTSPOOL_OUTPUT PROMPTSPOOL_UTC")
+		"PROMPTSPOOL_CONTEXT PROMPTSPOOL_OUTPUT PROMPTSPOOL_JSON PROMPTSPOOL_JQ PROMPTSPOOL_UTC")
 	// The flags of trust belong to the two addresses.
 	for _, f := range slices.Concat(config.TrustFlags("upstream"), config.TrustFlags("url")) {
 		shared = append(shared, f.(cli.DocGenerationFlag).GetEnvVars()...)

@@ -45,7 +45,7 @@ func TestTheStatusNamesNodesThatAreAway(t *testing.T) {
 
 	// What nobody could count is not shown as 0.
 	var shown strings.Builder
-	app := cli.App{Writer: &shown, Flags: []cli.Flag{config.OutputFlag()}, Action: func(c *cli.Context) error {
+	app := cli.App{Writer: &shown, Flags: config.OutputFlags(), Action: func(c *cli.Context) error {
 		return print.Output(c, s, func(t *print.Table) { describeServer(t, s) })
 	}}
 	err := app.Run([]string{"status"})

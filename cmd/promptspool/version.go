@@ -21,7 +21,7 @@ var (
 
 func versionCommand() *cli.Command {
 	return config.Command("version", "show the version, its commit and the commit's date",
-		printVersion, []cli.Flag{config.OutputFlag()})
+		printVersion, config.OutputFlags())
 }
 
 // versionInfo is what `version -o json` prints.

@@ -37,18 +37,16 @@ func ArchiveCommand() *cli.Command {
 				config.TextFlag("to", "",
 					"the `archive` to fill, in the same form; it must be empty, or hold what an earlier copy "+
 						"brought"),
-				config.OutputFlag(),
-			}),
+			}, config.OutputFlags()),
 
 		config.Command("check",
 			"read and verify every record, and prove that lists, counts and templates agree with them",
 			checkArchiveCommand, []cli.Flag{
 				config.ServerDataFlag(),
-				config.OutputFlag(),
 				config.TextFlag("archive", "",
 					"a `database` that no server uses at the moment, postgres://USER@HOST/NAME, "+
 						"in the place of --data"),
-			}),
+			}, config.OutputFlags()),
 
 		config.Command("spread",
 			"spread a database over the workers of a Citus, by project, empty or with records in it; "+
@@ -56,8 +54,7 @@ func ArchiveCommand() *cli.Command {
 			spreadArchive, []cli.Flag{
 				config.TextFlag("archive", "", "the `database`, on the coordinator of a Citus, that no server uses "+
 					"at the moment, postgres://USER@HOST/NAME"),
-				config.OutputFlag(),
-			}))
+			}, config.OutputFlags()))
 }
 
 // Live is the archive of this process, as the control socket shows it.

@@ -18,7 +18,7 @@ func BackupCommand() *cli.Command {
 	return config.Command("backup FILE",
 		"back up a server, running or stopped, to a file: records, templates, keys and people; `-` writes to stdout",
 		config.WithArgument("the file to write, which must be new, or -", backup),
-		[]cli.Flag{config.ServerDataFlag(), config.OutputFlag()})
+		[]cli.Flag{config.ServerDataFlag()}, config.OutputFlags())
 }
 
 func backup(c *cli.Context, path string) error {

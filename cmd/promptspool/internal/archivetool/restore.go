@@ -24,8 +24,7 @@ func RestoreCommand() *cli.Command {
 		"restore a backup into a new data folder and verify it; `-` reads stdin",
 		config.WithArgument("the backup to read, or -", restore), []cli.Flag{
 			config.TextFlag("data", "", "the `folder` to make the archive in; there must be none in it"),
-			config.OutputFlag(),
-		})
+		}, config.OutputFlags())
 }
 
 func restore(c *cli.Context, path string) error {

@@ -154,8 +154,8 @@ func (l *line) read(args []string) {
 	}
 }
 
-// asksJSON is --output with a form of JSON in a command line, however it is written.
-var asksJSON = regexp.MustCompile(` --?(o|output)[ =](nd)?json `)
+// asksJSON is a flag that asks for JSON in a command line, however it is written.
+var asksJSON = regexp.MustCompile(` --?(o|output)[ =](nd)?json | --?(json|jq)[ =]`)
 
 // WantsJSON reports whether a command line asks for JSON, even if it cannot be read otherwise.
 func WantsJSON(args []string) bool {

@@ -65,7 +65,7 @@ func Words(f cli.Flag) []string {
 }
 
 // shared are the flags that mean the same in every command, so that one variable is enough for all.
-var shared = regexp.MustCompile(`^(data|key|context|output|utc|(url|upstream)(-.+)?)$`)
+var shared = regexp.MustCompile(`^(data|key|context|output|json|jq|utc|(url|upstream)(-.+)?)$`)
 
 // OfCommand puts the command's name into the variables of those flags that are its own.
 //
@@ -118,10 +118,10 @@ const (
 	FormCSV    = "csv"
 )
 
-// OutputFlag chooses between a table for people and the forms for programs.
+// OutputFlags choose between a table for people and the forms for programs.
 //
 // A wrong value is rejected before the command does anything.
-func OutputFlag() cli.Flag {
+func OutputFlags() []cli.Flag {
 	f := ChoiceFlag("output", FormTable, "the `form` of what is printed", FormTable, FormJSON, FormNDJSON, FormCSV)
 	f.(choiceFlag).Aliases = []string{"o"}
 	f.(choiceFlag).Action = func(c *cli.Context, _ string) error {
@@ -129,13 +129,21 @@ func OutputFlag() cli.Flag {
 		r.OneOf("output")
 		return r.Err()
 	}
-	return Group("Output", f)[0]
+
+	jq := TextFlag("jq", "", "what this jq `expression` makes of the JSON, a line for each value")
+	jq.(*cli.StringFlag).Action = func(c *cli.Context, _ string) error {
+		r := Read(c)
+		r.Expression()
+		return r.Err()
+	}
+	json := TextFlag("json", "", "JSON with only these `fields`, with commas between them")
+	return Group("Output", f, json, jq)
 }
 
-// ShowingFlags are OutputFlag, and one for the zone of what is printed.
+// ShowingFlags are OutputFlags, and one for the zone of what is printed.
 func ShowingFlags() []cli.Flag {
 	return append(Group("Output", SwitchFlag("utc", "times are in UTC, instead of this machine's time zone")),
-		OutputFlag())
+		OutputFlags()...)
 }
 
 // ColumnsFlag chooses the columns of the list that a command prints.

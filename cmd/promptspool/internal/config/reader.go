@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
+	"github.com/itchyny/gojq"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/filterline"
@@ -171,15 +172,39 @@ func (r *Reader) Name() string {
 	return name
 }
 
-// Form returns the form of --output.
-func (r *Reader) Form() string { return cmp.Or(r.c.String("output"), FormTable) }
+// Form returns the form of what is printed: --json and --jq need JSON, whatever --output says.
+func (r *Reader) Form() string {
+	form := cmp.Or(r.c.String("output"), FormTable)
+	if form != FormNDJSON && r.c.String("json")+r.c.String("jq") != "" {
+		return FormJSON
+	}
+	return form
+}
 
-// AsData reports whether --output asks for a form for programs rather than for a table.
+// Expression returns the expression of --jq; nil without one.
+func (r *Reader) Expression() *gojq.Code {
+	text := r.c.String("jq")
+	if text == "" {
+		return nil
+	}
+
+	var code *gojq.Code
+	query, err := gojq.Parse(text)
+	if err == nil {
+		code, err = gojq.Compile(query)
+	}
+	if err != nil {
+		r.Reject("jq", "is not a jq expression: "+err.Error())
+	}
+	return code
+}
+
+// AsData reports whether flags ask for a form for programs rather than for a table.
 func (r *Reader) AsData() bool { return r.Form() != FormTable }
 
-// Columns returns the names of --columns; nil for all columns.
+// Columns returns the names of --json or --columns; nil for all columns.
 func (r *Reader) Columns() []string {
-	return strings.FieldsFunc(r.c.String("columns"), func(c rune) bool { return c == ',' })
+	return strings.FieldsFunc(cmp.Or(r.c.String("json"), r.c.String("columns")), func(c rune) bool { return c == ',' })
 }
 
 // Secret returns the value of SecretFlags, from whichever of the two is given; "" if neither is.

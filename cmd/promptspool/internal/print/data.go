@@ -1,14 +1,17 @@
 package print
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/itchyny/gojq"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/wire"
@@ -18,23 +21,28 @@ import (
 )
 
 // Data prints v for a program, in the form of --output. The items of a list are a line each in NDJSON and CSV.
-func Data(c *cli.Context, v any) error {
-	form, wanted := config.Read(c).Form(), config.Read(c).Columns()
+func Data(c *cli.Context, v any) error { return dataAs(c, v, config.Read(c).Form()) }
+
+// Line prints an item of a list without an end for a program, in a line of JSON.
+func Line(c *cli.Context, v any) error { return dataAs(c, v, config.FormNDJSON) }
+
+func dataAs(c *cli.Context, v any, form string) error {
+	wanted := config.Read(c).Columns()
 	if form == config.FormJSON && len(wanted) == 0 {
-		return JSON(c.App.Writer, v)
+		return emit(c, v, JSON)
 	}
 	text, err := jsonscan.Marshal(v)
 	if err != nil {
 		return err
 	}
-	items := itemsOf(text)
-	columns, err := columnsOf(c, items)
+	items, isList := itemsOf(text)
+	columns, err := columnsOf(c, items, fieldsOf(reflect.TypeOf(v)))
 	if err != nil {
 		return err
 	}
 
 	// A script that reads a part of a list must notice it.
-	if cursor, more := jsonscan.Lookup(text, "next_cursor"); more && form != config.FormJSON {
+	if cursor, more := jsonscan.Lookup(text, "next_cursor"); more {
 		fmt.Fprintf(c.App.ErrWriter, "More: --cursor %s\n", Printable(jsonscan.Unquote(cursor)))
 	}
 	if form == config.FormCSV {
@@ -49,17 +57,78 @@ func Data(c *cli.Context, v any) error {
 			items[i], _ = jsonscan.Marshal(some) // what was JSON is so again
 		}
 		if form == config.FormNDJSON {
-			err = errors.Join(err, JSONLine(c.App.Writer, items[i]))
+			err = errors.Join(err, emit(c, items[i], JSONLine))
 		}
 	}
-	if form == config.FormJSON {
-		return JSON(c.App.Writer, items)
+	switch {
+	case form != config.FormJSON:
+		return err
+	case isList:
+		return emit(c, items, JSON)
+	}
+	return emit(c, items[0], JSON)
+}
+
+// emit writes v or, with --jq, each value that the expression makes of it: a line each, and texts as they are.
+func emit(c *cli.Context, v any, write func(io.Writer, any) error) error {
+	expression := config.Read(c).Expression()
+	if expression == nil {
+		return write(c.App.Writer, v)
+	}
+	text, err := jsonscan.Marshal(v)
+	if err != nil {
+		return err
+	}
+	var input any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber() // no digit of a number is lost
+	if err := d.Decode(&input); err != nil {
+		return err
+	}
+
+	values := expression.RunWithContext(c.Context, input)
+	for value, more := values.Next(); more && err == nil; value, more = values.Next() {
+		switch value := value.(type) {
+		case error:
+			return fmt.Errorf("--jq: %w", value)
+		case string:
+			if IsTerminal(c.App.Writer) {
+				value = Printable(value)
+			}
+			_, err = fmt.Fprintln(c.App.Writer, value)
+		default:
+			if text, err = gojq.Marshal(value); err == nil {
+				err = JSONLine(c.App.Writer, json.RawMessage(text))
+			}
+		}
 	}
 	return err
 }
 
-// columnsOf returns the fields that items have or, of these, those of --columns.
-func columnsOf(c *cli.Context, items []json.RawMessage) (names []string, err error) {
+// fieldsOf returns the fields that a type has as JSON, or the items of a list of that type: of those
+// that are left out when they are empty, a page may have none.
+func fieldsOf(t reflect.Type) (names []string) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	for _, field := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch name {
+		case "items", "versions":
+			return fieldsOf(field.Type)
+		case "", "-":
+		default:
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// columnsOf returns the fields that items have or those of --columns, which may also be among others.
+func columnsOf(c *cli.Context, items []json.RawMessage, others []string) (names []string, err error) {
 	for _, item := range items {
 		for m := range jsonscan.Members(item) {
 			if !slices.Contains(names, m.Name) {
@@ -67,15 +136,25 @@ func columnsOf(c *cli.Context, items []json.RawMessage) (names []string, err err
 			}
 		}
 	}
+	wanted := config.Read(c).Columns()
+	if wanted == nil {
+		return names, nil
+	}
+
+	for _, name := range others {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
 	if names == nil {
-		return config.Read(c).Columns(), nil // of an empty list nothing else is known
+		return wanted, nil // nothing is known of them
 	}
 	picked, err := pick(c, names)
 	return at(names, picked), err
 }
 
 // itemsOf returns the items of a list; anything else is one item.
-func itemsOf(text json.RawMessage) (items []json.RawMessage) {
+func itemsOf(text json.RawMessage) (items []json.RawMessage, isList bool) {
 	list, isPage := jsonscan.Lookup(text, "items")
 	if !isPage {
 		list, isPage = jsonscan.Lookup(text, "versions") // of statistics
@@ -85,14 +164,14 @@ func itemsOf(text json.RawMessage) (items []json.RawMessage) {
 	case text[0] == '[':
 		list = text
 	default:
-		return []json.RawMessage{text}
+		return []json.RawMessage{text}, false
 	}
 
 	items = []json.RawMessage{} // so that a list without items is printed as []
 	for _, item := range jsonscan.Elements(list) {
 		items = append(items, item)
 	}
-	return items
+	return items, true
 }
 
 // writeCSV writes items as lines. Texts are without quotes, and what has members is JSON.
@@ -128,12 +207,15 @@ func pick(c *cli.Context, columns []string) ([]int, error) {
 		plain[i] = strings.ToLower(strings.ReplaceAll(name, " ", "_"))
 	}
 
-	r := config.Read(c)
+	r, flag := config.Read(c), "columns"
+	if c.String("json") != "" {
+		flag = "json"
+	}
 	var picked []int
 	for _, name := range r.Columns() {
 		i := slices.Index(plain, strings.ToLower(strings.ReplaceAll(name, " ", "_")))
 		if i < 0 {
-			r.RejectValue("columns", name, "is not one of "+strings.Join(plain, ", ")+words.DidYouMean(name, plain))
+			r.RejectValue(flag, name, "is not one of "+strings.Join(plain, ", ")+words.DidYouMean(name, plain))
 			continue
 		}
 		picked = append(picked, i)

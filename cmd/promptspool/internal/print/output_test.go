@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -86,9 +88,28 @@ func TestItemsOfAList(t *testing.T) {
 		`[]`:                              `[]`,
 		`{"a":[1]}`:                       `[{"a":[1]}]`,
 	} {
-		got, err := json.Marshal(itemsOf(json.RawMessage(text)))
-		equal(t, text, []any{string(got), err}, []any{want, nil})
+		items, isList := itemsOf(json.RawMessage(text))
+		got, err := json.Marshal(items)
+		equal(t, text, []any{string(got), isList, err}, []any{want, !strings.Contains(text, "a\":["), nil})
 	}
+}
+
+// A page may have no record with a value in a field that is left out when it is empty.
+func TestFieldsOfATypeAreThere(t *testing.T) {
+	type base struct {
+		ID string `json:"id"`
+	}
+	type row struct {
+		base
+		User string `json:"user,omitempty"`
+		Sum  int    `json:"-"`
+	}
+	type page struct {
+		Total int    `json:"total"`
+		Items []*row `json:"items"`
+	}
+	equal(t, "fields", fieldsOf(reflect.TypeOf(&page{})), []string{"id", "user"})
+	equal(t, "of a map", fieldsOf(reflect.TypeOf(map[string]int{})), []string(nil))
 }
 
 func equal(t *testing.T, name string, got, want any) {
@@ -108,7 +129,7 @@ func listOf(t *testing.T, flags ...string) (out, told string, err error) {
 	}}
 	command := &cli.Command{
 		Name:  "list",
-		Flags: []cli.Flag{config.OutputFlag(), config.ColumnsFlag()},
+		Flags: append(config.OutputFlags(), config.ColumnsFlag()),
 		Action: func(c *cli.Context) error {
 			return Output(c, list, func(t *Table) {
 				t.Head("ID", "LAST USED")
@@ -131,9 +152,14 @@ func TestAListHasEveryForm(t *testing.T) {
 		{"-o json --columns id", "[\n  {\n    \"id\": \"a,b\"\n  },\n  {\n    \"id\": \"=1+1\"\n  }\n]\n"},
 		{"-o csv", "cost,id,tags,name\n0.0000042,\"a,b\",\"[\"\"x\"\"]\",\n,'=1+1,,\"é\n\"\n"},
 		{"-o csv --columns ID", "id\n\"a,b\"\n'=1+1\n"},
+		{"--json name,id -o csv", "[\n  {\n    \"id\": \"a,b\",\n    \"name\": null\n  },\n  {\n" +
+			"    \"id\": \"=1+1\",\n    \"name\": \"é\\n\"\n  }\n]\n"},
+		{"--json id --jq .[].id", "a,b\n=1+1\n"},
+		{"--jq .next_cursor,.items[0].tags,.items[1].cost", "c1\n[\"x\"]\nnull\n"},
+		{"--jq .cost,1/3 -o ndjson", "0.0000042\n0.3333333333333333\nnull\n0.3333333333333333\n"},
 	} {
 		out, told, err := listOf(t, strings.Fields(tt.flags)...)
-		more := strings.Contains(tt.flags, "csv") || strings.Contains(tt.flags, "ndjson")
+		more := regexp.MustCompile("csv|ndjson|json.*id").MatchString(tt.flags) // without the cursor
 		if out != tt.want || err != nil || more != (told == "More: --cursor c1\n") {
 			t.Errorf("%s: %v, told %q\n%s", tt.flags, err, told, cmp.Diff(tt.want, out))
 		}
@@ -143,6 +169,9 @@ func TestAListHasEveryForm(t *testing.T) {
 		"-o tabel":          `"tabel" is not one of table, json, ndjson, csv; did you mean table?`,
 		"--columns idd":     `"idd" is not one of id, last_used; did you mean id?`,
 		"-o csv --columns ": ``,
+		"--json idd":        `--json (or PROMPTSPOOL_JSON): "idd" is not one of cost, id, tags, name; did you mean id?`,
+		"--jq .[":           `--jq (or PROMPTSPOOL_JQ): ".[" is not a jq expression: unexpected EOF`,
+		"--jq .items.a":     `--jq: expected an object but got: array ([{"cost":0.0000042,"id":" ...])`,
 		"-o csv --columns x,cots": `"x" is not one of cost, id, tags, name` +
 			"\n--columns (or PROMPTSPOOL_COLUMNS): " +
 			`"cots" is not one of cost, id, tags, name; did you mean cost?`,

@@ -52,7 +52,7 @@ func tailRequests(c *cli.Context) error {
 			return table.Flush()
 		}
 		for _, r := range rows {
-			if err := print.JSONLine(c.App.Writer, r); err != nil {
+			if err := print.Line(c, r); err != nil {
 				return err
 			}
 		}

@@ -15,7 +15,7 @@ func SpoolCommand() *cli.Command {
 
 		config.Command("check",
 			"read and verify every event, and prove that none is missing; changes nothing",
-			checkSpool, []cli.Flag{sidecarDataFlag(), config.OutputFlag()}),
+			checkSpool, []cli.Flag{sidecarDataFlag()}, config.OutputFlags()),
 
 		config.Command("export [FILE]",
 			"write events as newline-delimited JSON, which `requests import` takes",
@@ -25,8 +25,7 @@ func SpoolCommand() *cli.Command {
 			repairSpool, []cli.Flag{
 				config.SwitchFlag("apply", "do it; what is damaged is kept in the folder quarantine"),
 				sidecarDataFlag(),
-				config.OutputFlag(),
-			}),
+			}, config.OutputFlags()),
 
 		config.Command("drain",
 			"deliver what a stopped sidecar's spool holds, until it is empty; "+
@@ -35,6 +34,5 @@ func SpoolCommand() *cli.Command {
 				config.TextFlag("timeout", "10m", "after which `time` to give up; what is left stays"),
 				sidecarDataFlag(),
 				config.TextFlag("upstream", "", "the server's `URL`, such as http://127.0.0.1:8788"),
-				config.OutputFlag(),
-			}, config.TrustFlags("upstream")))
+			}, config.OutputFlags(), config.TrustFlags("upstream")))
 }
