@@ -39,9 +39,9 @@ func TestSearch(t *testing.T) {
 	cursor := strings.Repeat("c", 200)
 	url, call := answering(t, `{"success":true,"next_cursor":"`+cursor+`","items":[
 		{"request_id":"r1","list_time":"2026-03-01T12:00:00Z","engine":"m\u001b[2J","latency":1.25,
-		 "input_tokens":3,"output_tokens":4,"status":"SUCCESS",
+		 "input_tokens":3,"output_tokens":4,"status":"SUCCESS","input_excerpt":"Hi","output_excerpt":"Hello\nthere",
 		 "tags_array":["a","b"],"scores":[{"name":"default","score":87}]},
-		{"request_id":"r2","list_time":"2026-03-01T12:00:00Z","status":"ERROR"}]}`)
+		{"request_id":"r2","list_time":"2026-03-01T12:00:00Z","status":"ERROR","input_excerpt":"Hi"}]}`)
 	t.Setenv("PROMPTSPOOL_URL", url)
 	t.Setenv("PROMPTSPOOL_KEY", "k")
 	t.Setenv("PROMPTSPOOL_NAME", "a pod's, which narrows nothing")
@@ -56,9 +56,10 @@ func TestSearch(t *testing.T) {
 
 	const at = "2026-03-01 12:00:00 UTC"
 	Equal(t, "table", got, said{Out: "" +
-		"REQUEST_ID  STATUS   STARTED                  TEMPLATE  LATENCY  COST  MODEL  TOKENS  SCORES      TAGS\n" +
-		"r1          SUCCESS  " + at + "             1.25 s     -  m [2J     3+4  default=87  a,b\n" +
-		"r2          ERROR    " + at + "                  -     -              -\n" +
+		"REQUEST_ID  STATUS   STARTED                  TEMPLATE  TEXT              LATENCY  " +
+		"COST  MODEL  TOKENS  SCORES      TAGS\n" +
+		"r1          SUCCESS  " + at + "            Hi → Hello there   1.25 s     -  m [2J     3+4  default=87  a,b\n" +
+		"r2          ERROR    " + at + "            Hi                      -     -              -\n" +
 		"\nMore: --cursor " + cursor + "\n"})
 
 	got = say(t, "requests", "search", "-o", "json")

@@ -72,8 +72,11 @@ func TestAListFitsTheTerminal(t *testing.T) {
 		row("019abc12-def0-7001-8000-000000000001", "2026-11-26T20:49:05Z", `"status":"SUCCESS","latency":1.25,
 			"price":0.0000042,"prompt_name":"support/triage","prompt_version_number":12,
 			"input_tokens":1234,"output_tokens":56,
+			"input_excerpt":"Where is my parcel? It should have come on Monday.",
+			"output_excerpt":"It is on its way to you, and comes tomorrow.",
 			"scores":[{"name":"helpful","score":87}],"tags_array":["beta","canary"]`),
-		row("019abc12-def0-7002-8000-000000000001", "2026-11-26T20:49:04Z", `"status":"ERROR","latency":12.5`),
+		row("019abc12-def0-7002-8000-000000000001", "2026-11-26T20:49:04Z", `"status":"ERROR","latency":12.5,
+			"input_excerpt":"Hello","output_excerpt":"Rate limit reached for requests per minute. Try again later."`),
 		row("019abc12-0000-7000-8000-000000000001", "2026-07-01T05:47:03Z", `"status":"WARNING","price":0.25,
 			"prompt_name":"a/much/longer/name/than/there/is/room/for","prompt_version_number":3`),
 	}, ",")+`],"next_cursor":"MjAy"}`)

@@ -13,8 +13,8 @@ import (
 	"promptspool/cmd/promptspool/internal/config"
 )
 
-// cellRunesMax is how much of a cell is shown; JSON has the whole.
-const cellRunesMax = 80
+// CellRunesMax is how much of a cell is shown; JSON has the whole.
+const CellRunesMax = 80
 
 // Output prints v for a program or, for people, as the table that fill makes, by --output.
 func Output(c *cli.Context, v any, fill func(*Table)) error {
@@ -55,7 +55,8 @@ type column struct {
 	name          string
 	right, narrow bool // aligned to the right; may be cut
 	times, hidden bool
-	width         int // the largest so far
+	halves        bool // texts of Halves
+	width         int  // the largest so far
 }
 
 // Cell is a text with its style.
@@ -72,8 +73,8 @@ func NewTable(c *cli.Context) *Table { return &Table{Painter: NewPainter(c), c: 
 
 // Head ends what was begun, and begins a list if there are headings. A list without rows is "None."
 //
-// A heading that begins with > is of a column aligned to the right, with @ of times, with ~ of texts that are cut on
-// a narrow terminal.
+// A heading that begins with > is of a column aligned to the right, with @ of times, with ~ of names that are cut on
+// a narrow terminal, with … of texts of two halves that are cut there, each at its end.
 func (t *Table) Head(headings ...string) *Table {
 	if t.headings > 0 && !t.headed && len(t.rows) == 1 {
 		t.rows[0] = []Cell{{text: "None."}}
@@ -87,9 +88,15 @@ func (t *Table) Head(headings ...string) *Table {
 	var names []string
 	var head []Cell
 	for _, h := range headings {
-		name := strings.TrimLeft(h, ">@~")
+		name := strings.TrimLeft(h, ">@~…")
 		mark := strings.TrimSuffix(h, name)
-		t.columns = append(t.columns, column{name: name, right: mark == ">", narrow: mark == "~", times: mark == "@"})
+		t.columns = append(t.columns, column{
+			name:   name,
+			right:  mark == ">",
+			narrow: mark == "~" || mark == "…",
+			times:  mark == "@",
+			halves: mark == "…",
+		})
 		names, head = append(names, name), append(head, Cell{name, Bold})
 	}
 	if t.c != nil && t.err == nil {
@@ -153,7 +160,7 @@ func (t *Table) Row(cells ...any) {
 	if len(cells) != t.headings && (t.headings > 0 || len(cells) < 2) {
 		t.Head()
 	}
-	line, most := []Cell{}, cellRunesMax
+	line, most := []Cell{}, CellRunesMax
 	if len(cells) == 1 {
 		most = math.MaxInt
 	}
@@ -255,11 +262,31 @@ func (t *Table) fit() {
 	}
 	t.spare = nil // what is printed from here on has these columns
 
-	for i := range t.columns {
-		if c := &t.columns[i]; c.narrow && t.edge() > 0 {
-			c.width = max(c.width-max(over(math.MaxInt), 0), min(c.width, narrowest))
+	for t.edge() > 0 && over(math.MaxInt) > 0 {
+		widest := &column{width: narrowest}
+		for i := range t.columns {
+			if c := &t.columns[i]; c.narrow && !c.hidden && c.width > widest.width {
+				widest = c
+			}
 		}
+		if !widest.narrow {
+			return // at the edge, line cuts what is left
+		}
+		widest.width--
 	}
+}
+
+// between are the two halves of a text, such as what a call was asked and what it answered.
+const between = " → "
+
+// Halves returns a text of two halves, of at most so many characters. The second may be missing.
+func Halves(first, second string, most int) string {
+	if second == "" {
+		return Cut(first, most)
+	}
+	room := most - utf8.RuneCountInString(between)
+	first = Cut(first, max((room+1)/2, room-utf8.RuneCountInString(second)))
+	return Cut(first+between+second, most)
 }
 
 // line formats a row, cut at the terminal's edge.
@@ -286,7 +313,10 @@ func (t *Table) line(row []Cell) string {
 		}
 		// The end of a name tells versions apart; that of a heading does not.
 		end := ""
-		if n := utf8.RuneCountInString(c.text); n > column.width && c.Style != Bold {
+		n := utf8.RuneCountInString(c.text)
+		if first, second, _ := strings.Cut(c.text, between); column.halves && n > column.width {
+			c.text = Halves(first, second, column.width)
+		} else if n > column.width && c.Style != Bold {
 			end = string([]rune(c.text)[n-column.width/3:])
 		}
 		c.text = Cut(c.text, column.width-utf8.RuneCountInString(end)) + end

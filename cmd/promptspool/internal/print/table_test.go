@@ -36,3 +36,17 @@ func TestALineBelowARowHasNoColumns(t *testing.T) {
 	equal(t, "the line", out.String(), "\x1b[1mID\x1b[0m  \x1b[1mSTATUS\x1b[0m\n1   SUCCESS\n"+
 		"  \x1b[2mWhere is my \x1b[0m\x1b[1mre fund\x1b[0m\x1b[2m?\x1b[0m\n2   ERROR\n")
 }
+
+func TestATextOfTwoHalvesShowsBoth(t *testing.T) {
+	for _, tt := range []struct{ first, second, want string }{
+		{"Hi", "Hello", "Hi → Hello"},
+		{"Hi", "", "Hi"},
+		{"", "Hello", " → Hello"},
+		{"a long question", "a long answer", "a lo… → a l…"},
+		{"Hi", "a long answer", "Hi → a long…"},
+		{"a long question", "No", "a long… → No"},
+		{"a long question", "", "a long ques…"},
+	} {
+		equal(t, tt.first+tt.second, Halves(tt.first, tt.second, 12), tt.want)
+	}
+}

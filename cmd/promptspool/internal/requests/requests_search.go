@@ -86,8 +86,9 @@ func tellTotal(t *print.Table, listed int, page wire.SearchPage) {
 }
 
 func rowTable(t *print.Table) *print.Table {
-	return t.Head("REQUEST_ID", "STATUS", "@STARTED", "~TEMPLATE", ">LATENCY", ">COST",
-		"~MODEL", ">TOKENS", "SCORES", "TAGS").Spare("TAGS", "SCORES", "TOKENS", "MODEL")
+	return t.Head("REQUEST_ID", "STATUS", "@STARTED", "~TEMPLATE", "…TEXT", ">LATENCY", ">COST",
+		"~MODEL", ">TOKENS", "SCORES", "TAGS").
+		Spare("TAGS", "SCORES", "TOKENS", "MODEL", "LATENCY", "TEMPLATE", "COST")
 }
 
 func listRows(t *print.Table, rows []wire.Row) {
@@ -98,6 +99,7 @@ func listRows(t *print.Table, rows []wire.Row) {
 			statusCell(r.Status),
 			t.Moment(r.ListTime),
 			templateOf(r),
+			print.Halves(r.InputExcerpt, r.OutputExcerpt, print.CellRunesMax),
 			latency(r.Latency),
 			money(r.Price),
 			r.Engine,
@@ -105,6 +107,7 @@ func listRows(t *print.Table, rows []wire.Row) {
 			print.Scores(r.Scores),
 			strings.Join(r.Tags, ","),
 		)
+
 		// Elsewhere a line is a record.
 		if r.Snippet != nil && t.Width > 0 {
 			t.Under(snippetCells(r.Snippet, t.Width-len("  "))...)

@@ -41,8 +41,8 @@ func tailRequests(c *cli.Context) error {
 	// The first page may be empty, but the rows that come later have ids and times.
 	table := rowTable(print.NewTable(c))
 	ids := listedIDs(table.Painter, []wire.Row{{RequestID: wire.NewID()}}, idOfRow)
-	table.AtLeast(len(ids[0]), len("SUCCESS"), len(table.Moment(time.Now())), 12, len("9.99 s"), len("$0.00042"), 12,
-		0, 0, 0)
+	table.AtLeast(len(ids[0]), len("SUCCESS"), len(table.Moment(time.Now())), 12, 24, len("9.99 s"), len("$0.00042"),
+		12, 0, 0, 0)
 
 	t := &tail{where: selected, inTexts: len(line.Sought()) > 0, known: make(map[string]place)}
 	t.find = func(s wire.Search) (wire.SearchPage, error) { return cl.Search(c.Context, id, s) }

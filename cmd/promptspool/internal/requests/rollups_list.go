@@ -75,7 +75,7 @@ func listRollups(t *print.Table, of string, rollups ...wire.Rollup) {
 
 	t.Head(strings.ToUpper(strings.TrimSuffix(of, "s"))+"_ID", "@LAST_SEEN", ">DURATION", ">TURNS",
 		">SPANS", ">ERRORS", ">TOKENS", ">COST", ">SCORE", name).
-		Spare("SPANS", "TOKENS", "SCORE", "TURNS", "ERRORS", "NAME")
+		Spare("SPANS", "TOKENS", "SCORE", "TURNS", "DURATION", "ERRORS")
 	var short []string
 	if of == "traces" { // other ids are an app's own
 		short = listedIDs(t.Painter, rollups, idOfRollup)
