@@ -62,6 +62,13 @@ func TestSearch(t *testing.T) {
 		"r2          ERROR    " + at + "            Hi                      -     -              -\n" +
 		"\nMore: --cursor " + cursor + "\n"})
 
+	for _, page := range []string{"0", "x", "100001"} {
+		if got := say(t, "requests", "search", "--page", page); got.Code != 2 {
+			t.Errorf("page %s: %+v", page, got)
+		}
+	}
+	say(t, "requests", "search", "--page", "3")
+	Equal(t, "call for a page", *call, `k POST /api/public/v2/requests/search {"page":3,"per_page":20}`)
 	got = say(t, "requests", "search", "-o", "json")
 	Equal(t, "call for everything", *call, `k POST /api/public/v2/requests/search {"per_page":20}`)
 	if got.Code != 0 || !strings.Contains(got.Out, `"request_id": "r2"`) || strings.Contains(got.Out, "\x1b") {

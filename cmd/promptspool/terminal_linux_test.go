@@ -79,7 +79,7 @@ func TestAListFitsTheTerminal(t *testing.T) {
 			"input_excerpt":"Hello","output_excerpt":"Rate limit reached for requests per minute. Try again later."`),
 		row("019abc12-0000-7000-8000-000000000001", "2026-07-01T05:47:03Z", `"status":"WARNING","price":0.25,
 			"prompt_name":"a/much/longer/name/than/there/is/room/for","prompt_version_number":3`),
-	}, ",")+`],"next_cursor":"MjAy"}`)
+	}, ",")+`],"next_num":2,"next_cursor":"MjAy"}`)
 
 	inLosAngeles(t)
 	onTerminals(t, "search", "requests", "search", "--url", url, "--key", "k")

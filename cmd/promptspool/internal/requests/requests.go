@@ -31,7 +31,9 @@ func Command() *cli.Command {
 		}, config.RemoteFlags()),
 
 		config.Command("search", "list records, newest first",
-			searchRequests, listFlags("records", wire.SortWords)),
+			searchRequests, []cli.Flag{
+				config.TextFlag("page", "", "the `number` of the page; new calls move what is on it"),
+			}, listFlags("records", wire.SortWords)),
 
 		config.Command("tail",
 			"follow new requests, oldest first, until Ctrl-C; arrivals more than a minute late are not shown",

@@ -34,6 +34,7 @@ func searchRequests(c *cli.Context) error {
 	v := config.Read(c)
 	line, selected := filter.Read(v)
 	limit := v.Count("limit", wire.PageItemsMax)
+	number := v.Count("page", wire.PageOffsetMax)
 	sortBy := v.OneOf("sort")
 	cl, id, err := v.Remote()
 	if err != nil {
@@ -43,6 +44,7 @@ func searchRequests(c *cli.Context) error {
 	search := wire.Search{
 		FilterGroup: selected,
 		SortBy:      sortBy,
+		Page:        number,
 		PerPage:     limit,
 		Cursor:      v.Text("cursor"),
 	}
@@ -75,13 +77,18 @@ func tellTotal(t *print.Table, listed int, page wire.SearchPage) {
 		t.Row()
 		t.Row(print.Styled(fmt.Sprintf("%d of %s", listed, of), print.Faint))
 	}
+
 	if page.BudgetMS > 0 && !page.Complete {
 		t.Row()
 		t.Row("The time for looking into records ran out; older ones were not looked at.")
 	}
 	if page.NextCursor != nil {
+		more := "--cursor " + *page.NextCursor
+		if page.NextNum != nil {
+			more = fmt.Sprintf("--page %d, or %s", *page.NextNum, more)
+		}
 		t.Row()
-		t.Row("More: --cursor " + *page.NextCursor)
+		t.Row("More: " + more)
 	}
 }
 
