@@ -226,7 +226,8 @@ func TestKeys(t *testing.T) {
 	t.Setenv("PROMPTSPOOL_DATA", controlled(t, oneKey{}, nil))
 	const at = "2026-03-01 12:00:00 UTC"
 	Equal(t, "create", say(t, "keys", "create", "--project", "acme", "--scope", "full"),
-		said{Out: "key      ps_new\nid       key_2\nproject  acme\nscope    full\n" +
+		said{Out: "key      ps_new\nid       key_2\n" +
+			"name     none: --name gives the next key one\nproject  acme\nscope    full\n" +
 			"         It is not shown again: the server keeps a hash only.\n"})
 	Equal(t, "list", say(t, "keys", "list", "--utc"), said{Out: "" +
 		"ID     PROJECT  SCOPE  NAME  CREATED                  LAST USED                " +
@@ -234,8 +235,8 @@ func TestKeys(t *testing.T) {
 		"key_1  acme     full   n     " + at + "  " + at + "  active   -\n" +
 		"key_0           none         " + at + "  -                        revoked  -\n"})
 	Equal(t, "create with an end", say(t, "keys", "create",
-		"--scope", "log", "--prefix", "a/", "--expires", "2100-01-31", "--utc"), said{Out: "" +
-		"key        ps_new\nid         key_2\nproject    default\nscope      log\n" +
+		"--scope", "log", "--name", "bot", "--prefix", "a/", "--expires", "2100-01-31", "--utc"), said{Out: "" +
+		"key        ps_new\nid         key_2\nname       bot\nproject    default\nscope      log\n" +
 		"templates  a/\nexpires    2100-01-31 00:00:00 UTC\n" +
 		"           It is not shown again: the server keeps a hash only.\n"})
 	got := say(t, "keys", "create", "--expires", "yesterday")
@@ -243,7 +244,8 @@ func TestKeys(t *testing.T) {
 		t.Errorf("an end in the past: %+v", got)
 	}
 	Equal(t, "rotate", say(t, "keys", "rotate", "key_1", "--overlap", "1h", "--utc"), said{Out: "" +
-		"key      ps_next\nid       key_3\nproject  acme\nscope    none\n" +
+		"key      ps_next\nid       key_3\n" +
+		"name     none: --name gives the next key one\nproject  acme\nscope    none\n" +
 		"         It is not shown again: the server keeps a hash only.\n" +
 		"         It replaces key_1, which ends at 2026-03-01 13:00:00 UTC.\n"})
 	for _, id := range []string{"key_1", "a/b", "what?x=1#y", "50%"} { // a mistyped id never becomes another one

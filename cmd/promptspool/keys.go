@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
@@ -74,6 +75,7 @@ func createKey(c *cli.Context) error {
 func printKey(t *print.Table, key ops.CreatedKey) {
 	t.Row("key", key.Secret)
 	t.Row("id", key.ID)
+	t.Row("name", cmp.Or(key.Name, "none: --name gives the next key one"))
 	t.Row("project", key.AccountName)
 	t.Row("scope", key.Scope)
 	t.Known("templates", key.Prefix)
