@@ -432,14 +432,14 @@ func TestATraceIsDrawnAsATree(t *testing.T) {
 
 	got := say(t, "traces", "get", trace, "--utc", "--url", url, "--key", "k")
 	head, tree, _ := strings.Cut(strings.ReplaceAll(got.Out, "█", "="), "\n\n")
-	Equal(t, "facts", head, "2026-11-26 12:00:00 UTC, 8.00 s, 5 spans, 1 call, 90+10 tokens, $0.5, 1 error, "+
+	Equal(t, "facts", head, "2026-11-26 12:00:00 UTC, 8.00 s, 5 spans, 1 call, 90+10 tokens, $0.50, 1 error, "+
 		"session chat-17")
-	Equal(t, "tree", tree, `SPAN                   TIMELINE                     DURATION  TOKENS  COST
-Answer (✗ 1 below)     ===========================    8.00 s   90+10  $0.5
-├ chat                 ==============                 4.00 s   90+10  $0.5
-├ look up (✗ 1 below)                =============    4.00 s       -     -
-│ └ ✗ track                          ▏                  0 ms       -     -
-└ lost (no parent)                      ===           1.00 s       -     -
+	Equal(t, "tree", tree, `SPAN                   TIMELINE                     DURATION  TOKENS   COST
+Answer (✗ 1 below)     ===========================    8.00 s   90+10  $0.50
+├ chat                 ==============                 4.00 s   90+10  $0.50
+├ look up (✗ 1 below)                =============    4.00 s       -      -
+│ └ ✗ track                          ▏                  0 ms       -      -
+└ lost (no parent)                      ===           1.00 s       -      -
 
 track, d
   504: no answer
@@ -463,10 +463,10 @@ func TestASessionIsPrintedAsAConversation(t *testing.T) {
 
 	got := say(t, "sessions", "get", "chat-17", "--utc", "--url", url, "--key", "k")
 	Equal(t, "conversation", strings.ReplaceAll(got.Out, "─", ""), `SESSION_ID  `+
-		`LAST_SEEN                DURATION  TURNS  SPANS  ERRORS  TOKENS  COST  SCORE
-chat-17     2026-11-26 12:00:05 UTC    5.00 s      2      0       0   90+10    $1   70.0
+		`LAST_SEEN                DURATION  TURNS  SPANS  ERRORS  TOKENS   COST  SCORE
+chat-17     2026-11-26 12:00:05 UTC    5.00 s      2      0       0   90+10  $1.00   70.0
 
-2026-11-26 12:00:00 UTC, gpt-4o, 2.00 s, $0.5, $0.5 so far
+2026-11-26 12:00:00 UTC, gpt-4o, 2.00 s, $0.50, $0.50 so far
 r1
 
  user 
@@ -475,7 +475,7 @@ r1
  assistant 
   It is here.
 
-2026-11-26 12:01:00 UTC, gpt-4o, 2.00 s, $0.5, $1 so far
+2026-11-26 12:01:00 UTC, gpt-4o, 2.00 s, $0.50, $1.00 so far
 r2
 
 Sent the same messages again.

@@ -3,7 +3,6 @@ package requests
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api/calls"
 	"promptspool/api/dashboard/number"
 	"promptspool/api/wire"
 	"promptspool/api/words"
@@ -149,12 +147,12 @@ func templateOf(r wire.Row) string {
 	return *r.PromptName + "@" + strconv.FormatInt(*r.PromptVersion, 10)
 }
 
-// money is an amount of dollars, as exactly as it is known; a dash if it is not.
+// money is an amount of dollars as the dashboard has it; a dash if it is not known.
 func money(dollars *float64) string {
 	if dollars == nil {
 		return "-"
 	}
-	return "$" + calls.Dollars(math.Round(*dollars*1e9)).String()
+	return number.Cost(dollars)
 }
 
 // latency is seconds as the dashboard has them; a dash if they are not known.

@@ -307,14 +307,11 @@ func (g statsTable) scoreOf(scores []wire.ScoreSum) (mean, spread string) {
 
 // costOf marks a sum that leaves something out.
 func costOf(t wire.Totals, partial bool) string {
-	// A sum of nothing would be $0.0000, as if the calls had been free.
+	// A sum of nothing would be $0.00, as if the calls had been free.
 	if t.Unpriced == t.Requests {
 		return "-"
 	}
-	s := fmt.Sprintf("$%.4f", t.Cost)
-	if t.Cost < 0.01 {
-		s = money(&t.Cost)
-	}
+	s := money(&t.Cost)
 	if t.Unpriced > 0 || partial {
 		s = "≥ " + s
 	}
