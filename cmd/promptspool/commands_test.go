@@ -56,7 +56,7 @@ func TestSearch(t *testing.T) {
 
 	const at = "2026-03-01 12:00:00 UTC"
 	Equal(t, "table", got, said{Out: "" +
-		"REQUEST_ID  STATUS   STARTED                  TEMPLATE  TEXT              LATENCY  " +
+		"REQUEST ID  STATUS   STARTED                  TEMPLATE  TEXT              LATENCY  " +
 		"COST  MODEL  TOKENS  SCORES      TAGS\n" +
 		"r1          SUCCESS  " + at + "            Hi → Hello there   1.25 s     -  m [2J     3+4  default=87  a,b\n" +
 		"r2          ERROR    " + at + "            Hi                      -     -              -\n" +
@@ -77,6 +77,12 @@ func TestSearch(t *testing.T) {
 	Equal(t, "fields", say(t, "requests", "search", "--json", "request_id,user_id", "--jq", ".[]"), said{
 		Out: `{"request_id":"r1","user_id":null}` + "\n" + `{"request_id":"r2","user_id":null}` + "\n",
 		Err: "More: --cursor " + cursor + "\n"})
+	for _, form := range []string{"table", "csv"} {
+		got := say(t, "requests", "search", "--columns", "started_at,latency_seconds", "--utc", "-o", form)
+		if got.Code != 0 || !strings.Contains(got.Out, "2026-03-01") || !strings.Contains(got.Out, "1.25") {
+			t.Errorf("the names of a CSV: %+v", got)
+		}
+	}
 	got = say(t, "requests", "search", "--json", "user")
 	if got.Code != 2 || !strings.Contains(got.Err, `environment; did you mean user_id?","fields":[]}`) {
 		t.Errorf("a field that does not exist: %+v", got)

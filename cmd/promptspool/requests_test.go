@@ -29,7 +29,7 @@ func TestSessionsTracesAndUsersAreListed(t *testing.T) {
 		`{"field":"cost","operator":"gte","value":0.1}]},"sort_by":"mean_score",`+
 		`"per_page":1,"cursor":"c1"}`)
 	Equal(t, "the list", "\n"+got.Out, `
-SESSION_ID  LAST_SEEN                DURATION  TURNS  SPANS  ERRORS   TOKENS   COST  SCORE
+SESSION ID  LAST SEEN                DURATION  TURNS  SPANS  ERRORS   TOKENS   COST  SCORE
 chat-17     2026-11-21 10:00:08 UTC    8.00 s      3      4       1  1000+20  $0.25   62.5
 
 1 of 1,200
@@ -235,6 +235,10 @@ func TestStatisticsByTagsAndMetadata(t *testing.T) {
 		got := say(t, "requests", "stats", "--by", by, "--model", "m", "--utc", "--url", url, "--key", "k")
 		if !strings.Contains(*call, filter) || !strings.Contains(*call, `"value":"m"`) {
 			t.Errorf("by %s asks %s", by, *call)
+		}
+		heading := strings.ToUpper(strings.NewReplacer(".", " ", "_", " ").Replace(by)) + "  "
+		if !strings.HasPrefix(got.Out, heading) {
+			t.Errorf("by %s: no heading %q in %s", by, heading, got.Out)
 		}
 		if got.Code != 0 || !strings.Contains(got.Out, "  60.0 (2)  ") || !strings.Contains(got.Out, " $0.0000042 ") {
 			t.Errorf("by %s: %+v", by, got)
@@ -462,8 +466,8 @@ func TestASessionIsPrintedAsAConversation(t *testing.T) {
 		"kwargs":{"messages":[{"role":"user","content":"Where is it?"}]},"request_response":"It is here."}}`)
 
 	got := say(t, "sessions", "get", "chat-17", "--utc", "--url", url, "--key", "k")
-	Equal(t, "conversation", strings.ReplaceAll(got.Out, "─", ""), `SESSION_ID  `+
-		`LAST_SEEN                DURATION  TURNS  SPANS  ERRORS  TOKENS   COST  SCORE
+	Equal(t, "conversation", strings.ReplaceAll(got.Out, "─", ""), `SESSION ID  `+
+		`LAST SEEN                DURATION  TURNS  SPANS  ERRORS  TOKENS   COST  SCORE
 chat-17     2026-11-26 12:00:05 UTC    5.00 s      2      0       0   90+10  $1.00   70.0
 
 2026-11-26 12:00:00 UTC, gpt-4o, 2.00 s, $0.50, $0.50 so far

@@ -149,7 +149,7 @@ func ShowingFlags() []cli.Flag {
 // ColumnsFlag chooses the columns of the list that a command prints.
 func ColumnsFlag() cli.Flag {
 	return Group("Output", TextFlag("columns", "", "only these columns, in this order: `names` with commas between "+
-		"them, as the table heads them or, with another --output, as the fields are called"))[0]
+		"them, as the heading of a table or a CSV has them, or as JSON does"))[0]
 }
 
 // NameFlag is the name of the process, which is in every event that it accepts.

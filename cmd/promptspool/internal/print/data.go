@@ -2,6 +2,7 @@ package print
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -51,8 +52,8 @@ func dataAs(c *cli.Context, v any, form string) error {
 	for i := range items {
 		if len(wanted) > 0 {
 			some := map[string]json.RawMessage{}
-			for _, name := range columns {
-				some[name], _ = jsonscan.Lookup(items[i], name)
+			for j, name := range columns {
+				some[wanted[j]], _ = jsonscan.Lookup(items[i], name)
 			}
 			items[i], _ = jsonscan.Marshal(some) // what was JSON is so again
 		}
@@ -178,7 +179,11 @@ func itemsOf(text json.RawMessage) (items []json.RawMessage, isList bool) {
 func writeCSV(w io.Writer, items []json.RawMessage, columns []string) error {
 	var lines [][]string
 	if columns != nil {
-		lines = append(lines, columns)
+		heads := slices.Clone(columns)
+		for i := range heads {
+			heads[i] = columnName(heads[i])
+		}
+		lines = append(lines, heads)
 	}
 
 	for _, item := range items {
@@ -200,11 +205,33 @@ func writeCSV(w io.Writer, items []json.RawMessage, columns []string) error {
 	return csv.NewWriter(w).WriteAll(lines)
 }
 
+// columnNames are the names of columns, by those that a table heads them with and those of the API. The dashboard's
+// CSV has them too.
+var columnNames = map[string]string{
+	"started":               "started_at",
+	"list_time":             "started_at",
+	"cost":                  "cost_usd",
+	"price":                 "cost_usd",
+	"latency":               "latency_seconds",
+	"engine":                "model",
+	"provider_type":         "provider",
+	"prompt_name":           "template",
+	"prompt_version_number": "version",
+	"prompt_label":          "label",
+	"tags_array":            "tags",
+	"tool_names":            "tools",
+}
+
+func columnName(name string) string {
+	name = strings.ToLower(strings.ReplaceAll(name, " ", "_"))
+	return cmp.Or(columnNames[name], name)
+}
+
 // pick returns where the columns of --columns are among those that exist; nil for all of them.
 func pick(c *cli.Context, columns []string) ([]int, error) {
 	plain := make([]string, len(columns))
 	for i, name := range columns {
-		plain[i] = strings.ToLower(strings.ReplaceAll(name, " ", "_"))
+		plain[i] = columnName(name)
 	}
 
 	r, flag := config.Read(c), "columns"
@@ -213,9 +240,10 @@ func pick(c *cli.Context, columns []string) ([]int, error) {
 	}
 	var picked []int
 	for _, name := range r.Columns() {
-		i := slices.Index(plain, strings.ToLower(strings.ReplaceAll(name, " ", "_")))
+		i := slices.Index(plain, columnName(name))
 		if i < 0 {
-			r.RejectValue(flag, name, "is not one of "+strings.Join(plain, ", ")+words.DidYouMean(name, plain))
+			r.RejectValue(flag, name, "is not one of "+strings.Join(plain, ", ")+
+				words.DidYouMean(name, slices.Concat(plain, columns)))
 			continue
 		}
 		picked = append(picked, i)

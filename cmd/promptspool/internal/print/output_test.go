@@ -150,8 +150,10 @@ func TestAListHasEveryForm(t *testing.T) {
 		{"-o ndjson", `{"cost":0.0000042,"id":"a,b","tags":["x"]}` + "\n" + `{"id":"=1+1","name":"é\n"}` + "\n"},
 		{"-o ndjson --columns name,id", `{"id":"a,b","name":null}` + "\n" + `{"id":"=1+1","name":"é\n"}` + "\n"},
 		{"-o json --columns id", "[\n  {\n    \"id\": \"a,b\"\n  },\n  {\n    \"id\": \"=1+1\"\n  }\n]\n"},
-		{"-o csv", "cost,id,tags,name\n0.0000042,\"a,b\",\"[\"\"x\"\"]\",\n,'=1+1,,\"é\n\"\n"},
+		{"-o csv", "cost_usd,id,tags,name\n0.0000042,\"a,b\",\"[\"\"x\"\"]\",\n,'=1+1,,\"é\n\"\n"},
 		{"-o csv --columns ID", "id\n\"a,b\"\n'=1+1\n"},
+		{"-o csv --columns cost_usd,price", "cost_usd,cost_usd\n0.0000042,0.0000042\n,\n"},
+		{"-o ndjson --columns cost_usd", `{"cost_usd":0.0000042}` + "\n" + `{"cost_usd":null}` + "\n"},
 		{"--json name,id -o csv", "[\n  {\n    \"id\": \"a,b\",\n    \"name\": null\n  },\n  {\n" +
 			"    \"id\": \"=1+1\",\n    \"name\": \"é\\n\"\n  }\n]\n"},
 		{"--json id --jq .[].id", "a,b\n=1+1\n"},
@@ -169,12 +171,13 @@ func TestAListHasEveryForm(t *testing.T) {
 		"-o tabel":          `"tabel" is not one of table, json, ndjson, csv; did you mean table?`,
 		"--columns idd":     `"idd" is not one of id, last_used; did you mean id?`,
 		"-o csv --columns ": ``,
-		"--json idd":        `--json (or PROMPTSPOOL_JSON): "idd" is not one of cost, id, tags, name; did you mean id?`,
-		"--jq .[":           `--jq (or PROMPTSPOOL_JQ): ".[" is not a jq expression: unexpected EOF`,
-		"--jq .items.a":     `--jq: expected an object but got: array ([{"cost":0.0000042,"id":" ...])`,
-		"-o csv --columns x,cots": `"x" is not one of cost, id, tags, name` +
+		"--json idd": `--json (or PROMPTSPOOL_JSON): ` +
+			`"idd" is not one of cost_usd, id, tags, name; did you mean id?`,
+		"--jq .[":       `--jq (or PROMPTSPOOL_JQ): ".[" is not a jq expression: unexpected EOF`,
+		"--jq .items.a": `--jq: expected an object but got: array ([{"cost":0.0000042,"id":" ...])`,
+		"-o csv --columns x,cots": `"x" is not one of cost_usd, id, tags, name` +
 			"\n--columns (or PROMPTSPOOL_COLUMNS): " +
-			`"cots" is not one of cost, id, tags, name; did you mean cost?`,
+			`"cots" is not one of cost_usd, id, tags, name; did you mean cost?`,
 	} {
 		out, _, err := listOf(t, strings.Split(flags, " ")...)
 		if told := fmt.Sprint(err); (err == nil) != (want == "") || err != nil && out != "" ||

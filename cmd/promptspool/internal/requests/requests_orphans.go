@@ -29,7 +29,7 @@ func listOrphans(c *cli.Context) error {
 			return
 		}
 
-		t.Head("REQUEST_ID", ">EVENTS", "@SINCE", "@LAST", "KINDS", "ACCEPTED BY")
+		t.Head("REQUEST ID", ">EVENTS", "@SINCE", "@LAST", "KINDS", "ACCEPTED BY")
 		for _, o := range page.Items {
 			t.Row(o.RequestID, o.Events, t.Moment(o.FirstArrivedAt), t.Moment(o.LastArrivedAt),
 				strings.Trim(fmt.Sprint(o.Kinds), "[]"), strings.Join(o.Sidecars, " "))

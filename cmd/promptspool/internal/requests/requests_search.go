@@ -91,7 +91,7 @@ func tellTotal(t *print.Table, listed int, page wire.SearchPage) {
 }
 
 func rowTable(t *print.Table) *print.Table {
-	return t.Head("REQUEST_ID", "STATUS", "@STARTED", "~TEMPLATE", "…TEXT", ">LATENCY", ">COST",
+	return t.Head("REQUEST ID", "STATUS", "@STARTED", "~TEMPLATE", "…TEXT", ">LATENCY", ">COST",
 		"~MODEL", ">TOKENS", "SCORES", "TAGS").
 		Spare("TAGS", "SCORES", "TOKENS", "MODEL", "LATENCY", "TEMPLATE", "COST")
 }

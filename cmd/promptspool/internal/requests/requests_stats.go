@@ -213,6 +213,7 @@ func newStatsTable(c *cli.Context, t *print.Table, by string, sums wire.Analytic
 	if by == "version" {
 		by = "template"
 	}
+	by = strings.NewReplacer(".", " ", "_", " ").Replace(by)
 	t.Head("~"+strings.ToUpper(by), ">REQUESTS", "TREND", ">ERRORS", ">SCORE", "0..100",
 		">P50", "TREND", ">P95", ">P99", ">COST", "TREND", ">TOKENS").Spare("TREND", "0..100", "P99", "TOKENS")
 

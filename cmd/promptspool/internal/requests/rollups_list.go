@@ -73,7 +73,7 @@ func listRollups(t *print.Table, of string, rollups ...wire.Rollup) {
 		name = ""
 	}
 
-	t.Head(strings.ToUpper(strings.TrimSuffix(of, "s"))+"_ID", "@LAST_SEEN", ">DURATION", ">TURNS",
+	t.Head(strings.ToUpper(strings.TrimSuffix(of, "s"))+" ID", "@LAST SEEN", ">DURATION", ">TURNS",
 		">SPANS", ">ERRORS", ">TOKENS", ">COST", ">SCORE", name).
 		Spare("SPANS", "TOKENS", "SCORE", "TURNS", "DURATION", "ERRORS")
 	var short []string
