@@ -186,3 +186,14 @@ func TestAListHasEveryForm(t *testing.T) {
 		}
 	}
 }
+
+func TestAnExpressionLosesNoDigitOfANumber(t *testing.T) {
+	var b bytes.Buffer
+	app := &cli.App{Writer: &b, Flags: config.OutputFlags(), Action: func(c *cli.Context) error {
+		return Data(c, map[string]int64{"n": 9007199254740993})
+	}}
+	if err := app.Run([]string{"list", "--jq", ".n"}); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "the number", b.String(), "9007199254740993\n")
+}
