@@ -74,6 +74,7 @@ func TestEverySettingOfTheChartArrives(t *testing.T) {
 		"--prices=/prices/prices.json", "name: PROMPTSPOOL_SIGNUP", "configMapRef:", "mountPath: /prices",
 		"example.com/team: ml", "disk: ssd", "operator: Exists", "ingressClassName: nginx",
 		"proxy-body-size: 32m", "secretName: prompts-tls", "--public-url=https://prompts.example.com",
+		"--trusted-proxy=10.1.0.0/16", "--trusted-proxy=10.2.0.7",
 	} {
 		if !strings.Contains(rendered, part) {
 			t.Errorf("the rendered chart lacks %q", part)
