@@ -88,7 +88,7 @@ func TestTheChartSaysWhatTheBinaryUnderstands(t *testing.T) {
 		"postgresql.yaml": "1 services, 1 policies, 1 budgets, 1 scalers, 0 monitors, 0 rules, [Deployment]",
 		"everything.yaml": "1 services, 1 policies, 0 budgets, 0 scalers, 0 monitors, 0 rules, [StatefulSet]",
 		"app.yaml": "1 services, 1 policies, 0 budgets, 0 scalers, 2 monitors, 1 rules, " +
-			"[Deployment StatefulSet]",
+			"[Deployment Deployment StatefulSet]",
 	} {
 		m := readManifests(renderedChart(t, name))
 		m.check()
@@ -175,9 +175,10 @@ func TestAChartWithAFaultIsFound(t *testing.T) {
 		{"app.yaml", "--api-key-file=/secrets/", "--api-key-file=/secret/"},
 		{"app.yaml", "            - --upstream-plaintext", "            #"},
 		{"app.yaml", "sizeLimit: 1600Mi", "sizeLimit: 1280Mi"},
+		{"app.yaml", "  restartPolicy: Always", "#"},
 		{"app.yaml", "serviceName: shop-promptspool", "serviceName: promptspool"},
 		{"app.yaml", "registry.example/promptspool:1.2.3", "registry.example/promptspool"},
-		{"app.yaml", `promptspool.io/sidecar: "true"}`, `promptspool.io/sidecar: "no"}`},
+		{"app.yaml", `matchLabels: {promptspool.io/sidecar: "true"}`, `matchLabels: {promptspool.io/sidecar: "no"}`},
 	} {
 		files := renderedChart(t, c.file)
 		harmed := strings.Replace(string(files[c.file]), c.old, c.new, 1)

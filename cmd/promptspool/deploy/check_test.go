@@ -116,9 +116,14 @@ func (m *manifests) container(w workload, c corev1.Container) {
 	if !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == "ops" }) {
 		m.fault(where, "the probes' port has no name")
 	}
-	for name, p := range map[string]*corev1.Probe{
+	probes := map[string]*corev1.Probe{
 		"/startupz": c.StartupProbe, "/readyz": c.ReadinessProbe, "/livez": c.LivenessProbe,
-	} {
+	}
+	isBeside := u.role == "sidecar" && c.RestartPolicy == nil && c.ReadinessProbe == nil
+	if isBeside {
+		delete(probes, "/readyz") // the app does not wait for it
+	}
+	for name, p := range probes {
 		if p == nil || p.HTTPGet == nil || p.HTTPGet.Path != name || p.HTTPGet.Port != intstr.FromString("ops") {
 			m.fault(where, "a probe is not %s of the port ops: %+v", name, p)
 		}
@@ -132,8 +137,8 @@ func (m *manifests) container(w workload, c corev1.Container) {
 		return i.Name == c.Name && i.RestartPolicy != nil &&
 			*i.RestartPolicy == corev1.ContainerRestartPolicyAlways
 	})
-	if isSidecar != (u.role == "sidecar") {
-		m.fault(where, "a sidecar is an init container with restartPolicy Always, a server is not")
+	if (isSidecar || isBeside) != (u.role == "sidecar") {
+		m.fault(where, "a sidecar is an init container with restartPolicy Always, or has no readiness; a server is not")
 	}
 
 	if u.role == "server" && !u.shared && (w.kind != "StatefulSet" || w.replicas != 1) {

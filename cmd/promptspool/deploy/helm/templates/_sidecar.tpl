@@ -59,6 +59,14 @@ volumeClaimTemplate promptspool-spool of 1600Mi and the pod the fsGroup 65532.
     {{- with $values.sidecar.volumeMounts }}{{ toYaml . | nindent 4 }}{{ end }}
 {{- end }}
 
+{{/*
+The same sidecar for the containers of a pod: its app starts, and gets traffic, also without it.
+*/}}
+{{- define "promptspool.sidecar.beside" -}}
+{{- $container := include "promptspool.sidecar" . | fromYamlArray | first }}
+{{- list (omit $container "restartPolicy" "readinessProbe") | toYaml }}
+{{- end }}
+
 {{- define "promptspool.sidecar.volume" -}}
 - name: promptspool-spool
   emptyDir: {sizeLimit: 1600Mi} # a quarter above --disk-max: the kubelet evicts what exceeds it
