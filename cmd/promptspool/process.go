@@ -140,13 +140,13 @@ type listeners struct {
 // listen opens all listeners, or none.
 func (p *process) listen() (listeners, error) {
 	// Before anything runs: a port that is in use ends the start.
-	apiListener, err := machine.Listen(p.role.listen.At, p.role.listen.UIDs)
+	apiListener, err := listenAt(p.role.listen)
 	if err != nil {
-		return listeners{}, fmt.Errorf("--listen: %w", err)
+		return listeners{}, err
 	}
-	opsListener, err := machine.Listen(p.role.opsListen.At, p.role.opsListen.UIDs)
+	opsListener, err := listenAt(p.role.opsListen)
 	if err != nil {
-		return listeners{}, errors.Join(fmt.Errorf("--ops-listen: %w", err), apiListener.Close())
+		return listeners{}, errors.Join(err, apiListener.Close())
 	}
 	control, err := ops.ListenControl(p.role.data)
 	if err != nil {
@@ -159,15 +159,23 @@ func (p *process) listen() (listeners, error) {
 		control: edge.Patient(control, p.role.logger),
 	}
 	if p.role.otlpListen.At != "" {
-		otlpListener, err := machine.Listen(p.role.otlpListen.At, p.role.otlpListen.UIDs)
+		otlpListener, err := listenAt(p.role.otlpListen)
 		if err != nil {
-			return listeners{}, errors.Join(fmt.Errorf("--otlp-listen: %w", err),
-				apiListener.Close(), opsListener.Close(), control.Close())
+			return listeners{}, errors.Join(err, apiListener.Close(), opsListener.Close(), control.Close())
 		}
 		all.otlp = edge.Patient(otlpListener, p.role.logger)
 	}
 
 	return all, nil
+}
+
+// listenAt opens a listener. An error names its flag.
+func listenAt(a config.Address) (net.Listener, error) {
+	listener, err := machine.Listen(a.At, a.UIDs)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", a.Flag, err)
+	}
+	return listener, nil
 }
 
 // isReady returns why the process is not ready, or nil. It is ready only while requests are taken.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,6 +51,36 @@ func TestASwitchReachesBothRoles(t *testing.T) {
 					t.Errorf("%q: %v", args, err)
 				}
 			}
+		}
+	}
+}
+
+// The server and the sidecar of up have the same listeners under flags of different names.
+func TestAPortThatIsTakenIsNamedWithItsFlag(t *testing.T) {
+	withoutVariables(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+
+	flags := []string{"--listen", "--ops-listen", "--server-listen", "--server-ops-listen"}
+	for i, flag := range flags {
+		args := strings.Fields("promptspool up --data=here")
+		for _, other := range flags {
+			args = append(args, other+"="+cmp.Or(map[string]string{flag: taken.Addr().String()}[other], "127.0.0.1:0"))
+		}
+		err := config.Evaluate(newApp, args, func(c *cli.Context) error {
+			server, sidecar, err := upConfigs(c, "here")
+			if err != nil {
+				return err
+			}
+			p := &process{role: []roleConfig{sidecar.roleConfig, server.roleConfig}[i/2]}
+			_, err = p.listen()
+			return err
+		})
+		if err == nil || !strings.HasPrefix(err.Error(), flag+": listen tcp "+taken.Addr().String()) {
+			t.Errorf("%s is taken: %v", flag, err)
 		}
 	}
 }

@@ -34,6 +34,7 @@ func (r *Reader) AddressOr(name string) Address {
 
 // Address is where a listener listens, and whose calls it takes.
 type Address struct {
+	Flag string   // with which it was set: --listen or, of a server in up, --server-listen
 	At   string   // host:port or unix:/path
 	UIDs []uint32 // of a unix socket: who may call, besides our own user; none for all whom the file lets in
 }
@@ -43,7 +44,7 @@ type Address struct {
 // Without --listen-public it must be on loopback or a unix socket: no password protects the
 // operations, and the API's keys would travel in the clear.
 func (r *Reader) Address(name string) Address {
-	a := Address{At: r.Text(name)}
+	a := Address{Flag: "--" + name, At: r.Text(name)}
 	for _, user := range r.List("allow-uid") {
 		uid, err := strconv.ParseUint(user, 10, 32)
 		if err != nil {
