@@ -133,6 +133,29 @@ func TestFlagsComeBeforeVariablesBeforeTheFileBeforeDefaults(t *testing.T) {
 	}
 }
 
+func TestUpKnowsWhereItsSettingsComeFrom(t *testing.T) {
+	withoutVariables(t)
+	t.Setenv("PROMPTSPOOL_NAME", "variable")
+
+	got := map[string]string{}
+	args := []string{"promptspool", "up", "--demo", "--server-listen", "127.0.0.1:3"}
+	err := config.Evaluate(newApp, args, func(c *cli.Context) error {
+		for _, s := range config.SettingsOf(c) {
+			got[s.Setting] = s.Value + " " + s.From
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"demo": "true --demo", "name": "variable PROMPTSPOOL_NAME", "server-listen": "127.0.0.1:3 --server-listen",
+		"listen": config.SidecarListen + " default",
+	} {
+		Equal(t, name, got[name], want)
+	}
+}
+
 // A service is started in / and its settings are elsewhere.
 func TestARelativeFileIsBesideTheConfigurationThatNamesIt(t *testing.T) {
 	withoutVariables(t)

@@ -43,8 +43,11 @@ func upCommand() *cli.Command {
 			"where the server's metrics and probes are served: `host:port`"),
 		config.ListenPublicFlag(),
 	)
-	return config.Command("up", "run a server and a sidecar in one process, to try them", up,
+
+	c := config.Command("up", "run a server and a sidecar in one process, to try them", up,
 		flags, bootstrapFlags(), listeners, publicFlags(), roleFlags(), spoolFlags(), config.LogFlags("warn"))
+	c.Before = config.Apply
+	return c
 }
 
 // up starts the server, then the sidecar, and stops them in the opposite order.

@@ -24,6 +24,7 @@ const (
 type AppMaker func(stdout, stderr io.Writer) *cli.App
 
 // Apply gives the settings that neither the command line nor a variable sets the values of the configuration file.
+// It keeps where each was set, also for a command that takes no file.
 func Apply(c *cli.Context) error {
 	origins := map[string]string{}
 	c.App.Metadata[originsKey] = origins
