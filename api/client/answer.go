@@ -91,10 +91,16 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 
 // foreign returns the error for an answer that is not the server's.
 func (c *Client) foreign(status int, retryAfter time.Duration) error {
+	format := "Something else than a promptspool server answered at %s, with status %d. " +
+		"Check the URL, and any proxy in between."
+	if status >= 502 && status <= 504 { // so answers a proxy while the server restarts
+		format = "A proxy at %s answered with status %d: it does not reach the server, which may be restarting. " +
+			"If this lasts, check the URL and the proxy."
+	}
+
 	return &wire.Error{
-		Code: wire.CodeUnavailable,
-		Message: fmt.Sprintf("Something else than a promptspool server answered at %s, with status %d. "+
-			"Check the URL, and any proxy in between.", c.base, status),
+		Code:       wire.CodeUnavailable,
+		Message:    fmt.Sprintf(format, c.base, status),
 		RetryAfter: max(retryAfter, awayDelay),
 		Cause:      &wire.Away{Status: status},
 	}

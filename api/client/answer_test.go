@@ -120,6 +120,23 @@ func TestAnswersOfOthersAreNotTheServers(t *testing.T) {
 	}
 }
 
+func TestAProxyWithoutAServerIsCalledOne(t *testing.T) {
+	for status, want := range map[int]string{
+		403: "Something else than a promptspool server answered at URL, with status 403. " +
+			"Check the URL, and any proxy in between: a foreign answer with status 403",
+		502: "A proxy at URL answered with status 502: it does not reach the server, which may be restarting. " +
+			"If this lasts, check the URL and the proxy: a foreign answer with status 502",
+	} {
+		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Del("Promptspool-Version")
+			answer(status, "<html>")(w, r)
+		})
+		_, err := c.Verdict(t.Context(), key)
+		got := strings.Replace(err.Error(), c.base, "URL", 1)
+		same(t, "error", got, "unavailable: "+want)
+	}
+}
+
 func TestAProxysRetryAfterIsKept(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Del("Promptspool-Version")

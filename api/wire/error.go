@@ -96,7 +96,7 @@ func (e *Error) Error() string {
 		s += "; " + f.Field + ": " + f.Reason
 	}
 	if e.Cause != nil && !strings.Contains(e.Message, e.Cause.Error()) {
-		s += ": " + e.Cause.Error()
+		s = strings.TrimSuffix(s, ".") + ": " + e.Cause.Error()
 	}
 
 	return s
