@@ -28,6 +28,7 @@ type Metrics struct {
 	OTLPDropped  *prometheus.CounterVec // by signal
 	Refused      *prometheus.CounterVec // by reason
 	DataFree     prometheus.Gauge
+	DataFreeMin  prometheus.Gauge
 	Connections  prometheus.Gauge
 	// Connections that were cut or refused, by reason.
 	ConnectionsCut *prometheus.CounterVec
@@ -161,6 +162,9 @@ func (m *Metrics) both(f factory, role, version string) {
 		"reason", "slow", "refused")
 
 	m.DataFree = f.gauge("promptspool_data_free_bytes", "Bytes that are free on the disk of the data folder.")
+	m.DataFreeMin = f.gauge("promptspool_data_free_min_bytes",
+		"Bytes below which promptspool_data_free_bytes must not fall, or writes are refused: --spool-free-min of a "+
+			"sidecar, --free-min of a server. 0 for a server with PostgreSQL.")
 	m.Panics = f.counter("promptspool_panics_total",
 		"Handlers that panicked and were answered 500. Always worth a bug report.")
 

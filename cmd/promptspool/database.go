@@ -50,6 +50,7 @@ type opened struct {
 	failed <-chan error           // ends the process; nil means never
 	remote remoteDatabase         // nil: it is in this process
 	damage func() badgerdb.Damage // nil: it has no files of ours
+	space  func() int64           // how much of the disk stays free; nil as damage
 }
 
 // remoteDatabase is a database in another process.
@@ -79,6 +80,7 @@ func openDatabase(ctx context.Context, c serverConfig, readAll bool) (opened, er
 			tools:  archivetool.Live{DB: db},
 			failed: db.Failed(),
 			damage: db.Damage,
+			space:  db.FreeMin,
 		}
 		return storage, archivetool.RejectHalfCopied(ctx, db, "badger:"+c.data)
 	}

@@ -31,9 +31,13 @@ func every(between time.Duration, look func(context.Context)) func(context.Conte
 	}
 }
 
-// watchDisk keeps the metric of what is free on the disk of the data folder up to date.
-func watchDisk(data string, m *metrics.Metrics) func(context.Context) error {
+// watchDisk keeps the metrics of what is free on the disk of the data folder, and of what must be, up to date. A nil
+// freeMin stands for 0.
+func watchDisk(data string, m *metrics.Metrics, freeMin func() int64) func(context.Context) error {
 	return every(watchEvery, func(context.Context) {
+		if freeMin != nil {
+			m.DataFreeMin.Set(float64(freeMin()))
+		}
 		if space, err := disk.SpaceAt(data); err == nil {
 			m.DataFree.Set(float64(space.Free))
 		}

@@ -229,6 +229,13 @@ func (g *guard) free() (free, freeMin int64, err error) {
 	return space.Free, max(freeMin, sealSpace), nil
 }
 
+// FreeMin returns how many bytes of the disk stay free: with less, new events are refused. It is 0 if the disk
+// does not tell its size.
+func (q *Queue) FreeMin() int64 {
+	_, freeMin, _ := q.guard.free()
+	return freeMin
+}
+
 // freeBallast removes the ballast if less than need is free. It returns an error if that
 // is not enough.
 func (g *guard) freeBallast(need int64) error {

@@ -95,6 +95,9 @@ func TestBelowTheFreeMinimumNothingIsTaken(t *testing.T) {
 	if taken, refusal := fill(t, s); taken != 0 || refusal.Flag != "--spool-free-min" {
 		t.Errorf("after %d events: %v", taken, refusal)
 	}
+	if told := s.FreeMin(); told != 1<<60 {
+		t.Errorf("it tells that %d bytes stay free", told)
+	}
 }
 
 // littered puts a file of the given size into a spool's quarantine, unknown to the guard.

@@ -61,6 +61,12 @@ func (f *freeSpace) free() (free, freeMin int64) {
 	return found.Free, max(freeMin, freeMinLeast)
 }
 
+// FreeMin returns how many bytes of the disk stay free: with less, writes are refused.
+func (db *DB) FreeMin() int64 {
+	_, freeMin := db.space.free()
+	return freeMin
+}
+
 // admission decides which changes of a group the disk has space for.
 type admission struct{ free, freeMin int64 }
 

@@ -37,6 +37,9 @@ func TestBodiesAreRefusedBeforeTheDiskIsFull(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
+			if least := int64(64 << 20); db.FreeMin() != max(scene.freeMin, least) {
+				t.Errorf("it tells that %d bytes stay free", db.FreeMin())
+			}
 
 			_, err = db.Apply(t.Context(), "a", []archive.Event{request(t, 1, 10)})
 			if took := err == nil; took != scene.bodies {
