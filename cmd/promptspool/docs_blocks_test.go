@@ -60,6 +60,9 @@ func (b block) fault() error {
 		if !slices.Contains(runnable, b.language) {
 			return fmt.Errorf("./e2e cannot %s it", b.mark)
 		}
+		if b.language == "sh" && b.rest != "" && !printed.MatchString(b.rest) {
+			return fmt.Errorf("%s does not say what it prints", b.rest)
+		}
 		return nil
 	case b.mark != "shown" || len(b.rest) <= len("(because)") || !strings.HasPrefix(b.rest, "("):
 		return errors.New("mark it run, compile or shown (because ...)")
@@ -71,6 +74,9 @@ func (b block) fault() error {
 
 	return check(b)
 }
+
+// printed is what follows the mark of a shell block that ./e2e runs: what must be in its output.
+var printed = regexp.MustCompile(`^\(prints [^']+\)$`)
 
 // blocksOf returns the blocks and the code spans of a page.
 func blocksOf(t *testing.T, path string) (all []block, spans []string) {
@@ -159,6 +165,7 @@ func TestABlockWithAFaultIsFound(t *testing.T) {
 		"no reason":        {language: "sh", mark: "shown", code: "promptspool up\n"},
 		"unknown language": shown("cobol", "it is old", ""),
 		"cannot be run":    {language: "nginx", mark: "run"},
+		"no output":        {language: "sh", mark: "run", rest: "(shows one)"},
 
 		"a flag":         shown("sh", "it runs long", "promptspool up --dta x"),
 		"a command":      shown("sh", "it runs long", "a=1 sudo promptspool upp"),

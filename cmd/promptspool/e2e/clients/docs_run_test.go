@@ -104,7 +104,7 @@ func script(t *testing.T, dir, page string, replace *strings.Replacer) string {
 		code := replace.Replace(e.Code)
 		program := programs[e.Language]
 		if e.Mark == "run" && e.Language == "sh" {
-			text.WriteString(code)
+			text.WriteString(printing(code, e.Rest))
 			continue
 		}
 		if e.Mark != "run" && program.compile == "" {
@@ -133,6 +133,29 @@ func script(t *testing.T, dir, page string, replace *strings.Replacer) string {
 		}
 	}
 	return text.String()
+}
+
+// printing returns a block of the shell that fails unless it prints what follows its mark: "(prints TEXT)", or nothing.
+func printing(code, rest string) string {
+	wanted, states := strings.CutPrefix(rest, "(prints ")
+	if !states {
+		return code
+	}
+
+	// The group is of this shell, which keeps its variables.
+	return fmt.Sprintf("{\n%s} >printed\ncat printed\n"+
+		"grep -qF '%s' printed || { echo 'it does not print %[2]s'; exit 1; }\n", code, strings.TrimSuffix(wanted, ")"))
+}
+
+func TestABlockThatDoesNotPrintWhatItStatesFails(t *testing.T) {
+	t.Parallel()
+	for rest, isGood := range map[string]bool{"": true, "(prints one)": true, "(prints three)": false} {
+		code := printing("a=one\necho $a\n", rest) + "test $a = one\n"
+		out, err := exec.CommandContext(t.Context(), "bash", "-euc", "cd "+t.TempDir()+"\n"+code).CombinedOutput()
+		if (err == nil) != isGood || !strings.HasPrefix(string(out), "one\n") {
+			t.Errorf("%q: %v\n%s", rest, err, out)
+		}
+	}
 }
 
 // examplesRun runs the examples of all pages in the folder where up was started, page
