@@ -76,7 +76,19 @@ func (a *API) trackScore(c *exchange) error {
 	if err == nil {
 		err = a.fits(c, w.Score)
 	}
-	return a.track(c, wire.KindScore, w.RequestID, wire.PromptLink{}, "Score recorded.", err)
+	if err == nil {
+		err = a.recordBody(c, wire.KindScore, w.RequestID, wire.PromptLink{})
+	}
+	if err != nil {
+		return err
+	}
+
+	// The record that keeps a score of anything else than a call is not one that can be asked for.
+	if w.Target != nil {
+		w.RequestID = ""
+	}
+	edge.WriteJSON(c.ctx, 200, wire.Scored(c.tracked(w.RequestID, "Score recorded.")))
+	return nil
 }
 
 func (a *API) trackMetadata(c *exchange) error {

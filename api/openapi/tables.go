@@ -132,7 +132,7 @@ var types = byName(
 	wire.Event{}, wire.Fleet{}, wire.GroupCreated{}, wire.KeyVerdict{}, wire.Labels{}, wire.Logged{},
 	wire.OrphanPage{}, wire.PlacedLabel{}, wire.Published{}, wire.RawTemplate{}, wire.Record{},
 	wire.RenderedTemplate{}, wire.Repriced{}, wire.RollupFound{}, wire.RollupPage{},
-	wire.Scanned{}, wire.ScoreDefinitionList{}, wire.SearchPage{}, wire.SpanPage{}, wire.SpansTaken{},
+	wire.Scanned{}, wire.ScoreDefinitionList{}, wire.Scored{}, wire.SearchPage{}, wire.SpanPage{}, wire.SpansTaken{},
 	wire.Suggestions{}, wire.TemplateList{}, wire.TemplateStatistics{}, wire.TraceClosed{}, wire.Tracked{},
 	wire.TrackedRequest{}, wire.VersionComparison{},
 )

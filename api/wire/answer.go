@@ -26,6 +26,14 @@ type Dropped struct {
 	Count int `json:"count"`
 }
 
+// Scored answers a score.
+type Scored struct {
+	Success bool   `json:"success"`
+	Message string `json:"message"`
+	// The call's id. The score of a span, a trace or a session has none.
+	RequestID string `json:"request_id,omitempty" jsonschema:"format=uuid"`
+}
+
 // TrackedRequest answers the logging of a call.
 type TrackedRequest struct {
 	Tracked
