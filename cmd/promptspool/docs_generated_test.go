@@ -78,6 +78,8 @@ func TestGeneratedPagesMakeTheManual(t *testing.T) {
 		{`(?m)^(<!--.*-->|\| Flag \|.*|\|---.*)\n`, ""},
 		{`\[([^\]]*)\]\(#[^)]*\)`, "$1"},
 		{`(?m)^## (.*)`, "# $1"},
+		// Links lead nowhere on a terminal, and md2man drops code in their text.
+		{`\[([^\]]*)\]\(([a-z-]+)\.md[^)]*\)`, "$1 (see `promptspool docs $2`)"},
 		// A table is too wide for most terminals.
 		{"(?m)^\\| (`--.*?`) \\|  \\| (.*) \\|$", "$1\n: $2\n"},
 		{"(?m)^\\| (`--.*?`) \\| (.*?) \\| (.*)\\. \\|$", "$1\n: $3 (default: $2).\n"},
@@ -87,6 +89,10 @@ func TestGeneratedPagesMakeTheManual(t *testing.T) {
 	}
 	want := md2man.Render([]byte("% PROMPTSPOOL 1\n\n# NAME\n\npromptspool \\- " +
 		newApp(&strings.Builder{}, &strings.Builder{}).Usage + "\n\n# DESCRIPTION\n\n" + text))
+
+	if bytes.Contains(want, []byte(`\[la]`)) {
+		t.Error("the manual has links, which lead nowhere on a terminal")
+	}
 
 	const path = "deploy/release/promptspool.1"
 	if *update {
