@@ -294,7 +294,8 @@ func (m *Metrics) archive(f factory) {
 
 	m.ArchiveNodesAway = f.gauge("promptspool_archive_nodes_away",
 		"Workers of the database that do not answer, where it is spread over several by Citus; else 0.")
-	m.ArchiveRecords = f.gauge("promptspool_archive_records", "Records of all projects.")
+	m.ArchiveRecords = f.gauge("promptspool_archive_records", "Requests of all projects. Spans that are "+
+		"no calls, and what waits for a request, are not among them.")
 	m.ArchiveDiskBytes = f.gauge("promptspool_archive_disk_bytes",
 		"Disk blocks that the archive's files occupy, in bytes.")
 	m.ArchiveUnpackedRows = f.gauge("promptspool_archive_unpacked_rows",

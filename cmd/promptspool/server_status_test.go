@@ -51,7 +51,7 @@ func TestTheStatusNamesNodesThatAreAway(t *testing.T) {
 	err := app.Run([]string{"status"})
 	text := shown.String()
 	if err != nil || !strings.Contains(text, "db1:5432") || !strings.Contains(text, "2 online, 1 offline") ||
-		strings.Contains(text, "records") || strings.Contains(text, "orphans") {
+		strings.Contains(text, "requests") || strings.Contains(text, "orphans") {
 		t.Errorf("%v:\n%s", err, text)
 	}
 }

@@ -105,7 +105,7 @@ func describeServer(t *print.Table, s serverStatus) {
 	}
 
 	if len(s.NodesAway) == 0 {
-		t.Row("records", fmt.Sprintf("%s, %s of disk",
+		t.Row("requests", fmt.Sprintf("%s, %s of disk",
 			humanize.Comma(int64(s.Records)), humanize.IBytes(uint64(s.DiskBytes))))
 	} else { // they could not be counted
 		t.Row("", "These nodes do not answer: "+strings.Join(s.NodesAway, ", "))

@@ -203,8 +203,8 @@ func printCheck(c *cli.Context, report archiveReport, err error) error {
 		return fmt.Errorf("the archive is damaged; restore a backup, and see the log: %w", err)
 	}
 
-	return print.Outcome(c, report, "Sound: %s verified, %s of disk.",
-		print.Quantity(report.Records, "record"), humanize.IBytes(uint64(report.DiskBytes)))
+	return print.Outcome(c, report, "Sound: %s and all else verified, %s of disk.",
+		print.Quantity(report.Records, "request"), humanize.IBytes(uint64(report.DiskBytes)))
 }
 
 // Explain returns the message of a database's error, with its cause.

@@ -47,7 +47,7 @@ func backup(c *cli.Context, path string) error {
 		if err := write(c.App.Writer); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.App.ErrWriter, "%s, %s\n",
+		fmt.Fprintf(c.App.ErrWriter, "%s of calls, spans and sessions, %s\n",
 			print.Quantity(made.Records, "record"), print.Quantity(made.Keys, "entry"))
 		return nil
 	}
@@ -55,7 +55,7 @@ func backup(c *cli.Context, path string) error {
 	if err := writeNew(path, write); err != nil {
 		return err
 	}
-	return print.Outcome(c, made, "The backup holds %s, %s in all, verified.",
+	return print.Outcome(c, made, "The backup holds %s of calls, spans and sessions, %s in all, verified.",
 		print.Quantity(made.Records, "record"), print.Quantity(made.Keys, "entry"))
 }
 

@@ -55,7 +55,7 @@ func restore(c *cli.Context, path string) error {
 		return err
 	}
 
-	return print.Outcome(c, made, "Restored and verified: %s, %s.",
+	return print.Outcome(c, made, "Restored and verified: %s of calls, spans and sessions, %s.",
 		print.Quantity(made.Records, "record"), print.Quantity(made.Keys, "entry"))
 }
 
