@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -523,5 +524,33 @@ func TestWhenAKeyWasLastUsedIsStored(t *testing.T) {
 	}
 	if all[0].LastUsedAt == nil || !all[0].LastUsedAt.Equal(now) {
 		t.Errorf("keys are %+v, %v; want last used at %v", all, err, now)
+	}
+}
+
+func TestTheLastUseIsStoredWhenTheServerStops(t *testing.T) {
+	f := newFixture(t, "")
+	now := noon
+	keys := auth.New(auth.Config{Store: f.store, Now: func() time.Time { return now }})
+	secret, _, err := keys.CreateKey(t.Context(), wire.NewKey{Account: "team", Scope: wire.ScopeApp})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// The second use is soon after one that is stored.
+	for range 2 {
+		now = now.Add(10 * time.Second)
+		if _, err := keys.Authenticate(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		if err := keys.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+
+		all, err := keys.Keys(t.Context())
+		if err != nil || len(all) != 1 || all[0].LastUsedAt == nil || !all[0].LastUsedAt.Equal(now) {
+			t.Errorf("keys are %+v, %v; want last used at %v", all, err, now)
+		}
 	}
 }

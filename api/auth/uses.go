@@ -20,12 +20,8 @@ type uses struct {
 
 func newUses() *uses { return &uses{last: map[string]time.Time{}} }
 
-// note records a use, unless the stored time is recent enough.
+// note records a use.
 func (u *uses) note(k wire.Key, now time.Time) {
-	if k.LastUsedAt != nil && now.Sub(*k.LastUsedAt) < usesEvery {
-		return
-	}
-
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.last[k.ID] = now.UTC()
@@ -42,7 +38,10 @@ func (u *uses) take() map[string]time.Time {
 	return last
 }
 
-// Run stores every minute when keys were last used, until ctx ends. It then returns nil.
+// usesPatience is how long a stop waits for a database that does not answer.
+const usesPatience = 2 * time.Second
+
+// Run stores every minute when keys were last used, and once more when ctx ends. It then returns nil.
 func (a *Auth) Run(ctx context.Context) error {
 	tick := time.NewTicker(usesEvery)
 	defer tick.Stop()
@@ -50,6 +49,9 @@ func (a *Auth) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
+			stopping, stopped := context.WithTimeout(context.WithoutCancel(ctx), usesPatience)
+			defer stopped()
+			_ = a.StoreUses(stopping)
 			return nil
 		case <-tick.C:
 			_ = a.StoreUses(ctx) // the next use records it again
