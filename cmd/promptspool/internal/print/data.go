@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/itchyny/gojq"
 	"github.com/urfave/cli/v2"
 
@@ -238,12 +239,21 @@ func pick(c *cli.Context, columns []string) ([]int, error) {
 	if c.String("json") != "" {
 		flag = "json"
 	}
+	all := strings.Join(plain, ", ")
 	var picked []int
 	for _, name := range r.Columns() {
 		i := slices.Index(plain, columnName(name))
 		if i < 0 {
-			r.RejectValue(flag, name, "is not one of "+strings.Join(plain, ", ")+
-				words.DidYouMean(name, slices.Concat(plain, columns)))
+			hint := ""
+			near := words.Closest(name, plain)
+			if len(near) == 0 {
+				near = words.Closest(name, columns)
+			}
+			if len(near) > 0 {
+				hint = "; did you mean " + english.WordSeries(near, "or") + "?"
+			}
+			r.RejectValue(flag, name, "is not one of "+all+hint)
+			all = "these" // the list is long, and once is enough
 			continue
 		}
 		picked = append(picked, i)

@@ -177,7 +177,8 @@ func TestAListHasEveryForm(t *testing.T) {
 		"--jq .items.a": `--jq: expected an object but got: array ([{"cost":0.0000042,"id":" ...])`,
 		"-o csv --columns x,cots": `"x" is not one of cost_usd, id, tags, name` +
 			"\n--columns (or PROMPTSPOOL_COLUMNS): " +
-			`"cots" is not one of cost_usd, id, tags, name; did you mean cost?`,
+			`"cots" is not one of these; did you mean cost?`,
+		"-o csv --columns tame": `"tame" is not one of cost_usd, id, tags, name; did you mean name or tags?`,
 	} {
 		out, _, err := listOf(t, strings.Split(flags, " ")...)
 		if told := fmt.Sprint(err); (err == nil) != (want == "") || err != nil && out != "" ||
