@@ -17,10 +17,10 @@ import (
 	"golang.org/x/text/unicode/rangetable"
 )
 
-// Folding is the number of what a Scanner makes of a text; that of 0.1.0 is 1. Each index of words stores
-// it: an index of another number is not asked, and is rebuilt in the background. Any change of the words
-// that a text has, of their hashes or of which are joined takes the next number.
-const Folding = 2
+// Folding is the number of what an index of words has of a call; that of 0.1.0 is 1. Each index stores it:
+// one of another number is not asked, and is rebuilt in the background. Any change of the words that a text
+// has, of their hashes, of which are joined, or of the texts that are read in bodies takes the next number.
+const Folding = 3
 
 // Scanner takes a text apart into its words. Not safe for concurrent use.
 type Scanner struct {

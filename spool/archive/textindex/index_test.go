@@ -120,6 +120,7 @@ func encoded(b *textindex.Builder) (pages [textindex.Pages][]byte) {
 var foldings = map[int]string{
 	1: "[d438f8 548301 7f5cc8 6f86e1 3f830a 239d57 bf1703 c755ff f40632 1f820 c2a292]", // 0.1.0
 	2: "[d438f8 548301 7f5cc8 6f86e1 3f830a 239d57 bf1703 c755ff f40632 1f820 c2a292]",
+	3: "[d438f8 548301 7f5cc8 6f86e1 3f830a 239d57 bf1703 c755ff f40632 1f820 c2a292]",
 }
 
 func TestOtherTermsHaveAnotherNumber(t *testing.T) {
