@@ -306,3 +306,26 @@ func TestARoleByGroupsIsShownBesideTheOneByHand(t *testing.T) {
 		t.Errorf("pat's own role is not taken back: %s", done)
 	}
 }
+
+func TestAFailedCallWithoutTokensIsNotUnpriced(t *testing.T) {
+	s := openSite(t)
+	const email = "ann@example.com"
+	unpriced := func() string {
+		page := s.call(email, "GET", "/", nil).Body.String()
+		_, tile, _ := strings.Cut(page, "<dt>Cost</dt><dd>")
+		tile, _, _ = strings.Cut(tile, "</dd>")
+		return tile
+	}
+
+	s.record(email, newEvent(wire.KindRequest, `{"provider":"openai","model":"gpt-4o-mini","status":"ERROR",
+		"input":{"type":"chat","messages":[]},"output":{"type":"chat","messages":[]}}`))
+	if tile := unpriced(); tile == "" || strings.Contains(tile, "unpriced") {
+		t.Errorf("after a failed call without tokens the cost is %q", tile)
+	}
+	s.record(email, newEvent(wire.KindRequest, `{"provider":"openai","model":"of-nobody",
+		"input_tokens":9,"output_tokens":1,
+		"input":{"type":"chat","messages":[]},"output":{"type":"chat","messages":[]}}`))
+	if tile := unpriced(); !strings.Contains(tile, "1 unpriced") {
+		t.Errorf("after a call of an unknown model the cost is %q", tile)
+	}
+}

@@ -99,7 +99,8 @@ type Totals struct {
 	Errors         int64       `json:"errors"`             // requests with a status other than SUCCESS
 	ErrorRate      float64     `json:"error_rate"`         // errors as a share of requests; 0 without requests
 	Cost           float64     `json:"cost"`               // US dollars, of requests with a price
-	Unpriced       int64       `json:"unpriced"`           // requests with unknown cost
+	Unpriced       int64       `json:"unpriced"`           // requests with unknown cost, without the unbilled
+	Unbilled       int64       `json:"unbilled"`           // failed requests without tokens: they cost nothing
 	InputTokens    int64       `json:"input_tokens"`       // of requests with known tokens
 	OutputTokens   int64       `json:"output_tokens"`      // of requests with known tokens
 	CachedTokens   int64       `json:"cached_tokens"`      // part of the input tokens
@@ -124,6 +125,9 @@ func ScoreNames(all []ScoreSum) []string {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
 }
+
+// Priced returns how many requests have a price.
+func (t Totals) Priced() int64 { return t.Requests - t.Unpriced - t.Unbilled }
 
 // SumOf returns the sum of a name; nil if there is none.
 func SumOf(all []ScoreSum, name string) *ScoreSum {

@@ -87,17 +87,17 @@ func TestAListFitsTheTerminal(t *testing.T) {
 
 func TestStatisticsAsATable(t *testing.T) {
 	withoutVariables(t)
-	totals := func(n int) string {
-		return fmt.Sprintf(`"requests":%d,"errors":1,"error_rate":0.25,"cost":0.5,"unpriced":1,
+	totals := func(n, unpriced int) string {
+		return fmt.Sprintf(`"requests":%d,"errors":1,"error_rate":0.25,"cost":0.5,"unpriced":%d,"unbilled":1,
 			"input_tokens":1000,"output_tokens":500,
 			"latency":{"mean":1,"p50":0.5,"p90":1,"p95":1.5,"p99":12},
-			"scores":[{"name":"default","count":%d,"mean":70.5,"histogram":[0,0,0,0,1,0,0,2,0,4]}]`, n, n-1)
+			"scores":[{"name":"default","count":%d,"mean":70.5,"histogram":[0,0,0,0,1,0,0,2,0,4]}]`, n, unpriced, n-1)
 	}
-	answer := `{"success":true,"overall":{` + totals(8) + `},
+	answer := `{"success":true,"overall":{` + totals(8, 1) + `},
 		"stats":[{"date":"2026-03-01","requests":6,"cost":0.1},{"date":"2026-03-04","requests":2,"cost":0.4}],
 		"latency":{"p50_latency":{"2026-03-01":0.25,"2026-03-04":2}},
-		"versions":[{"template":"greet","version":1,` + totals(4) + `,"series":[{"date":"2026-03-01","requests":4}]},
-			{"template":"greet","version":null,` + totals(4) + `,"series":[
+		"versions":[{"template":"greet","version":1,` + totals(4, 1) + `,"series":[{"date":"2026-03-01","requests":4}]},
+			{"template":"greet","version":null,` + totals(4, 0) + `,"series":[
 				{"date":"2026-03-01","requests":2,"cost":0.05,"latency":{"p50":0.2}},
 				{"date":"2026-03-02","requests":1,"cost":0.05},
 				{"date":"2026-03-04","requests":1,"cost":0.4,"latency":{"p50":0.8}}]}]}`

@@ -158,7 +158,7 @@ func (v *statisticsView) row(f filter.Filter, t wire.VersionTotals) statisticsRo
 
 // meanCost returns the mean cost of 1,000 requests, or NaN if no price is known.
 func meanCost(t *wire.Totals) float64 {
-	priced := t.Requests - t.Unpriced
+	priced := t.Priced()
 	if priced <= 0 {
 		return math.NaN()
 	}

@@ -27,8 +27,9 @@ import (
 //	    tags, metadata keys, error types and tools, each: n names; for each its text and a count
 //	n   metadata keys; for each its text, and 1 + n values, each a text and a count; or 0, if
 //	    there are more than wideMin
-//	    nothing, if no row has cache_write_tokens, as before SummaryForm 2; otherwise their sums,
-//	    varints, one for each tally above
+//	    nothing, if the rows have neither cache_write_tokens nor unbilled calls, as before
+//	    SummaryForm 2; otherwise the sums of the former, varints, one for each tally above
+//	    nothing, if no call is unbilled, as before SummaryForm 3; otherwise their numbers, as many
 //
 // where n is a uvarint, a text its length and its bytes, and the numbers of tallies and
 // counts are varints. A tally ends with n scores, each a text and what scoreTally has of one
@@ -42,7 +43,7 @@ const summaryVersion = 1
 
 // SummaryForm is the number of what Summarize and Tops return. Those of an earlier one end before
 // what a later one adds, and can be read.
-const SummaryForm = 2
+const SummaryForm = 3
 
 const (
 	summaryBytesMax = 256 << 10
@@ -155,8 +156,11 @@ func summarize(bucket string, rows int, row func(i int) *wire.Row) []byte {
 		}
 		w.counts(values[key], 1)
 	}
-	if w.writes {
+	if w.writes || w.failed {
 		w.b = append(w.b, w.written...)
+	}
+	if w.failed {
+		w.b = append(w.b, w.unbilled...)
 	}
 
 	return w.b
@@ -164,9 +168,11 @@ func summarize(bucket string, rows int, row func(i int) *wire.Row) []byte {
 
 // summaryWriter writes the parts of a summary.
 type summaryWriter struct {
-	b       []byte
-	written []byte // tally.written of each tally
-	writes  bool   // one of them is not 0
+	b        []byte
+	written  []byte // tally.written of each tally
+	writes   bool   // one of them is not 0
+	unbilled []byte // tally.unbilled of each tally
+	failed   bool   // one of them is not 0
 }
 
 func (w *summaryWriter) uvarint(n int)  { w.b = binary.AppendUvarint(w.b, uint64(n)) }
@@ -219,6 +225,7 @@ func (w *summaryWriter) tally(t *tally) {
 
 	w.scores(&t.scores)
 	w.written, w.writes = binary.AppendVarint(w.written, t.written), w.writes || t.written != 0
+	w.unbilled, w.failed = binary.AppendVarint(w.unbilled, t.unbilled), w.failed || t.unbilled != 0
 }
 
 func (w *summaryWriter) scores(s *scoreSums) {

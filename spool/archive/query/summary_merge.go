@@ -139,6 +139,9 @@ func (a *Analytics) merge(r *summaryReader) {
 	for i := 0; i < len(r.tallies) && len(r.Rest) > 0; i++ {
 		r.tallies[i].written = plus(r.tallies[i].written, r.Varint())
 	}
+	for i := 0; i < len(r.tallies) && len(r.Rest) > 0; i++ {
+		r.tallies[i].unbilled = plus(r.tallies[i].unbilled, r.Varint())
+	}
 }
 
 // mergeMetadata adds the values of one metadata key.

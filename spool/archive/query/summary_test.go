@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
 )
 
 // hourly returns rows an hour apart, newest first. Each has its own session and one of two
@@ -118,6 +119,64 @@ func TestASummaryServesTheBucketsThatAPageDraws(t *testing.T) {
 	if diff := cmp.Diff(want, got.Answer()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// A call that failed before it had tokens has no price, and nobody pays for it.
+func TestAFailedCallWithoutTokensIsNotLeftOutOfTheCost(t *testing.T) {
+	rows := hourly(8)
+	some, none := int64(12), int64(0)
+	for i, r := range []wire.Row{
+		{Status: "ERROR"},
+		{Status: "ERROR", InputTokens: &none, OutputTokens: &none},
+		{Status: "ERROR", InputTokens: &some},
+		{Status: "ERROR", OutputTokens: &some},
+		{Status: "ERROR", Price: rows[0].Price},
+		{Status: "WARNING"},
+		{Status: "SUCCESS"},
+	} {
+		r.ListTime, r.Engine = rows[i].ListTime, rows[i].Engine
+		rows[i] = r
+	}
+	counted, _, err := Statistics(rows, wire.StatisticsQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := counted.Overall
+	if sum.Unpriced != 4 || sum.Unbilled != 2 || sum.Priced() != 2 {
+		t.Errorf("%d have an unknown price, %d nothing to pay for, %d a price; want 4, 2, 2",
+			sum.Unpriced, sum.Unbilled, sum.Priced())
+	}
+	if diff := cmp.Diff(counted, summarized(t, rows, wire.StatisticsQuery{})); diff != "" {
+		t.Errorf("from the summary (-counted +merged):\n%s", diff)
+	}
+
+	// A summary of before ends earlier, and leaves all of them out.
+	summary := Summarize(len(rows), func(i int) *wire.Row { return &rows[i] })
+	a := NewAnalytics(wire.StatisticsQuery{})
+	if ok, err := a.Merge(summary[:len(summary)-2*tallies(t, summary)], true); !ok || err != nil {
+		t.Fatalf("a summary of before is not merged: %v, %v", ok, err)
+	}
+	counted.Overall.Unpriced, counted.Overall.Unbilled = 6, 0
+	if diff := cmp.Diff(counted.Overall, a.Answer().Overall); diff != "" {
+		t.Errorf("from a summary of before (-want +got):\n%s", diff)
+	}
+}
+
+// tallies returns how many tallies a summary has.
+func tallies(t *testing.T, summary []byte) int {
+	t.Helper()
+	r := summaryReader{Reader: rowcode.Reader{Rest: summary}}
+	for range 4 {
+		r.Varint()
+	}
+	other := NewAnalytics(wire.StatisticsQuery{})
+	other.Reach(time.Unix(1_800_000_000, 0))
+	other.merge(&r)
+	if err := r.err(); err != nil {
+		t.Fatal(err)
+	}
+
+	return len(r.tallies)
 }
 
 func FuzzMerge(f *testing.F) {

@@ -13,6 +13,7 @@ import (
 type tally struct {
 	count
 	errors, unpriced int64
+	unbilled         int64 // of unpriced: failed without tokens
 	// Tokens, summed up by plus.
 	cached, written, thinking int64
 
@@ -34,9 +35,13 @@ func (t *tally) add(row *wire.Row, n int64) {
 	if row.Status != "SUCCESS" {
 		t.errors += n
 	}
-	// Of unknown price is not free: people are told how many calls the cost leaves out.
+	// Of unknown price is not free, unless it failed before it had tokens: people are told how many
+	// calls the cost leaves out.
 	if row.Price == nil {
 		t.unpriced += n
+		if row.Status == "ERROR" && orZero(row.InputTokens) == 0 && orZero(row.OutputTokens) == 0 {
+			t.unbilled += n
+		}
 	}
 	t.cached = plus(t.cached, n*orZero(row.CachedTokens))
 	t.written = plus(t.written, n*orZero(row.CacheWrites))
@@ -51,6 +56,7 @@ func (t *tally) merge(other *tally) {
 	t.count.merge(other.count)
 	t.errors += other.errors
 	t.unpriced += other.unpriced
+	t.unbilled += other.unbilled
 	t.cached = plus(t.cached, other.cached)
 	t.written = plus(t.written, other.written)
 	t.thinking = plus(t.thinking, other.thinking)
@@ -94,7 +100,8 @@ func (t *tally) totals(scores []wire.ScoreSum) wire.Totals {
 		Requests:       t.requests,
 		Errors:         t.errors,
 		Cost:           t.cost(),
-		Unpriced:       t.unpriced,
+		Unpriced:       t.unpriced - t.unbilled,
+		Unbilled:       t.unbilled,
 		InputTokens:    t.input,
 		OutputTokens:   t.output,
 		CachedTokens:   t.cached,

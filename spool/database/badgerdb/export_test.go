@@ -2,11 +2,15 @@ package badgerdb
 
 import (
 	"bytes"
+	"context"
 	"testing"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
+	"promptspool/api/wire"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/database/badgerdb/blocks"
 	"promptspool/spool/database/compress"
 )
 
@@ -62,6 +66,41 @@ func (db *DB) WithoutWords(t *testing.T, fn func()) {
 		t.Fatal(err)
 	}
 }
+
+// AgeBlocks makes each block one of before: of another folding, with a summary that ends where it ended first.
+func (db *DB) AgeBlocks(t *testing.T) {
+	t.Helper()
+	first := func(summary []byte) []byte {
+		for n := range summary {
+			a := query.NewAnalytics(wire.StatisticsQuery{Bucket: "day"})
+			if ok, err := a.Merge(summary[:n], true); ok && err == nil {
+				return summary[:n]
+			}
+		}
+		return summary
+	}
+	err := db.exclusively(func(txn *badger.Txn) (writes []write, err error) {
+		err = eachAccount(txn, func(k keys) error {
+			return db.each(t.Context(), txn, k.table(tableBlock), nil, func(key, value []byte) (bool, error) {
+				head, err := blocks.DecodeHead(value)
+				b := block{txn: txn, codec: db.codec, keys: k}
+				b.open(bytes.Clone(key[len(key)-blocks.PlaceBytes:]), head)
+				head.Folding--
+				summary, _ := b.readSummary(nil)
+				writes = append(writes, write{bytes.Clone(key), head.Encode()},
+					write{k.part(b.Place, blocks.Summary), compress.Plain(first(summary))})
+				return true, err
+			})
+		})
+		return writes, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Renew makes again what is of before.
+func (db *DB) Renew(ctx context.Context) { db.renew(ctx) }
 
 // Lists of sessions are walked by two from the second time on, however short they are.
 func init() { passedEvery = 1 }

@@ -103,7 +103,8 @@ func (u *summing) inside() bool {
 // block adds the block by its summary, and reports whether it could.
 func (u *summing) block() (bool, error) {
 	s := u.scan
-	if !u.inside() {
+	// A summary of an earlier form lacks counts, so no row can be taken back from it.
+	if !u.inside() || s.block.Head.IsOld() && len(s.alone) > 0 {
 		return false, nil
 	}
 

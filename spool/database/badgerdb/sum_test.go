@@ -5,6 +5,7 @@ package badgerdb_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,12 +47,16 @@ func (c *counted) log(n, hoursMax int) {
 	for range n {
 		hour += c.seed.IntN(hoursMax)
 		i := len(c.hours)
+		usage := "null"
+		if c.seed.IntN(2) == 0 {
+			usage = fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":7}`, 10+c.seed.IntN(100))
+		}
 		c.apply(hour, wire.KindRequest, i, fmt.Sprintf(`{"function_name":"openai.chat.completions.create",`+
 			`"kwargs":{"model":"gpt-4o"},`+
-			`"request_response":{"model":%q,"usage":{"prompt_tokens":%d,"completion_tokens":7}},`+
+			`"request_response":{"model":%q,"usage":%s},`+
 			`"request_start_time":1000,"request_end_time":%d,"status":%q,"tags":["tag-%d"],`+
 			`"metadata":{"user":"user-%d","session":"%d"},"prompt_id":"template-%d","prompt_version":1}`,
-			[]string{"gpt-4o", "gpt-4o-mini"}[c.seed.IntN(2)], 10+c.seed.IntN(100), 1000+c.seed.IntN(20),
+			[]string{"gpt-4o", "gpt-4o-mini"}[c.seed.IntN(2)], usage, 1000+c.seed.IntN(20),
 			[]string{"SUCCESS", "SUCCESS", "ERROR"}[c.seed.IntN(3)], c.seed.IntN(3), c.seed.IntN(4), i, c.seed.IntN(3)))
 		c.hours = append(c.hours, hour)
 	}
@@ -61,12 +66,6 @@ func (c *counted) log(n, hoursMax int) {
 // finds.
 func (c *counted) agrees(what string) {
 	c.Helper()
-	a := records.New(records.Config{
-		Store:   c.db,
-		Metrics: metrics.New("server", "test"),
-		Logger:  quiet,
-		Now:     func() time.Time { return databasetest.Start.Add(1e4 * time.Hour) },
-	})
 	last := c.hours[len(c.hours)-1]
 	for _, span := range [][2]int{
 		{-1, last + 1}, {0, last}, {last / 4, last / 2}, {last / 2, last/2 + 30}, {last - 3, last},
@@ -80,25 +79,52 @@ func (c *counted) agrees(what string) {
 		if err != nil {
 			c.Fatal(err)
 		}
-		var rows []wire.Row
-		keep := func(row *wire.Row) (bool, error) {
-			rows = append(rows, rowcode.Clone(row))
-			return true, nil
-		}
-		if _, err := c.db.Scan(c.Context(), "a", q, rowcode.AllColumns, keep); err != nil {
-			c.Fatal(err)
-		}
-
+		rows := c.rows(q)
 		for _, asked.Bucket = range []string{"", "hour", "day"} {
 			want, _, err := query.Statistics(rows, asked)
 			if err != nil {
 				c.Fatal(err)
 			}
-			got, err := a.Analyze(c.Context(), wire.Identity{Account: "a"}, asked)
-			if diff := cmp.Diff(want, got); err != nil || diff != "" {
-				c.Fatalf("%s, hours %v, bucket %q (%v) (-want +got):\n%s", what, span, asked.Bucket, err, diff)
+			if diff := cmp.Diff(want, c.sums(asked)); diff != "" {
+				c.Fatalf("%s, hours %v, bucket %q (-want +got):\n%s", what, span, asked.Bucket, diff)
 			}
 		}
+	}
+}
+
+// rows returns the rows that a scan finds.
+func (c *counted) rows(q query.Query) (rows []wire.Row) {
+	c.Helper()
+	keep := func(row *wire.Row) (bool, error) {
+		rows = append(rows, rowcode.Clone(row))
+		return true, nil
+	}
+	if _, err := c.db.Scan(c.Context(), "a", q, rowcode.AllColumns, keep); err != nil {
+		c.Fatal(err)
+	}
+	return rows
+}
+
+// sums returns the statistics that the database answers.
+func (c *counted) sums(asked wire.StatisticsQuery) wire.Analytics {
+	c.Helper()
+	a := records.New(records.Config{
+		Store:   c.db,
+		Metrics: metrics.New("server", "test"),
+		Logger:  quiet,
+		Now:     func() time.Time { return databasetest.Start.Add(1e4 * time.Hour) },
+	})
+	sums, err := a.Analyze(c.Context(), wire.Identity{Account: "a"}, asked)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return sums
+}
+
+func (c *counted) checks(what string) {
+	c.Helper()
+	if err := c.db.Check(c.Context()); err != nil {
+		c.Errorf("%s: %v", what, err)
 	}
 }
 
@@ -125,4 +151,40 @@ func TestSummariesOfBlocksSayWhatTheirRowsSay(t *testing.T) {
 		}
 	}
 	c.agrees("some gone")
+}
+
+// A block of an earlier version counts no failed calls without tokens, until it is made again.
+func TestSummariesOfBeforeLackACount(t *testing.T) {
+	c := &counted{T: t, db: open(t, t.TempDir()), seed: rand.New(rand.NewPCG(3, 4))}
+	c.db.PackEagerly()
+	c.log(80, 3)
+	c.db.AgeBlocks(t)
+	c.checks("aged")
+	now := func(rows []wire.Row) wire.Totals {
+		sums, _, err := query.Statistics(rows, wire.StatisticsQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sums.Overall
+	}
+
+	want := now(c.rows(query.Query{}))
+	before := c.sums(wire.StatisticsQuery{Bucket: "day"}).Overall
+	if want.Unbilled < 10 || before.Unbilled > 5 || before.Unpriced+before.Unbilled != want.Unpriced+want.Unbilled {
+		t.Errorf("of %d and %d calls, %d and %d are counted",
+			want.Unpriced, want.Unbilled, before.Unpriced, before.Unbilled)
+	}
+
+	// Of a block in which a row is hidden, all rows are counted one by one.
+	rows := c.rows(query.Query{})
+	hidden := slices.IndexFunc(rows[20:], func(r wire.Row) bool { return r.Status == "ERROR" && r.InputTokens == nil })
+	mustApply(t, c.db, "a", databasetest.Event(t, 9e6, wire.KindScore, rows[20+hidden].RequestID, `{"score":50}`))
+	after := c.sums(wire.StatisticsQuery{Bucket: "day"}).Overall
+	if after.Unbilled <= before.Unbilled || after.Unpriced+after.Unbilled != want.Unpriced+want.Unbilled {
+		t.Errorf("with a hidden row, %d and %d are counted", after.Unpriced, after.Unbilled)
+	}
+
+	c.db.Renew(t.Context())
+	c.agrees("renewed")
+	c.checks("renewed")
 }

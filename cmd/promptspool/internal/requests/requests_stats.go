@@ -309,7 +309,7 @@ func (g statsTable) scoreOf(scores []wire.ScoreSum) (mean, spread string) {
 // costOf marks a sum that leaves something out.
 func costOf(t wire.Totals, partial bool) string {
 	// A sum of nothing would be $0.00, as if the calls had been free.
-	if t.Unpriced == t.Requests {
+	if t.Priced() == 0 {
 		return "-"
 	}
 	s := money(&t.Cost)

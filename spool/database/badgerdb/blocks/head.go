@@ -175,8 +175,8 @@ func (h *Head) Encode() []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(h.columns)), uint64(h.Folding))
 }
 
-// IsOld reports whether a block that is written now would have more columns, or another index of
-// words.
+// IsOld reports whether an earlier version wrote the block. One that is written now would have more
+// columns, another index of words, or a summary that counts more.
 func (h *Head) IsOld() bool { return h.columns < rowcode.ColumnBody || h.Folding != words.Folding }
 
 // DecodeHead reads what Encode returned.
