@@ -443,7 +443,7 @@ func (all ScoreDefinitions) Check(s Score) error {
 
 // ScoreAgreement is how far the authors of one score say the same of the same targets.
 type ScoreAgreement struct {
-	Pairs    []AuthorPair `json:"pairs"` // sorted; null if no request has two authors
+	Pairs    []AuthorPair `json:"pairs"` // sorted; empty if no request has two authors
 	Progress              // incomplete if time ran out or there are more values than ComparedMax
 }
 

@@ -233,7 +233,7 @@ func (a *Agreement) Add(row *wire.Row) (more bool) {
 
 // Answer returns each two authors with targets in common, sorted. late means that there may be more rows.
 func (a *Agreement) Answer(late bool) wire.ScoreAgreement {
-	w := wire.ScoreAgreement{Progress: a.Progress}
+	w := wire.ScoreAgreement{Pairs: []wire.AuthorPair{}, Progress: a.Progress}
 	if w.Incomplete = w.Incomplete || late; !w.Incomplete {
 		w.Progress = wire.Progress{}
 	}

@@ -409,7 +409,7 @@ func TestStatisticsCompareTheAuthorsOfAScore(t *testing.T) {
 
 	for name, want := range map[string]*wire.ScoreAgreement{
 		"":        nil,
-		"other":   {},
+		"other":   {Pairs: []wire.AuthorPair{}}, // [] in JSON, not null
 		"missing": nil,
 		"tone":    {Pairs: []wire.AuthorPair{{A: "ann", B: "judge", Both: 1, Equal: 1}}},
 	} {
