@@ -182,6 +182,12 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 			"--name (or PROMPTSPOOL_NAME): \"" + long + "\" must be a text of 1 to 255 bytes"},
 		{"sidecar", "--log-level loud",
 			"--log-level (or PROMPTSPOOL_LOG_LEVEL): \"loud\" is not one of debug, info, warn, error"},
+		{"sidecar", "--data x --upstream https://h:1 --ops-listen unix:/x",
+			"--ops-listen (or PROMPTSPOOL_OPS_LISTEN): \"unix:/x\" is not an address such as 127.0.0.1:8787"},
+		{"up", "--server-listen unix:/x --server-ops-listen unix:/y",
+			"--server-listen (or PROMPTSPOOL_SERVER_LISTEN): \"unix:/x\" is not an address such as 127.0.0.1:8787\n" +
+				"--server-ops-listen (or PROMPTSPOOL_SERVER_OPS_LISTEN): \"unix:/y\" is not an address such as " +
+				"127.0.0.1:8787"},
 		{"keys revoke", "--data x", "give the id of one key; `promptspool keys list` shows them"},
 		{"requests get", "", "give one request id, or its beginning as `promptspool requests search` lists it"},
 		{"requests get", "id --url http://h",

@@ -54,8 +54,9 @@ func (r *Reader) Address(name string) Address {
 	}
 
 	if path, isUnix := strings.CutPrefix(a.At, "unix:"); isUnix {
-		// Probes and scrapers speak to a port.
-		if name == "ops-listen" || path == "" {
+		// Probes, scrapers and the sidecar of up speak to a port.
+		takesUnix := name == "listen" || name == "otlp-listen"
+		if !takesUnix || path == "" {
 			r.Reject(name, "is not an address such as 127.0.0.1:8787")
 		}
 		return a
