@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -52,10 +53,24 @@ func listPeople(c *cli.Context) error {
 	query := url.Values{"project": {config.Read(c).Text("project")}}
 	return askServer(c, "GET", "/people?"+query.Encode(), nil, func(t *print.Table, people ops.PeopleList) {
 		t.Head("EMAIL", "PROJECT", "ROLE", "@SINCE", "@DISABLED")
-		for _, u := range people.Items {
+		for _, u := range byPerson(people.Items) {
 			t.Row(u.Email, u.AccountName, u.Role, t.Moment(u.CreatedAt), t.MomentOrNone(u.DisabledAt))
 		}
 	})
+}
+
+// byPerson returns each person once, with all their projects, and their role in each, in one order.
+func byPerson(users []wire.User) (people []wire.User) {
+	for _, u := range users {
+		i := slices.IndexFunc(people, func(p wire.User) bool { return p.Email == u.Email })
+		if i < 0 {
+			people = append(people, u)
+			continue
+		}
+		people[i].AccountName += "," + u.AccountName
+		people[i].Role += "," + u.Role
+	}
+	return people
 }
 
 func invitePerson(c *cli.Context) error {

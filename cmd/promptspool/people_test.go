@@ -21,6 +21,7 @@ func (twoPeople) People(_ context.Context, account string) ([]wire.User, error) 
 	all := []wire.User{
 		{Email: "ann@example.com", AccountName: "acme", Role: wire.RoleOwner, CreatedAt: at},
 		{Email: "bob@example.com", AccountName: "other", Role: wire.RoleViewer, CreatedAt: at, DisabledAt: &at},
+		{Email: "ann@example.com", AccountName: "other", Role: wire.RoleViewer, CreatedAt: at.Add(time.Hour)},
 	}
 	if account == "acme" {
 		all = all[:1]
@@ -46,9 +47,9 @@ func TestPeople(t *testing.T) {
 	t.Setenv("PROMPTSPOOL_DATA", controlledBy(t, ops.ControlConfig{People: twoPeople{}, Server: "http://[::]:8788"}))
 	const at = "2026-03-01 12:00:00 UTC"
 	Equal(t, "list", say(t, "people", "list", "--utc"), said{Out: "" +
-		"EMAIL            PROJECT  ROLE    SINCE                    DISABLED\n" +
-		"ann@example.com  acme     owner   " + at + "  -\n" +
-		"bob@example.com  other    viewer  " + at + "  " + at + "\n"})
+		"EMAIL            PROJECT     ROLE          SINCE                    DISABLED\n" +
+		"ann@example.com  acme,other  owner,viewer  " + at + "  -\n" +
+		"bob@example.com  other       viewer        " + at + "  " + at + "\n"})
 	list := say(t, "people", "list", "--project", "acme")
 	if strings.Contains(list.Out, "bob@") || !strings.Contains(list.Out, "ann@") {
 		t.Errorf("the people of a project are %+v", list)
