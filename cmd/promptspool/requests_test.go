@@ -36,6 +36,11 @@ chat-17     2026-11-21 10:00:08 UTC    8.00 s      3      4       1  1000+20  $0
 
 More: --cursor c2
 `)
+	got = say(t, "sessions", "list", "--page", "3", "--url", url, "--key", "k")
+	Equal(t, "the third page", *call, `k POST /api/public/v2/sessions/search {"per_page":20,"cursor":"c2"}`)
+	if !strings.HasSuffix(got.Out, "\nMore: --page 4, or --cursor c2\n") {
+		t.Errorf("the third page: %s", got.Out)
+	}
 
 	named := strings.Replace(session, `{`, `{"name":"Answer",`, 1)
 	url, _ = answering(t, `{"success":true,"items":[`+named+`],"total":1,"complete":true,"next_cursor":null}`)
@@ -44,6 +49,10 @@ More: --cursor c2
 	}
 
 	url, call = answering(t, `{"success":true,"items":[],"complete":true,"next_cursor":null}`)
+	for _, list := range []string{"users list", "traces list", "requests orphans"} {
+		got := say(t, strings.Fields(list+" --page 2 --key k --url "+url)...)
+		Equal(t, list, got, said{Code: 1, Err: "promptspool: there is no page 2: the list ends with page 1\n"})
+	}
 	for _, of := range []string{"traces", "users"} {
 		got := say(t, of, "list", "--filter", "turns:1", "--url", url, "--key", "k")
 		if !strings.Contains(*call, "/v2/"+of+"/search ") || got.Out != "No "+of+" match these filters.\n" {

@@ -31,9 +31,7 @@ func Command() *cli.Command {
 		}, config.RemoteFlags()),
 
 		config.Command("search", "list records, newest first",
-			searchRequests, []cli.Flag{
-				config.TextFlag("page", "", "the `number` of the page; new calls move what is on it"),
-			}, listFlags("records", wire.SortWords)),
+			searchRequests, listFlags("records", wire.SortWords)),
 
 		config.Command("tail",
 			"follow new requests, oldest first, until Ctrl-C; arrivals more than a minute late are not shown",
@@ -74,7 +72,6 @@ func Command() *cli.Command {
 		config.Command("orphans", "list scores, metadata and links whose request has not arrived",
 			listOrphans, []cli.Flag{
 				config.TextFlag("limit", "100", "the `number` of lines, at most 1000"),
-				config.TextFlag("cursor", "", "continue at the `cursor` that an earlier list printed"),
 				config.ColumnsFlag(),
-			}, config.RemoteFlags()))
+			}, pageFlags(), config.RemoteFlags()))
 }

@@ -13,13 +13,16 @@ import (
 
 func listOrphans(c *cli.Context) error {
 	v := config.Read(c)
-	limit := v.Count("limit", wire.PageItemsMax)
+	limit, number := v.Count("limit", wire.PageItemsMax), v.Count("page", wire.PageOffsetMax)
 	cl, id, err := v.Remote()
 	if err != nil {
 		return err
 	}
 
-	page, err := cl.Orphans(c.Context, id, wire.OrphanQuery{PerPage: limit, Cursor: v.Text("cursor")})
+	page, err := pageOf(number, v.Text("cursor"), func(cursor string) (wire.OrphanPage, *string, error) {
+		page, err := cl.Orphans(c.Context, id, wire.OrphanQuery{PerPage: limit, Cursor: cursor})
+		return page, page.NextCursor, err
+	})
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,30 @@ func listFlags(what string, fields []string) []cli.Flag {
 	return slices.Concat(filter.Flags(), []cli.Flag{
 		config.ChoiceFlag("sort", "", "sort by this `field` instead of the newest, highest first", fields...),
 		config.TextFlag("limit", "20", "the `number` of "+what+", at most 1000"),
+	}, pageFlags(), config.RemoteFlags(), []cli.Flag{config.ColumnsFlag()})
+}
+
+// pageFlags continue a list.
+func pageFlags() []cli.Flag {
+	return []cli.Flag{
+		config.TextFlag("page", "", "the `number` of the page; what is new moves what is on it"),
 		config.TextFlag("cursor", "", "continue where an earlier list ended, at the `cursor` it printed"),
-	}, config.RemoteFlags(), []cli.Flag{config.ColumnsFlag()})
+	}
+}
+
+// pageOf returns the page with a number, from a cursor on, of a list that is continued by cursors only.
+// get also returns the cursor of the next page, nil after the last.
+func pageOf[P any](number int, cursor string, get func(cursor string) (P, *string, error)) (P, error) {
+	for n := 1; ; n++ {
+		page, next, err := get(cursor)
+		if err == nil && next == nil && n < number {
+			err = fmt.Errorf("there is no page %d: the list ends with page %d", number, n)
+		}
+		if err != nil || n >= number {
+			return page, err
+		}
+		cursor = *next
+	}
 }
 
 func searchRequests(c *cli.Context) error {

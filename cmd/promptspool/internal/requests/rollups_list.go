@@ -45,13 +45,18 @@ func searchRollups(c *cli.Context, of string) error {
 	line, selected := filter.ReadRollup(v)
 	search := selected.Search(of)
 	search.SortBy = v.OneOf("sort")
-	search.PerPage, search.Cursor = v.Count("limit", wire.PageItemsMax), v.Text("cursor")
+	search.PerPage = v.Count("limit", wire.PageItemsMax)
+	number, begin := max(1, v.Count("page", wire.PageOffsetMax)), v.Text("cursor")
 	cl, id, err := v.Remote()
 	if err != nil {
 		return err
 	}
 
-	page, err := cl.Rollups(c.Context, id, search)
+	page, err := pageOf(number, begin, func(cursor string) (wire.RollupPage, *string, error) {
+		search.Cursor = cursor
+		page, err := cl.Rollups(c.Context, id, search)
+		return page, page.NextCursor, err
+	})
 	if err != nil {
 		return err
 	}
@@ -63,6 +68,10 @@ func searchRollups(c *cli.Context, of string) error {
 		listRollups(t, of, page.Items...)
 		told := wire.SearchPage{NextCursor: page.NextCursor, Complete: page.Complete, BudgetMS: 1}
 		told.Total = page.Total
+		if begin == "" {
+			number++
+			told.NextNum = &number
+		}
 		tellTotal(t, len(page.Items), told)
 	})
 }
