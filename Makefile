@@ -4,8 +4,8 @@
 # make build    the binary, static
 # make release VERSION=x  what a release consists of, in .dist; RELEASES_URL is where it will be, for Homebrew and
 #               Scoop (see the page Install)
-# make release-check  what takes too long for each change: other systems, benchmarks, the portable forms, released
-#               versions beside this one; then a whole release, twice: every byte must come out the same
+# make release-check  what takes too long for each change: other systems, benchmarks, the portable forms, other
+#               versions of PostgreSQL, released versions beside this one; then a whole release, twice: every byte must come out the same
 # make generate writes what derives from the code: API reference, lists on pages, packed pages
 # make fixtures what a server and a sidecar of this version leave on disk, for the tests of later ones, once before a
 #               release: it replaces those of the same version
@@ -13,6 +13,8 @@
 # make soak     long forms of tests, and scenes that are in no other run (tag soak): the spool broken for
 #               PROMPTSPOOL_SOAK (10m by default) on end by kills, power cuts, full and broken disks; a day in
 #               short, a fuzzer and hostile input on the listeners, released versions beside this one
+# make postgres-versions  the tests that need PostgreSQL, with each version that the page PostgreSQL names; npm has
+#               them for Linux on amd64. A folder of your own: PROMPTSPOOL_POSTGRES=/usr/lib/postgresql/17/bin go test ...
 # make bench    the benchmarks, beside their floors
 # make screenshots  each page of the dashboard, light and dark, wide and narrow, in the folder SCREENSHOTS
 #               (/tmp/promptspool-screenshots); the pictures of README and documentation, in their own folder
@@ -35,7 +37,7 @@ export CGO_ENABLED := 0
 e2e := cmd/promptspool/e2e
 deploy := cmd/promptspool/deploy
 
-.PHONY: test check packages race scenes plain portable build generate fixtures release release-check chart soak bench screenshots fuzz
+.PHONY: test check packages race scenes plain portable build generate fixtures release release-check chart soak postgres-versions bench screenshots fuzz
 
 test:
 	@export PROMPTSPOOL_ABSENT PROMPTSPOOL_LEFT_OUT
@@ -154,7 +156,7 @@ release-check: packages
 	.ci/install
 	for system in darwin windows; do GOOS=$$system go vet ./...; done
 	$(MAKE) check TAGS=bench,soak
-	$(MAKE) portable
+	$(MAKE) portable postgres-versions
 	$(call GOTEST,$(e2e)) -tags soak -timeout 60m -run 'TwoReleases|TwoBuilds|TwoServers|AReleaseAnswers' ./releases ./durability
 	twice=$$(mktemp -d)
 	trap 'rm -rf "$$twice"' EXIT
@@ -178,6 +180,24 @@ soak: packages
 		-run "$(call TESTS,$(SOAKED))" ./... | grep -Ev '^ *=== '
 	PROMPTSPOOL_SOAK=1 go test -count=1 -timeout 0 -run '^TestArchive|TwoServers' ./spool/database/badgerdb ./spool/database/postgres -rapid.checks 1000
 	$(MAKE) portable
+
+# Their installation makes the links of their libraries. Below /tmp, because root may not run PostgreSQL, and
+# another user does not reach everybody's home.
+postgres-versions:
+	.ci/install
+	folder=$$(mktemp -d /tmp/promptspool-postgres-XXXXXX)
+	trap 'rm -r $$folder' EXIT
+	cp spool/database/postgres/testdata/versions/*.json $$folder
+	(cd $$folder && npm ci --no-audit --no-fund)
+	chmod -R a+rX $$folder
+	for version in $$folder/node_modules/postgres-*; do
+		export PROMPTSPOOL_POSTGRES=$$version/native/bin
+		$$PROMPTSPOOL_POSTGRES/postgres --version
+		$(call GOTEST) ./spool/database/postgres
+		$(call GOTEST,$(e2e)) -run "$(call TESTS,$(POSTGRES_TESTED))" ./durability ./releases ./clients
+	done
+
+POSTGRES_TESTED = $(shell grep -rl --include='*_test.go' 'postgrestest"' $(e2e))
 
 # The benchmarks of processes are in the folder bench of the end-to-end tests.
 bench:

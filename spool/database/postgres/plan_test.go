@@ -29,8 +29,9 @@ var update = flag.Bool("update", false, "write the goldens anew")
 // planned is a database of some weeks. Its server logs the plan of each statement
 // (auto_explain).
 type planned struct {
-	server *postgrestest.Server
-	db     *postgres.DB
+	server  *postgrestest.Server
+	version string // of PostgreSQL, such as 150012
+	db      *postgres.DB
 }
 
 var planBegin = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
@@ -69,6 +70,10 @@ func newPlanned(t *testing.T) planned {
 	}})}
 
 	dsn := p.server.Database(t)
+	row := postgrestest.Connect(t, dsn).QueryRow(context.Background(), `SHOW server_version_num`)
+	if err := row.Scan(&p.version); err != nil {
+		t.Fatal(err)
+	}
 	p.db = open(t, dsn)
 	for n := 0; n < planRecords; n += 500 {
 		var events []archive.Event
@@ -206,7 +211,10 @@ func TestHowListsAreFound(t *testing.T) {
 				t.Errorf("it looks at %d weeks, want at most %d: %v", len(weeks), c.weeks, weeks)
 			}
 
-			golden(t, c.name, plans)
+			// Later versions sort less and put more into the conditions of an index.
+			if strings.HasPrefix(p.version, "15") {
+				golden(t, c.name, plans)
+			}
 		})
 	}
 }

@@ -20,7 +20,8 @@ import (
 	"promptspool/spool/database/postgres/postgrestest"
 )
 
-// schemaOf is a query for all that SQL created, one line each, but for the partitions that time adds.
+// schemaOf is a query for all that SQL created, one line each, but for the partitions that time adds. NOT NULL is of
+// the column; from PostgreSQL 18 on it is a constraint as well, with a name that nobody chose.
 const schemaOf = `
 	WITH tables AS (
 		SELECT oid, relname, relkind, reloptions FROM pg_class
@@ -36,7 +37,7 @@ const schemaOf = `
 	LEFT JOIN pg_attrdef ON adrelid = t.oid AND adnum = attnum
 	UNION ALL
 	SELECT concat_ws(' ', 'constraint', relname, conname, pg_get_constraintdef(c.oid))
-	FROM tables t JOIN pg_constraint c ON conrelid = t.oid
+	FROM tables t JOIN pg_constraint c ON conrelid = t.oid AND contype <> 'n'
 	UNION ALL
 	SELECT concat_ws(' ', 'index', pg_get_indexdef(indexrelid)) FROM tables t JOIN pg_index ON indrelid = t.oid
 	ORDER BY 1`

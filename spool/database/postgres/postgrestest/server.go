@@ -1,6 +1,7 @@
 package postgrestest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,14 +61,17 @@ func Start(t testing.TB, o Options) *Server {
 	return s
 }
 
-// programs is where Debian installs the server's programs, which are not on the PATH.
-const programs = "/usr/lib/postgresql/*/bin/postgres"
+// programs is where the server's programs are: in the folder PROMPTSPOOL_POSTGRES, if that is
+// set, or where Debian installs them, which is not on the PATH.
+func programs() string {
+	return filepath.Join(cmp.Or(os.Getenv("PROMPTSPOOL_POSTGRES"), "/usr/lib/postgresql/*/bin"), "postgres")
+}
 
 // start creates a cluster and starts its server.
 func start(o Options) (*Server, error) {
-	versions, _ := filepath.Glob(programs)
+	versions, _ := filepath.Glob(programs())
 	if len(versions) == 0 {
-		return nil, errors.New("postgrestest: there is no PostgreSQL server at " + programs +
+		return nil, errors.New("postgrestest: there is no PostgreSQL server at " + programs() +
 			"; install Debian's postgresql package")
 	}
 	slices.Sort(versions)
@@ -118,8 +122,9 @@ func (s *Server) prepare(o Options) error {
 	return s.run()
 }
 
-// Standby starts a copy that follows the server. From then on each commit of the server
-// waits for it. Promote makes the standby take over.
+// Standby starts a copy that follows the server, which is stopped for it: no connection
+// survives. From then on each commit of the server waits for it. Promote makes the standby
+// take over.
 func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "psp-pg-")
@@ -127,19 +132,22 @@ func (s *Server) Standby(t testing.TB) *Server {
 		t.Fatal(err)
 	}
 
-	b := &Server{dir: dir, data: filepath.Join(dir, "data"), bin: s.bin, settings: s.settings}
+	settings := append(slices.Clone(s.settings), "primary_conninfo=user=postgres host="+s.dir)
+	b := &Server{dir: dir, data: filepath.Join(dir, "data"), bin: s.bin, settings: settings}
 	t.Cleanup(b.close)
 	if err := b.giveAway(); err != nil {
 		t.Fatal(err)
 	}
 
-	backup := exec.Command(filepath.Join(s.bin, "pg_basebackup"), "-h", s.dir, "-U", "postgres", "-D", b.data,
-		"--write-recovery-conf", "--checkpoint=fast", "--no-sync")
-	backup.SysProcAttr = b.owner.process(0)
-	backup.Dir = dir
-	if out, err := backup.CombinedOutput(); err != nil {
-		t.Fatalf("postgrestest: pg_basebackup: %v\n%s", err, out)
+	// The files of a server that is stopped, because pg_basebackup is not in every package.
+	s.Stop(t)
+	fork := exec.Command("sh", "-c", `cp -Rp "$0" "$1" && touch "$1/standby.signal"`, s.data, b.data)
+	fork.SysProcAttr = b.owner.process(0)
+	fork.Dir = dir
+	if out, err := fork.CombinedOutput(); err != nil {
+		t.Fatalf("postgrestest: cp: %v\n%s", err, out)
 	}
+	s.Restart(t)
 	b.Restart(t)
 
 	// Only now: without a standby, commits of the server would wait forever.
