@@ -2,11 +2,13 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"promptspool/api/edge"
@@ -19,6 +21,7 @@ import (
 type bulk struct {
 	exported
 	answer   wire.SpansTaken
+	note     string            // about times that were read in another unit than they should have
 	rejected map[string]string // the reasons of the recorder, by event id
 }
 
@@ -63,7 +66,7 @@ func (a *API) spansBulk(c *exchange) error {
 	}
 
 	b.refused.Spans += unread.Spans
-	b.answer.Message = b.count()
+	b.answer.Message = cmp.Or(b.count(), b.note)
 	b.takeBack()
 	if unread.Spans > 0 {
 		// They are the last ones, and may be too many to be listed.
@@ -78,6 +81,7 @@ func (a *API) spansBulk(c *exchange) error {
 func (b *bulk) add(s otlp.BulkSpan) error {
 	// A caller that logs a request with a span wants the span, whatever it is about.
 	s.Plumbing = s.Plumbing && s.LogRequest == nil
+	b.note = cmp.Or(b.note, s.Note)
 	dropped := b.refused.Dropped
 	recordID, eventID, err := b.addSpan(s.Span)
 	if err != nil {
@@ -110,7 +114,7 @@ func (b *bulk) addRequest(s otlp.BulkSpan, recordID, spanID string) error {
 	var w wire.LogWrite
 	object, err := wire.ParseObject(body)
 	if err == nil {
-		w, err = wire.DecodeLog(object)
+		w, err = wire.DecodeLog(object, b.a.c.Clock.Now())
 	}
 	if err == nil {
 		err = b.a.mayScore(b.exported.c, w)
@@ -122,6 +126,7 @@ func (b *bulk) addRequest(s otlp.BulkSpan, recordID, spanID string) error {
 		return nil
 	}
 
+	b.note = cmp.Or(b.note, strings.TrimSpace(w.Note))
 	if w.RequestID != "" {
 		recordID = w.RequestID
 	}

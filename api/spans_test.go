@@ -249,3 +249,60 @@ func TestOnlyWhatIsRefusedOfARecordIsTakenBack(t *testing.T) {
 		t.Errorf("requests: %d %s", status, answer)
 	}
 }
+
+// What was not sent in the unit that it should have is read, and said.
+func TestTimesInAnotherUnitAreReadAndSaid(t *testing.T) {
+	const started, ended = `"start_time":"1700000000000000000"`, `"end_time":1700000000750000000`
+	for as, sent := range map[string][]string{
+		"seconds":      {`"1700000000"`, `1700000000.75`},
+		"milliseconds": {`1700000000000`, `"1700000000750"`},
+		"microseconds": {`1.7e15`, `1700000000750000`},
+	} {
+		s := start(t, nil)
+		body := strings.NewReplacer(started, `"start_time":`+sent[0], ended, `"end_time":`+sent[1]).
+			Replace(bulkOf(`,"log_request":` + logRequest))
+		status, d, answer := s.bulk("/spans-bulk", body)
+		if status != 201 || len(d.Spans) != 1 || !strings.Contains(d.Message, "was read as "+as) {
+			t.Fatalf("%s: %d %s", as, status, answer)
+		}
+		e := s.recorder.events
+		if span := string(e[0].Body); !strings.Contains(span, `"startTimeUnixNano":"1700000000000000000"`) ||
+			!strings.Contains(span, `"endTimeUnixNano":"1700000000750000000"`) {
+			t.Errorf("%s: %s", as, span)
+		}
+		if call := string(e[1].Body); !strings.Contains(call, `"request_end_time":"2023-11-14T22:13:20.75Z"`) {
+			t.Errorf("%s: %s", as, call)
+		}
+	}
+
+	s := start(t, nil)
+	for _, time := range []string{`"soon"`, `-5`, `1e300`} {
+		status, d, answer := s.bulk("/spans-bulk", strings.Replace(bulkOf(""), started, `"start_time":`+time, 1))
+		if status != 201 || len(d.RejectedSpanIDs) != 1 || !strings.Contains(d.Message, "is not a time") {
+			t.Errorf("%s: %d %s", time, status, answer)
+		}
+	}
+
+	inMillis := strings.NewReplacer(`"2026-01-02T03:04:05Z"`, "1767323045000",
+		`"2026-01-02T03:04:06Z"`, "1767323046000")
+	a := s.call("POST", "/log-request", inMillis.Replace(logged))
+	if a.Status != 201 || !strings.Contains(a.Message, "request_start_time was read as milliseconds") {
+		t.Errorf("%d %s", a.Status, a.Message)
+	}
+	_, _, answer := s.bulk("/spans-bulk", bulkOf(`,"log_request":`+inMillis.Replace(logged)))
+	if !strings.Contains(answer, "request_start_time was read as milliseconds") {
+		t.Error(answer)
+	}
+	const tracked = `{"api_key":"app","function_name":"f","kwargs":{},"request_response":{},"request_start_time":%s,
+		"request_end_time":1767323046000000}`
+	for _, path := range []string{"/track-request", "/rest/track-request"} {
+		a := s.call("POST", path, fmt.Sprintf(tracked, "1767323045000000"))
+		if a.Status != 200 || !strings.Contains(a.Message, "request_end_time was read as microseconds; send seconds") {
+			t.Errorf("%s: %d %s %v", path, a.Status, a.Message, a.Fields)
+		}
+		a = s.call("POST", path, fmt.Sprintf(tracked, "1e30"))
+		if a.Status != 422 || !strings.Contains(fmt.Sprint(a.Fields), "is not a time of a call") {
+			t.Errorf("%s: %d %s %v", path, a.Status, a.Message, a.Fields)
+		}
+	}
+}

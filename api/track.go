@@ -12,7 +12,7 @@ import (
 
 // trackRequest logs a model call.
 func (a *API) trackRequest(c *exchange) error {
-	w, err := wire.DecodeRequest(c.object, c.route.strict)
+	w, err := wire.DecodeRequest(c.object, c.route.strict, a.c.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (a *API) trackRequest(c *exchange) error {
 	}
 
 	answer := wire.TrackedRequest{
-		Tracked:   c.tracked(requestID, "Request logged."),
+		Tracked:   c.tracked(requestID, "Request logged."+w.Note),
 		Dropped:   w.Dropped,
 		Blueprint: blueprint,
 	}
@@ -212,7 +212,7 @@ func (a *API) count(results []wire.Result) {
 // logRequest logs a model call that the caller describes as blueprints of its input and output.
 // A score that comes with it becomes its own event, as if it had been sent afterwards.
 func (a *API) logRequest(c *exchange) error {
-	w, err := wire.DecodeLog(c.object)
+	w, err := wire.DecodeLog(c.object, a.c.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (a *API) logRequest(c *exchange) error {
 	}
 
 	answer := wire.Logged{
-		Tracked:      c.tracked(requestID, "Request logged."),
+		Tracked:      c.tracked(requestID, "Request logged."+w.Note),
 		Dropped:      w.Dropped,
 		ID:           requestID,
 		Status:       "SUCCESS",

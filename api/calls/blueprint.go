@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
@@ -89,7 +90,7 @@ func ReplyBlueprint(body json.RawMessage) json.RawMessage {
 		return nil
 	}
 
-	w, _ := wire.DecodeRequest(object, false) // faulty fields are missing
+	w, _ := wire.DecodeRequest(object, false, time.Time{}) // faulty fields are missing
 	call := ReadObject(context.Background(), object)
 	call.Input = append(call.Input, call.Output...)
 

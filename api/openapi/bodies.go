@@ -51,7 +51,8 @@ type TrackRequest struct {
 	Args any `json:"args,omitempty"`
 	// The provider's response, as it came. The chunks of a stream go to /track-request.
 	Response map[string]any `json:"request_response"`
-	// When the call began: seconds since 1970, or an ISO 8601 time.
+	// When the call began: seconds since 1970, or an ISO 8601 time, in UTC if it names no zone. A number
+	// that makes sense only as milliseconds, microseconds or nanoseconds is read as such.
 	Start any `json:"request_start_time" jsonschema:"anyof_type=number;string"`
 	// When the call ended.
 	End any `json:"request_end_time" jsonschema:"anyof_type=number;string"`
@@ -107,7 +108,8 @@ type LogRequest struct {
 	Input Blueprint `json:"input"`
 	// The model's response.
 	Output Blueprint `json:"output"`
-	// When the call began: seconds since 1970, or an ISO 8601 time.
+	// When the call began: seconds since 1970, or an ISO 8601 time, in UTC if it names no zone. A number
+	// that makes sense only as milliseconds, microseconds or nanoseconds is read as such.
 	Start any `json:"request_start_time" jsonschema:"anyof_type=number;string"`
 	// When the call ended.
 	End any `json:"request_end_time" jsonschema:"anyof_type=number;string"`

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
@@ -14,6 +15,7 @@ type BulkSpan struct {
 	Span
 	Name string
 	End  uint64 // nanoseconds since 1970, 0 if it has none
+	Note string // a sentence about its times, or ""
 
 	// LogRequest is the body of a log-request that the span is sent with; nil if there is none.
 	LogRequest json.RawMessage
@@ -45,6 +47,7 @@ func Bulk(
 				},
 				Name:       shown(b.name),
 				End:        b.end,
+				Note:       b.note,
 				LogRequest: b.logRequest,
 			})
 		}
@@ -70,6 +73,8 @@ type bulkSpan struct {
 	resource, scope head
 	sentID          text // the span's, whatever it is
 	isObject        bool
+	noTime          string // the member that has a time which is none
+	note            string
 	logRequest      json.RawMessage
 }
 
@@ -83,7 +88,23 @@ func (b *bulkSpan) fault() error {
 	if !b.isObject {
 		return errNoSpan
 	}
+	if b.noTime != "" {
+		return errors.New(b.noTime + " is not a time: send nanoseconds since 1970, or an ISO-8601 time")
+	}
 	return nil
+}
+
+// timeOf returns the member of a span that has one of its times.
+func timeOf(name string, at func(b *bulkSpan) *uint64) member[bulkSpan] {
+	return set(0, name, func(b *bulkSpan, v value) {
+		nanos, unit, ok := bulkTime(v.json)
+		if *at(b) = nanos; !ok {
+			b.noTime = name
+		}
+		if unit != "" && unit != wire.Nanoseconds {
+			b.note = name + " was read as " + unit + "; send nanoseconds since 1970."
+		}
+	})
 }
 
 // bulkLayout is the layout of a span of a request for /spans-bulk. Its names are those of the span that
@@ -93,8 +114,8 @@ var bulkLayout = layout[bulkSpan]{
 	{0, "context", bulkContext.read},
 	set(0, "kind", func(b *bulkSpan, v value) { b.kind = v.enum("SpanKind.", spanKinds) }),
 	set(0, "parentId", func(b *bulkSpan, v value) { b.parent = v.shownID(8) }),
-	set(0, "startTime", func(b *bulkSpan, v value) { b.start = bulkTime(v.json) }),
-	set(0, "endTime", func(b *bulkSpan, v value) { b.end = bulkTime(v.json) }),
+	timeOf("startTime", func(b *bulkSpan) *uint64 { return &b.start }),
+	timeOf("endTime", func(b *bulkSpan) *uint64 { return &b.end }),
 	{0, "status", bulkStatus.read},
 	set(0, "attributes", func(b *bulkSpan, v value) { b.attributes = list{v, writeAttributes} }),
 	set(0, "events", func(b *bulkSpan, v value) { b.events = list{v, writeBulkEvents} }),
@@ -124,8 +145,8 @@ var (
 		set(0, "schemaUrl", func(h *head, v value) { h.schemaURL = v.text() }))
 
 	writeBulkEvents = messages(layout[event]{
-		set(0, "timestamp", func(e *event, v value) { e.at = bulkTime(v.json) }),
-		set(0, "time", func(e *event, v value) { e.at = bulkTime(v.json) }),
+		set(0, "timestamp", func(e *event, v value) { e.at, _, _ = bulkTime(v.json) }),
+		set(0, "time", func(e *event, v value) { e.at, _, _ = bulkTime(v.json) }),
 		set(0, "name", func(e *event, v value) { e.name = v.text() }),
 		set(0, "attributes", func(e *event, v value) { e.attributes = list{v, writeAttributes} }),
 	})
@@ -135,9 +156,13 @@ var (
 	})
 )
 
+// bulkEnd is after every span.
+var bulkEnd = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // bulkTime returns a time in nanoseconds since 1970, which is sent as a number, a string of
-// digits, an ISO 8601 time, or a pair of seconds and nanoseconds; 0 if it is none of these.
-func bulkTime(value []byte) uint64 {
+// digits, an ISO 8601 time, or a pair of seconds and nanoseconds. A number in another unit is read in
+// that. It is 0 if there is none; ok is false if it is none of these.
+func bulkTime(value []byte) (nanos uint64, unit string, ok bool) {
 	if value[0] == '[' {
 		var pair [2]uint64
 		for i, element := range jsonscan.Elements(value) {
@@ -145,16 +170,19 @@ func bulkTime(value []byte) uint64 {
 				pair[i] = jsonUint(element)
 			}
 		}
-		return pair[0]*1e9 + pair[1]
+		return pair[0]*1e9 + pair[1], "", true
 	}
 
-	if n := jsonUint(value); n != 0 {
-		return n
-	}
 	word, _ := jsonWord(value)
+	at, unit := wire.UnixTime(string(word), bulkEnd)
+	if at.After(wire.CallsBegan) && at.Before(bulkEnd) {
+		return uint64(at.UnixNano()), unit, true
+	}
 	if at, ok := wire.ParseTime(string(word)); ok && at.UnixNano() > 0 {
-		return uint64(at.UnixNano())
+		return uint64(at.UnixNano()), "", true
 	}
 
-	return 0
+	// A small number may be of a clock that does not count from 1970.
+	nanos = jsonUint(value)
+	return nanos, "", nanos != 0 || strings.Trim(string(word), "0") == ""
 }

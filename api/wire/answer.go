@@ -80,7 +80,7 @@ type SpansTaken struct {
 	RejectedSpanIDs []string `json:"rejected_span_ids"`
 	// The values of log_request that are not valid. Their spans are kept.
 	RejectedRequestLogs []RequestRejected `json:"rejected_request_logs,omitempty"`
-	// Why the first of them cannot be kept.
+	// Why the first of them cannot be kept, or which of their times are not in nanoseconds.
 	Message string `json:"message,omitempty"`
 }
 

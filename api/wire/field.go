@@ -26,6 +26,9 @@ type fields struct {
 	// a limit.
 	isCall  bool
 	dropped []Dropped
+
+	now  time.Time // when a call was accepted; see UnixTime
+	note string    // a sentence for each time that is not in seconds, with a space before it
 }
 
 // faultsMax bounds the faults that are reported: a hostile body may have millions.
@@ -366,18 +369,22 @@ func integer(v json.RawMessage) (int64, bool) {
 	return int64(x), true
 }
 
-// time reads a moment: seconds since 1970 as a number, or ISO-8601. A number that is not
-// between the years 1 and 9999 gives the zero time, but is not a fault.
+// time reads a moment: a number since 1970 (see UnixTime), or ISO-8601.
 func (f *fields) time(name string, required bool) time.Time {
 	v, ok := f.raw(name, required)
 	if !ok {
 		return time.Time{}
 	}
 
-	// A number out of range is milliseconds or a mistake; the
-	// call is worth more than its time.
 	if isNumber(v) {
-		return unixTime(string(v))
+		t, unit := UnixTime(string(v), f.now)
+		switch {
+		case t.IsZero():
+			f.fault(name, "is not a time of a call, in seconds since 1970 or in any other unit")
+		case unit != seconds:
+			f.note += fmt.Sprintf(" %s was read as %s; send seconds since 1970.", name, unit)
+		}
+		return t
 	}
 	if v[0] == '"' {
 		if t, ok := ParseTime(jsonscan.Unquote(v)); ok {
@@ -417,18 +424,63 @@ func ParseTime(s string) (time.Time, bool) {
 // time.
 func isMoment(t time.Time) bool { return !t.IsZero() && t.Year() >= 1 && t.Year() <= 9999 }
 
-// unixTime reads decimal seconds; anything that is not a moment is the zero time. It
-// reads the digits themselves, because a float64 has only microseconds at today's dates.
-func unixTime(number string) time.Time {
-	if strings.ContainsAny(number, "eE") {
-		float, err := strconv.ParseFloat(number, 64)
-		if err != nil || math.Abs(float) > 1e12 {
-			return time.Time{}
-		}
-		number = strconv.FormatFloat(float, 'f', 9, 64)
+// Units in which clients should send times: seconds of a call, nanoseconds of a span.
+const (
+	seconds     = "seconds"
+	Nanoseconds = "nanoseconds"
+)
+
+// timeUnits are what clients count time in, each with how many digits of it are less than a second.
+var timeUnits = []struct {
+	name   string
+	digits int
+}{{seconds, 0}, {"milliseconds", 3}, {"microseconds", 6}, {Nanoseconds, 9}}
+
+// CallsBegan is before every model call. A caller's number may count from the start of a
+// machine, and 0 means unknown.
+var CallsBegan = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// UnixTime reads a decimal number since 1970, and returns its unit. Seconds are any moment. A
+// number that is none is in another unit if that makes it a time of a call, until a day after now; else
+// the time is zero.
+func UnixTime(number string, now time.Time) (t time.Time, unit string) {
+	number, ok := plainNumber(number)
+	if !ok {
+		return time.Time{}, ""
 	}
 
 	whole, fraction, _ := strings.Cut(number, ".")
+	for _, u := range timeUnits {
+		point := len(whole) - u.digits
+		if point <= 0 {
+			break
+		}
+		t := unixTime(whole[:point], whole[point:]+fraction)
+		isCall := t.After(CallsBegan) && t.Before(now.Add(24*time.Hour))
+		if isCall || u.name == seconds && !t.IsZero() {
+			return t, u.name
+		}
+	}
+
+	return time.Time{}, ""
+}
+
+// plainNumber returns a number without an exponent. ok is false if it is far from every time.
+func plainNumber(number string) (plain string, ok bool) {
+	if !strings.ContainsAny(number, "eE") {
+		return number, true
+	}
+
+	float, err := strconv.ParseFloat(number, 64)
+	if err != nil || math.Abs(float) > 1e21 {
+		return "", false
+	}
+	return strconv.FormatFloat(float, 'f', 9, 64), true
+}
+
+// unixTime reads seconds and the digits after the point; anything that is not a moment is the
+// zero time. It reads the digits themselves, because a float64 has only microseconds at today's dates.
+func unixTime(whole, fraction string) time.Time {
 	seconds, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil || seconds < -1e12 || seconds > 1e12 {
 		return time.Time{}
@@ -440,7 +492,7 @@ func unixTime(number string) time.Time {
 	for range 9 - len(fraction) {
 		nanos *= 10
 	}
-	if number[0] == '-' {
+	if whole[0] == '-' {
 		nanos = -nanos
 	}
 

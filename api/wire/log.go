@@ -35,6 +35,7 @@ type LogWrite struct {
 	ErrorType     string
 	ErrorMessage  string
 	Dropped       []Dropped
+	Note          string // see RequestWrite
 }
 
 // ErrorMessageRunesMax bounds the error_message of a log-request.
@@ -61,9 +62,9 @@ func IsLog(object Object) bool {
 		!object.Has("kwargs") && !object.Has("request_response")
 }
 
-// DecodeLog reads a log-request; see DecodeRequest for its error.
-func DecodeLog(object Object) (LogWrite, error) {
-	f := fields{object: object, isCall: true}
+// DecodeLog reads a log-request; see DecodeRequest for now and the error.
+func DecodeLog(object Object, now time.Time) (LogWrite, error) {
+	f := fields{object: object, isCall: true, now: now}
 	w := LogWrite{
 		FunctionName: f.text("function_name", false, FunctionNameRunesMax),
 		Provider:     f.text("provider", true, NameRunesMax),
@@ -107,7 +108,7 @@ func DecodeLog(object Object) (LogWrite, error) {
 	if _, ok := object.Get("request_id"); ok {
 		w.RequestID = f.requestID()
 	}
-	w.Dropped = f.dropped
+	w.Dropped, w.Note = f.dropped, f.note
 
 	return w, f.err()
 }

@@ -16,7 +16,7 @@ func at(year int, month time.Month, day, hour, minute, second, nanos int) time.T
 // readTime decodes a time, given as JSON, from a request.
 func readTime(t *testing.T, value string) (time.Time, error) {
 	t.Helper()
-	w, err := DecodeRequest(parse(t, edit(t, smallest["request"], "request_start_time", value)), true)
+	w, err := DecodeRequest(parse(t, edit(t, smallest["request"], "request_start_time", value)), true, noon)
 	return w.Start, err
 }
 
@@ -44,12 +44,6 @@ func TestTimes(t *testing.T) {
 		at(1969, 12, 31, 23, 59, 58, 75e7):      {"-1.25", "-1.25e0", "-125e-2"},
 		at(1, 1, 1, 0, 0, 1, 0):                 {"-62135596799"},
 		at(9999, 12, 31, 23, 59, 59, 999999999): {"253402300799.999999999"},
-
-		// Numbers out of range are accepted, and mean unknown; 1772366400000 are milliseconds.
-		{}: {
-			"-62135596800", "-62135596800.5", "253402300800", "1772366400000", "9223372036854775808",
-			"-9223372036854775808", "1e12", "1e400", "-1e400",
-		},
 	} {
 		for _, value := range values {
 			got, err := readTime(t, value)
@@ -57,6 +51,60 @@ func TestTimes(t *testing.T) {
 			if got != want { // not Equal: the zone is UTC as well
 				t.Errorf("%s is %v, want %v", value, got, want)
 			}
+		}
+	}
+}
+
+// A number that is no moment in seconds is in another unit, if that makes it a time of a call.
+func TestTimesInOtherUnits(t *testing.T) {
+	for value, want := range map[string]struct {
+		at   time.Time
+		unit string
+	}{
+		"1772366400000":              {at(2026, 3, 1, 12, 0, 0, 0), "milliseconds"},
+		"1772366400123.456789":       {noon, "milliseconds"},
+		"1.7723664005e12":            {at(2026, 3, 1, 12, 0, 0, 5e8), "milliseconds"},
+		"946684800001":               {at(2000, 1, 1, 0, 0, 0, 1e6), "milliseconds"},
+		"1772452800123":              {at(2026, 3, 2, 12, 0, 0, 123e6), "milliseconds"}, // a day ahead
+		"1772366400123456":           {at(2026, 3, 1, 12, 0, 0, 123456e3), "microseconds"},
+		"1772366400123456.789":       {noon, "microseconds"},
+		"1772366400123456789":        {noon, "nanoseconds"},
+		"1772366400123456789.5":      {noon, "nanoseconds"},
+		"1.772366400500000000000E18": {at(2026, 3, 1, 12, 0, 0, 5e8), "nanoseconds"},
+	} {
+		for _, name := range []string{"request_start_time", "request_end_time"} {
+			object := parse(t, edit(t, smallest["request"], name, value))
+			w, err := DecodeRequest(object, true, noon)
+			wantFaults(t, err)
+			l, _ := DecodeLog(object, noon)
+
+			told := " " + name + " was read as " + want.unit + "; send seconds since 1970."
+			for _, got := range []struct {
+				start, end time.Time
+				note       string
+			}{{w.Start, w.End, w.Note}, {l.Start, l.End, l.Note}} {
+				at := map[string]time.Time{"request_start_time": got.start, "request_end_time": got.end}[name]
+				if at != want.at || got.note != told {
+					t.Errorf("%s %s is %v,%s want %v,%s", name, value, at, got.note, want.at, told)
+				}
+			}
+		}
+	}
+}
+
+// A number that is a time of a call in no unit is not taken for one, or left out in silence.
+func TestNumbersThatAreNoTime(t *testing.T) {
+	for _, value := range []string{
+		"-62135596800", "-62135596800.5", "253402300800", "9223372036854775808", "-9223372036854775808",
+		"9e11", "1e30", "1e300", "1e400", "-1e400", "-1772366400000", "1772366400123456789000",
+		"946684800000",                                             // still 1999
+		"1772452801000", "1772452801000000", "1772452801000000000", // more than a day ahead
+	} {
+		got, err := readTime(t, value)
+		wantFaults(t, err,
+			"request_start_time is not a time of a call, in seconds since 1970 or in any other unit")
+		if !got.IsZero() {
+			t.Errorf("%s is %v, want none", value, got)
 		}
 	}
 }
@@ -88,7 +136,7 @@ func FuzzTime(f *testing.F) {
 			return
 		}
 
-		moment := unixTime(s)
+		moment, unit := UnixTime(s, noon)
 		if moment.IsZero() {
 			return
 		}
@@ -100,6 +148,13 @@ func FuzzTime(f *testing.F) {
 		want, ok := new(big.Rat).SetString(s)
 		if !ok {
 			t.Fatalf("%q is not a number", s)
+		}
+		for unit != "seconds" {
+			next := map[string]string{
+				"milliseconds": "seconds", "microseconds": "milliseconds", "nanoseconds": "microseconds",
+			}
+			unit = next[unit]
+			want.Quo(want, big.NewRat(1000, 1))
 		}
 		got := new(big.Rat).SetFrac(big.NewInt(int64(moment.Nanosecond())), big.NewInt(1e9))
 		got.Add(got, new(big.Rat).SetInt64(moment.Unix()))

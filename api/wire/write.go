@@ -29,6 +29,7 @@ type RequestWrite struct {
 	ErrorMessage string
 	TracePlace
 	Dropped []Dropped
+	Note    string // sentences for its caller, each with a space before it
 
 	// ReturnBlueprint asks for the call's blueprint in the reply.
 	ReturnBlueprint bool
@@ -92,13 +93,13 @@ const DefaultScoreName = "default"
 
 // DecodeRequest reads a track-request. With strictResponse, as on /rest/track-request,
 // request_response must be an object; the un-prefixed route takes any JSON, null
-// included.
+// included. now is when it was accepted, by which UnixTime judges its times.
 //
 // On an error, which is CodeInvalid and lists every field at fault, the write has what
 // could be read. The archive relies on that, because it rejects nothing that a sidecar
 // has accepted.
-func DecodeRequest(object Object, strictResponse bool) (RequestWrite, error) {
-	f := fields{object: object, isCall: true}
+func DecodeRequest(object Object, strictResponse bool, now time.Time) (RequestWrite, error) {
+	f := fields{object: object, isCall: true, now: now}
 	w := RequestWrite{
 		FunctionName: f.text("function_name", true, FunctionNameRunesMax),
 		ProviderType: f.text("provider_type", false, NameRunesMax),
@@ -142,7 +143,7 @@ func DecodeRequest(object Object, strictResponse bool) (RequestWrite, error) {
 	if _, ok := object.Get("request_id"); ok {
 		w.RequestID = f.requestID()
 	}
-	w.Dropped = f.dropped
+	w.Dropped, w.Note = f.dropped, f.note
 
 	return w, f.err()
 }

@@ -26,7 +26,7 @@ func decodeWrite(t *testing.T, kind, body string) (err error) {
 	t.Helper()
 	switch kind {
 	case "request":
-		_, err = DecodeRequest(parse(t, body), true)
+		_, err = DecodeRequest(parse(t, body), true, noon)
 	case "score":
 		_, err = DecodeScore(parse(t, body))
 	case "meta":
@@ -233,7 +233,7 @@ func TestBoundsAreTakenAndOneBeyondIsNot(t *testing.T) {
 			}
 			body := edit(t, smallest[tt.kind], tt.field, tt.value)
 			if strings.HasPrefix(tt.want, "dropped ") {
-				w, err := DecodeRequest(parse(t, body), true)
+				w, err := DecodeRequest(parse(t, body), true, noon)
 				wantFaults(t, err)
 				d := w.Dropped[0]
 				same(t, "what is dropped", fmt.Sprintf("dropped %d: %s %s", d.Count, d.Field, d.Reason), tt.want)
@@ -253,7 +253,7 @@ func TestDecodeRequestReadsEveryField(t *testing.T) {
 		`"metadata":{"user_id":"u\n1"},"prompt_id":12,"prompt_version":"3",
 		"prompt_label":"prod","prompt_input_variables":{"city":"Rome"},"group_id":7.0,`+
 		`"status":"ERROR","error_type":"Timeout",
-		"error_message":"too slow","return_pl_id":true}`), true)
+		"error_message":"too slow","return_pl_id":true}`), true, noon)
 	wantFaults(t, err)
 
 	same(t, "request", got, RequestWrite{
@@ -284,7 +284,7 @@ func TestAFaultyRequestTellsAllFaultsAndKeepsWhatCouldBeRead(t *testing.T) {
 	got, err := DecodeRequest(parse(t, `{"function_name":7,"kwargs":{"model":"m"},"request_response":"x",`+
 		`"request_start_time":1,
 		"tags":["a",1,"b"],"metadata":{"k":"v","n":"`+strings.Repeat("x", 64<<10+1)+`"},`+
-		`"prompt_id":1.5,"prompt_version":0,"group_id":"g","request_id":"r1"}`), true)
+		`"prompt_id":1.5,"prompt_version":0,"group_id":"g","request_id":"r1"}`), true, noon)
 
 	wantFaults(t, err,
 		"function_name must be a string",
@@ -310,7 +310,7 @@ func TestWhoseCallItWasIsKeptBeforeOtherMetadata(t *testing.T) {
 		strings.TrimSuffix(manyMembersOf(300, `"v"`), "}") + last,
 		strings.TrimSuffix(manyMembersOf(200, `"`+strings.Repeat("x", 60_000)+`"`), "}") + last,
 	} {
-		got, err := DecodeRequest(parse(t, edit(t, smallest["request"], "metadata", metadata)), true)
+		got, err := DecodeRequest(parse(t, edit(t, smallest["request"], "metadata", metadata)), true, noon)
 		wantFaults(t, err)
 		m, size := got.Metadata, 0
 		for key, value := range m {
@@ -325,7 +325,7 @@ func TestWhoseCallItWasIsKeptBeforeOtherMetadata(t *testing.T) {
 
 func TestOfManyFaultsTheFirstAreTold(t *testing.T) {
 	tags := "[" + strings.Repeat("1,", 200) + "1]"
-	_, err := DecodeRequest(parse(t, edit(t, smallest["request"], "tags", tags)), true)
+	_, err := DecodeRequest(parse(t, edit(t, smallest["request"], "tags", tags)), true, noon)
 	if e := AsError(err); len(e.Fields) != 32 || e.Fields[0].Field != "tags[0]" {
 		t.Errorf("%d faults are named, the first of %q; want 32, tags[0]",
 			len(e.Fields), e.Fields[0].Field)
@@ -487,7 +487,7 @@ func TestWhatAClientSaysBesideTheContract(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		w, err := DecodeRequest(object, true)
+		w, err := DecodeRequest(object, true, noon)
 		if err != nil || w.SpanID != want.SpanID || w.ProviderType != want.ProviderType ||
 			!maps.Equal(w.Metadata, want.Metadata) ||
 			w.ReturnBlueprint != want.ReturnBlueprint {

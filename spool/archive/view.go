@@ -328,10 +328,6 @@ func viewLink(link *Stamped[Link], request *Stamped[Request], body json.RawMessa
 // A request that starts later than this after its first arrival has a wrong clock.
 const startAheadMax = 5 * time.Minute
 
-// startMin is before every model call. A caller's number may count from the start of a
-// machine, and 0 means unknown.
-var startMin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-
 // ListTime returns where the record belongs in lists and charts: at the start of its
 // request. That is at most startAheadMax after the request first arrived. Without a
 // sensible start it is the order time. The state must have its request.
@@ -343,7 +339,7 @@ func (s *State) ListTime() time.Time {
 
 // began returns the time of an event that contains a start time.
 func (s *State) began(stamp Stamp, start *time.Time) time.Time {
-	if start == nil || start.Before(startMin) {
+	if start == nil || start.Before(wire.CallsBegan) {
 		return stamp.At
 	}
 

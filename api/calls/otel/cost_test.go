@@ -1,6 +1,7 @@
 package otel_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"runtime"
 	"runtime/debug"
@@ -229,8 +230,8 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v: %s", err, request)
 		}
-		decoded, err := wire.DecodeRequest(object, true)
-		if err != nil {
+		decoded, err := wire.DecodeRequest(object, true, time.Now())
+		if err != nil && !bytes.Contains(request, []byte(`_time":1e300`)) {
 			t.Errorf("%v: %s", err, request)
 		}
 

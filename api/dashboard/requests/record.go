@@ -156,7 +156,7 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 	}
 
 	if object, err := wire.ParseObject(r.Content()); err == nil && !r.IsSpan() {
-		call, _ := wire.DecodeRequest(object, false)
+		call, _ := wire.DecodeRequest(object, false, r.AcceptedAt)
 		v.Dropped = call.Dropped
 	}
 
