@@ -335,7 +335,7 @@ func (d *delivery) send(
 		d.sender.metrics.ForwardRetries.WithLabelValues("status").Inc()
 	}
 
-	d.sender.reach.note(false, nil)
+	d.sender.reach.note(false, "")
 	pass.answered()
 
 	return v, 0
@@ -351,7 +351,7 @@ func (d *delivery) failed(pass pass, b *batch, v retry, err error, answers uint6
 	now := d.sender.circuit.answers()
 	others := answers > 0 && now != answers
 	if !others {
-		d.sender.reach.note(v.reason == "network" || v.reason == "foreign", err)
+		d.sender.reach.note(v.reason == "network" || v.reason == "foreign", reasonOf(err))
 	}
 	if others || b.alone {
 		pass.abandoned()

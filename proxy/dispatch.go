@@ -191,10 +191,11 @@ func (d *dispatch) settle(now time.Time, v *delivery) error {
 		debug.FreeOSMemory()
 	}
 
-	d.updatePaused()
 	d.settledKeys[q.key] = true
+	err := d.acknowledge()
+	d.publish(now)
 
-	return d.acknowledge()
+	return err
 }
 
 // acknowledge tells the spool when the frontier has moved, and the ring which keys may
@@ -277,11 +278,15 @@ func (d *dispatch) postponeLater(now time.Time, q *keyQueue, v *delivery) {
 	for _, e := range v.later {
 		d.ledger.putBack(e.Seq)
 		q.later.add(e.Seq)
+		q.latest = max(q.latest, e.Seq)
 	}
 	// Once: it may take until the server is upgraded.
 	if q.laters == 0 {
-		d.sender.logger.Warn("The server cannot take some events yet. They wait, and are sent again; "+
-			"other events are not affected.",
+		who := "The server cannot take some events yet."
+		if v.large {
+			who = "A proxy in front of the server finds events too large."
+		}
+		d.sender.logger.Warn(who+" They wait, and are sent again; other events are not affected.",
 			"key", q.key, "events", len(v.later), "reason", v.why)
 	}
 	q.later.dueAt = now.Add(max(retryDelayMin, backoffTo(laterDelayMax, q.laters)))
@@ -324,13 +329,21 @@ func (d *dispatch) drop(q *keyQueue) {
 	q.events = nil
 }
 
-// updatePaused sets the metric that people are alerted by.
-func (d *dispatch) updatePaused() {
-	paused := 0.0
+// publish sets the metric that people are alerted by, and why events wait.
+func (d *dispatch) publish(now time.Time) {
+	paused, longest := 0.0, Waits{}
 	for _, q := range d.queues {
 		if q.paused {
 			paused = 1
 		}
+		q.waits = q.waits.because(q.whyWaiting(now, d.ledger.frontier), now)
+		if q.waits.Why != "" && (longest.Why == "" || q.waits.Since.Before(longest.Since)) {
+			longest = q.waits
+		}
 	}
 	d.sender.metrics.ForwardPaused.Set(paused)
+
+	d.reach.mu.Lock()
+	d.reach.ofKey = longest
+	d.reach.mu.Unlock()
 }

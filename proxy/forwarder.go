@@ -102,3 +102,15 @@ func (f *Forwarder) Run(ctx context.Context) error {
 // Away reports whether the last attempt to deliver found no server. It is false
 // before the first.
 func (f *Forwarder) Away() bool { return f.reach.away.Load() }
+
+// Waits returns why events wait, and since when: for the server, or for what concerns their key or
+// them alone.
+func (f *Forwarder) Waits() Waits {
+	r := f.reach
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.server.Why != "" {
+		return r.server
+	}
+	return r.ofKey
+}

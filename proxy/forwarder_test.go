@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"promptspool/api/wire"
+	"promptspool/proxy"
 	"promptspool/spool/queue"
 )
 
@@ -311,4 +312,62 @@ func TestABacklogIsDeliveredWhileTheAppWritesOn(t *testing.T) {
 			t.Error("events that were taken were sent again")
 		}
 	})
+}
+
+// One event that waits by itself is told of, though the server answers and takes all others.
+func TestWhyAnEventWaitsIsTold(t *testing.T) {
+	large := strings.Repeat("x", 3000)
+	tooLarge := func(ctx context.Context, s *server, c call) (wire.BatchAnswer, error) {
+		for _, e := range c.events {
+			if len(e.Body) > len(large) {
+				// Others are delivered while it is on its way.
+				s.mu.Unlock()
+				<-time.After(1500 * time.Millisecond)
+				s.mu.Lock()
+				return foreign(413)(ctx, s, c)
+			}
+		}
+		return take(ctx, s, c)
+	}
+	for name, always := range map[string]reply{
+		"too large for a proxy": tooLarge,
+		"later":                 refuse(wire.ResultLater, "e1"),
+		"away":                  network,
+		"a page":                foreign(403),
+		"overloaded":            fail(wire.CodeUnavailable, 0),
+		"the key's share":       fail(wire.CodeTooMany, time.Second),
+		"no route":              fail(wire.CodeNotFound, 0),
+	} {
+		scene(t, name, func(t *testing.T, s *sidecar, srv *server) {
+			srv.always = always
+			s.forward()
+			events := scores("e1")
+			events[0].Body = []byte(`{"name":"e1","score":1,"x":"` + large + `"}`)
+			if _, err := s.Record(context.Background(), s.identity(annsKey), events); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+
+			// Others come and go meanwhile.
+			for i := range 50 {
+				s.mustWrite(annsKey, fmt.Sprintf("other %d", i))
+				<-time.After(time.Second)
+				if i < 4 {
+					continue
+				}
+				if w := s.forwarder.Waits(); w.Why == "" || w.Since.Sub(began) > 4*time.Second {
+					t.Fatalf("after %d s: %+v, want a reason since %v", i, w, began)
+				}
+			}
+			if name == "too large for a proxy" && !strings.Contains(s.log.String(), "too large") {
+				t.Error("nothing is logged")
+			}
+
+			srv.set(func(s *server) { s.always = nil })
+			<-time.After(time.Minute)
+			if w := s.forwarder.Waits(); w != (proxy.Waits{}) {
+				t.Errorf("all is delivered, and: %+v", w)
+			}
+		})
+	}
 }

@@ -41,6 +41,7 @@ type sidecar struct {
 	ahead             time.Duration // of the clock before the server's, as far as the sidecar knows
 	dir               string
 	spool             *queue.Queue
+	forwarder         *proxy.Forwarder // of the last call of forward
 	keys              *proxy.Keyring
 	metrics           *metrics.Metrics
 	log               *safeBuffer // all that was ever logged
@@ -107,6 +108,7 @@ func (s *sidecar) restart() {
 func (s *sidecar) forward() (stop func()) {
 	s.t.Helper()
 	f := proxy.NewForwarder(s.spool, s.keys, s.peer, s.metrics, slog.New(slog.NewTextHandler(s.log, nil)))
+	s.forwarder = f
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(ctx) }()

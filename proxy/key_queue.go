@@ -28,10 +28,12 @@ type keyQueue struct {
 	paused   bool      // a person has to look
 	alone    bool      // see batch.alone
 	why      string    // it waits, or events of it do
+	waits    Waits     // as it was published last
 
 	skipped seqRange // came while the key was blocked
 	doubted seqRange // the server refuses them, and is not believed; what is tried meanwhile comes after them
 	later   seqRange // the server wants them later
+	latest  uint64   // the highest that it ever wanted later
 	laters  int      // times in a row that it said so
 	large   int      // single events in a row that a proxy in front of the server finds too large
 }
@@ -155,6 +157,15 @@ func (q *keyQueue) inFlightMax() int {
 	}
 
 	return perKeyMax
+}
+
+// whyWaiting returns why events of the key wait, or "" if none does.
+func (q *keyQueue) whyWaiting(now time.Time, frontier uint64) string {
+	retried := q.inFlight > 0 && q.latest >= frontier
+	if q.later.any || q.doubted.any || q.blocked(now) || retried {
+		return q.why
+	}
+	return ""
 }
 
 // failing reports whether the last batch of the key failed.

@@ -19,6 +19,27 @@ type reach struct {
 
 	mu     sync.Mutex
 	newest time.Time // when the newest delivered event was accepted; under mu
+	server Waits     // of all events, for the server; under mu
+	ofKey  Waits     // of the key whose events have waited longest; under mu
+}
+
+// Waits says why events wait, and since when. It is zero if none does.
+type Waits struct {
+	Why   string    `json:"why"`
+	Since time.Time `json:"since"`
+}
+
+// because returns how events wait now: for another reason, but not since another time.
+func (w Waits) because(why string, now time.Time) Waits {
+	switch {
+	case why == "":
+		return Waits{}
+	case w.Why == "":
+		w.Since = now
+	}
+	w.Why = why
+
+	return w
 }
 
 // delivered notes that the server has an event that was accepted at this time.
@@ -32,9 +53,13 @@ func (r *reach) delivered(at time.Time) {
 	}
 }
 
-// note remembers whether an attempt found the server, and logs when the server goes away
-// and when it is back.
-func (r *reach) note(away bool, err error) {
+// note remembers whether an attempt found the server and, if events wait for it, why. It logs when
+// the server goes away and when it is back.
+func (r *reach) note(away bool, why string) {
+	r.mu.Lock()
+	r.server = r.server.because(why, time.Now())
+	r.mu.Unlock()
+
 	up := 1.0
 	if away {
 		up = 0
@@ -51,7 +76,7 @@ func (r *reach) note(away bool, err error) {
 	}
 	if away {
 		r.logger.Warn("The server cannot be reached. Events wait in the spool and are sent again.",
-			"error", err)
+			"error", why)
 	} else {
 		r.logger.Info("The server answers again.")
 	}

@@ -93,7 +93,10 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 func (c *Client) foreign(status int, retryAfter time.Duration) error {
 	format := "Something else than a promptspool server answered at %s, with status %d. " +
 		"Check the URL, and any proxy in between."
-	if status >= 502 && status <= 504 { // so answers a proxy while the server restarts
+	switch {
+	case status == 413:
+		format = "A proxy at %s answered with status %d: it lets only smaller bodies through. Raise its limit."
+	case status >= 502 && status <= 504: // so answers a proxy while the server restarts
 		format = "A proxy at %s answered with status %d: it does not reach the server, which may be restarting. " +
 			"If this lasts, check the URL and the proxy."
 	}

@@ -124,6 +124,8 @@ func TestAProxyWithoutAServerIsCalledOne(t *testing.T) {
 	for status, want := range map[int]string{
 		403: "Something else than a promptspool server answered at URL, with status 403. " +
 			"Check the URL, and any proxy in between: a foreign answer with status 403",
+		413: "A proxy at URL answered with status 413: it lets only smaller bodies through. Raise its limit" +
+			": a foreign answer with status 413",
 		502: "A proxy at URL answered with status 502: it does not reach the server, which may be restarting. " +
 			"If this lasts, check the URL and the proxy: a foreign answer with status 502",
 	} {

@@ -17,6 +17,7 @@ import (
 	"promptspool/api/ops"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/proxy"
 )
 
 // answering is a server that records the last call and always gives the same response.
@@ -311,6 +312,23 @@ func TestTheStatusOfAProcessThatIsNotReadyFails(t *testing.T) {
 	got := say(t, "status", "--data", dir)
 	if got.Code != 1 || got.Err != "promptspool: Not ready: the disk is full.\n" ||
 		!strings.HasPrefix(got.Out, "sidecar       pod, version") {
+		t.Errorf("it is told %+v", got)
+	}
+}
+
+func TestTheStatusOfASidecarSaysWhyEventsWait(t *testing.T) {
+	withoutVariables(t)
+	s := sidecarStatus{Role: "sidecar", Name: "pod", Upstream: "http://central"}
+	data := controlled(t, nil, s)
+	if got := say(t, "status", "--data", data); strings.Contains(got.Out, "waited") {
+		t.Errorf("none waits, and: %+v", got)
+	}
+
+	s.Away = true
+	s.Waits = proxy.Waits{Why: "A proxy answered.", Since: time.Now().Add(-3 * time.Hour)}
+	got := say(t, "status", "--data", controlled(t, nil, s))
+	if !strings.Contains(got.Out, "http://central\n") ||
+		!strings.Contains(got.Out, "Events have waited 3h 0m: A proxy answered.") {
 		t.Errorf("it is told %+v", got)
 	}
 }

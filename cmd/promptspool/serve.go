@@ -346,6 +346,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 			StartedAt:    startedAt,
 			Upstream:     c.upstream,
 			Away:         forwarder.Away(),
+			Waits:        forwarder.Waits(),
 			ClockAhead:   clockAhead(upstream),
 			Spool:        spool.Status(),
 			DroppedToday: drops.Of(""),

@@ -124,11 +124,10 @@ func describeSidecar(t *print.Table, s sidecarStatus) {
 	t.Row("sidecar", s.Name+", version "+s.Version)
 	t.Row("id", s.ID)
 	t.Row("up", print.Age(time.Since(s.StartedAt)))
-	server := s.Upstream
-	if s.Away {
-		server += ", which does not answer"
+	t.Row("server", s.Upstream)
+	if s.Waits.Why != "" {
+		t.Row("", "Events have waited "+print.Age(time.Since(s.Waits.Since))+": "+s.Waits.Why)
 	}
-	t.Row("server", server)
 	t.Row("clock", number.ClockOffset(s.ClockAhead))
 	t.Row("queued", fmt.Sprintf("%s, %s",
 		print.Quantity(h.BacklogEvents, "event"), humanize.IBytes(uint64(h.BacklogBytes))))
