@@ -4,7 +4,10 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -154,4 +157,20 @@ func lockTables(ctx context.Context, tx pgx.Tx) error {
 	}
 
 	return nil
+}
+
+// Tables are the tables of a database. It is safe for concurrent use, also by any number of
+// servers at the same time.
+type Tables struct {
+	pool   *connection.Pool
+	logger *slog.Logger
+	now    func() time.Time
+
+	mu    sync.Mutex
+	known map[time.Time]bool // by Monday: which weeks have partitions; guarded by mu
+}
+
+// New returns the tables of a database, which Create creates.
+func New(pool *connection.Pool, logger *slog.Logger, now func() time.Time) *Tables {
+	return &Tables{pool: pool, logger: logger, now: now}
 }
