@@ -5,8 +5,11 @@
 package docs
 
 import (
-	_ "embed" // for the pages
+	"cmp"
+	"embed"
 	"fmt"
+	"io/fs"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -141,4 +144,38 @@ func LLMs(base string) string {
 	b.WriteString("\n## Optional\n\n- [OpenAPI 3.1](" + base + "/openapi.json): The HTTP API for programs.\n")
 
 	return b.String()
+}
+
+// pictureFiles are what pages show. `make screenshots` takes them, except the drawings.
+//
+//go:embed pictures
+var pictureFiles embed.FS
+
+// Pictures are the files that pages show, by their names.
+var Pictures = func() fs.FS {
+	files, err := fs.Sub(pictureFiles, "pictures")
+	if err != nil {
+		panic("docs: " + err.Error())
+	}
+	return files
+}()
+
+// openAPIFile is openapi.json, which package openapi makes, in a tenth of its bytes; that package's tests
+// keep both up to date.
+//
+//go:embed openapi.json.zst
+var openAPIFile []byte
+
+// openAPI is the description.
+var openAPI = packed.Text(openAPIFile)
+
+// OpenAPI is the description of the HTTP API as JSON, for a version of the program.
+//
+// server is the address at which the API is called; "" is where the description was read.
+func OpenAPI(version, server string) string {
+	own := strings.NewReplacer(
+		`"version": "VERSION"`, `"version": `+strconv.Quote(version),
+		`"url": "/"`, `"url": `+strconv.Quote(cmp.Or(server, "/")),
+	)
+	return own.Replace(openAPI())
 }
