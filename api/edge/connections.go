@@ -13,6 +13,7 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -311,4 +312,33 @@ func IsLate(err error) bool {
 	var e net.Error
 
 	return errors.As(err, &e) && e.Timeout()
+}
+
+// HasLeft reports whether the other end of a connection has closed it, or sends nothing more. It
+// reads nothing, so any goroutine may ask while others read and write. For a connection that is
+// not a socket it reports false.
+func HasLeft(conn net.Conn) bool {
+	// The socket may be within a counted connection, and that in one with TLS.
+	for {
+		switch c := conn.(type) {
+		case syscall.Conn:
+			return isClosed(c)
+		case interface{ NetConn() net.Conn }:
+			conn = c.NetConn()
+		default:
+			return false
+		}
+	}
+}
+
+func isClosed(c syscall.Conn) (closed bool) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+
+	// The only error is that we have closed the connection ourselves.
+	_ = raw.Control(func(socket uintptr) { closed = hasHungUp(socket) })
+
+	return closed
 }
