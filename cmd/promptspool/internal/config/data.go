@@ -1,8 +1,12 @@
 package config
 
 import (
+	"context"
+
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/client"
+	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/datafolder"
 )
 
@@ -45,4 +49,49 @@ func RoleData(c *cli.Context, role string) (string, error) {
 		return "", Usagef(c, "--data: %v", err)
 	}
 	return folder, nil
+}
+
+// Where the two roles listen by default.
+const (
+	ServerListen     = "127.0.0.1:8788"
+	ServerOpsListen  = "127.0.0.1:9788"
+	SidecarListen    = "127.0.0.1:8787"
+	SidecarOpsListen = "127.0.0.1:9787"
+)
+
+// RemoteFlags say which server a command calls, with which key, and how it prints the answer.
+func RemoteFlags() []cli.Flag { return append(ServerFlags(), ShowingFlags()...) }
+
+// ServerFlags say which server a command calls, and with which key.
+func ServerFlags() []cli.Flag {
+	own := []cli.Flag{
+		TextFlag("url", "http://"+ServerListen, "the `URL` of the server, or of a sidecar"),
+		TextFlag("key", "", "a `key` of scope full, as `promptspool keys create --scope full` makes; "+
+			"better given by its variable or kept by login"),
+		TextFlag("context", "", "the `name` of a server that login keeps, instead of the current one"),
+	}
+	return Group("Server", append(own, TrustFlags("url")...)...)
+}
+
+// Remote returns the client that ServerFlags describe, unless a fault was noted before.
+//
+// The client is closed when the command's context ends.
+func (r *Reader) Remote() (*client.Client, wire.Identity, error) {
+	// Only after everything else was sound: a wrong flag must be reported before a
+	// missing key.
+	if err := r.Err(); err != nil {
+		return nil, wire.Identity{}, err
+	}
+	url, key := r.server()
+	trust := r.Trust("url")
+	if err := r.Err(); err != nil {
+		return nil, wire.Identity{}, err
+	}
+
+	cl, err := client.New(client.Config{URL: url, Version: r.c.App.Version, TLS: trust})
+	if err != nil {
+		return nil, wire.Identity{}, Usagef(r.c, "--url (or %s): %v", Variables("url")[0], err)
+	}
+	context.AfterFunc(r.c.Context, cl.Close)
+	return cl, wire.Identity{Key: wire.Secret(key)}, nil
 }

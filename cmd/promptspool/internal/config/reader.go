@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
 	"promptspool/api/words"
+	"promptspool/cmd/promptspool/internal/logging"
 )
 
 // Reader reads the settings of the command that runs.
@@ -254,4 +256,58 @@ func SettingName(c *cli.Context, name string) string {
 // WrongValue is the usage error of a setting whose value is wrong.
 func WrongValue(c *cli.Context, name, value, reason string) error {
 	return Usagef(c, "%s: %q %s", SettingName(c, name), value, reason)
+}
+
+// UsageError is a command line that cannot mean anything. The process exits with code 2.
+type UsageError struct {
+	command string // in full, with a blank after it; empty for promptspool itself
+	message string
+}
+
+// Error returns the message without the command.
+func (e UsageError) Error() string { return e.message }
+
+// Help returns the command line that shows how the command is used.
+func (e UsageError) Help() string { return "promptspool " + e.command + "--help" }
+
+// Usagef returns a usage error of the command that runs.
+func Usagef(c *cli.Context, format string, args ...any) error {
+	e := UsageError{message: fmt.Sprintf(format, args...)}
+	if command := CommandName(c); command != "" {
+		e.command = command + " "
+	}
+	return e
+}
+
+// CommandName returns the command that runs, in full ("keys create"); "" for promptspool itself.
+func CommandName(c *cli.Context) string {
+	_, command, _ := strings.Cut(c.Command.HelpName, " ")
+	return command
+}
+
+// LogFlags set what a command that runs until it is stopped logs, and how.
+func LogFlags(level string) []cli.Flag {
+	return Group("Log",
+		ChoiceFlag("log-level", level, "minimum log `level` on stderr", "debug", "info", "warn", "error"),
+		ChoiceFlag("log-format", "text", "the `form` of the log", "text", "json"),
+	)
+}
+
+// Logger returns the logger that LogFlags describe. Its level may be changed while it is in use.
+func (r *Reader) Logger() (*slog.Logger, *slog.LevelVar) {
+	level := new(slog.LevelVar)
+	_ = level.UnmarshalText([]byte(r.OneOf("log-level"))) // a wrong one is noted
+
+	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler = slog.NewTextHandler(r.c.App.ErrWriter, options)
+	if r.OneOf("log-format") == "json" {
+		handler = slog.NewJSONHandler(r.c.App.ErrWriter, options)
+	}
+	// In front of the handler, so that repetitions cost no formatting.
+	return slog.New(logging.NewThin(handler)), level
+}
+
+// ToolLogger logs the warnings and errors of a command that ends by itself, on stderr.
+func ToolLogger(c *cli.Context) *slog.Logger {
+	return slog.New(slog.NewTextHandler(c.App.ErrWriter, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }

@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -175,4 +176,23 @@ func showTemplate(c *cli.Context) error {
 		return err
 	}
 	return print.JSON(c.App.Writer, template.Blueprint)
+}
+
+// printUnmatched says that no templates are as asked, and what is close to it.
+func printUnmatched(c *cli.Context, cl *client.Client, id wire.Identity, q wire.TemplateListQuery) error {
+	all, err := cl.List(c.Context, id, wire.TemplateListQuery{Page: 1, PerPage: wire.PageItemsMax})
+	if err != nil {
+		return err
+	}
+	known := wire.LabelNames(all.Items)
+	if q.Name != "" {
+		known = nil
+		for _, t := range all.Items {
+			known = append(known, t.Name)
+		}
+	}
+
+	near := words.DidYouMean(cmp.Or(q.Name, q.Label), known)
+	_, err = fmt.Fprintln(c.App.Writer, "No templates match"+cmp.Or(near, "."))
+	return err
 }

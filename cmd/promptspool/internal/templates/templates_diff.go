@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/aymanbagabas/go-udiff"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/cmd/promptspool/internal/config"
@@ -106,4 +107,29 @@ func printDiff(p print.Painter, d difference) {
 		first := cmp.Or(line, " ")[0]
 		fmt.Fprintln(p.Out, p.Paint(styles[first], print.Printable(line)))
 	}
+}
+
+// lineDiff returns the lines that differ, as diff -u does but without file names, and how
+// many were added and removed.
+func lineDiff(before, after string) (diff string, added, removed int) {
+	edits := udiff.Lines(before, after)
+	unified, err := udiff.ToUnifiedDiff("", "", before, edits, udiff.DefaultContextLines)
+	if err != nil { // the edits are of these texts
+		panic(err)
+	}
+
+	for _, hunk := range unified.Hunks {
+		for _, line := range hunk.Lines {
+			switch line.Kind {
+			case udiff.Insert:
+				added++
+			case udiff.Delete:
+				removed++
+			}
+		}
+	}
+
+	// The heading with empty names: the caller prints one that says more.
+	_, diff, _ = strings.Cut(unified.String(), "+++ \n")
+	return diff, added, removed
 }
