@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -88,42 +87,61 @@ func (r *Registry) nameByLabel(ctx context.Context, id wire.Identity, label int6
 	return name, nil
 }
 
-// place moves a label. which picks it, within the transaction.
+// place points a label to a version that exists. which picks both, within the transaction.
 func (r *Registry) place(
 	ctx context.Context, id wire.Identity, name, by string,
 	which func(t *wire.Template) (wire.LabelWrite, error),
 ) (wire.PlacedLabel, error) {
-	var m move
-	change := func(t *wire.Template, now time.Time) (changed bool, err error) {
+	existing := func(t *wire.Template) (wire.LabelWrite, error) {
 		w, err := which(t)
-		if err != nil {
-			return false, err
-		}
 		// Within the transaction: the version may be published by a concurrent request.
-		if w.Version < 1 || w.Version > t.Latest() {
-			return false, wire.Invalid(wire.FieldError{
+		if err == nil && (w.Version < 1 || w.Version > t.Latest()) {
+			err = wire.Invalid(wire.FieldError{
 				Field: "prompt_version_number",
 				Reason: fmt.Sprintf("is %d, which does not exist; the latest version of %s is %d",
 					w.Version, quote(t.Name), t.Latest()),
 			})
 		}
 
-		m = moveLabel(t, w.Name, w.Version, now, orKey(by, id))
-
-		return m.was != m.is, checkLabelCount(t)
+		return w, err
 	}
-	head, err := r.update(ctx, id.Account, name, change)
+	head, m, err := r.relabel(ctx, id, name, by, existing)
 	if err != nil {
 		return wire.PlacedLabel{}, err
-	}
-	if m.was != m.is {
-		r.note(ctx, id, by, "move label", name, m.String())
 	}
 
 	out := placed(&head, m.label)
 	out.Was = m.was
 
 	return out, nil
+}
+
+// relabel moves a label to the version that which picks, within the transaction, or deletes it
+// if that is 0. It notes what has changed.
+func (r *Registry) relabel(
+	ctx context.Context, id wire.Identity, name, by string,
+	which func(t *wire.Template) (wire.LabelWrite, error),
+) (head wire.Template, m move, err error) {
+	head, err = r.update(ctx, id.Account, name, func(t *wire.Template, now time.Time) (bool, error) {
+		w, err := which(t)
+		if err != nil {
+			return false, err
+		}
+		m = moveLabel(t, w.Name, w.Version, now, orKey(by, id))
+
+		return m.was != m.is, checkLabelCount(t)
+	})
+	if err != nil || m.was == m.is {
+		return head, m, err
+	}
+
+	action := "move label"
+	if m.is == 0 {
+		action = "delete label"
+	}
+	r.note(ctx, id, by, action, name, m.String())
+
+	return head, m, nil
 }
 
 // DeleteLabel deletes a label, by its id. wire.CodeNotFound if there is no such label;
@@ -147,26 +165,12 @@ func (r *Registry) DeleteLabel(ctx context.Context, id wire.Identity, label int6
 		return err
 	}
 
-	_, err = r.update(ctx, id.Account, name, func(t *wire.Template, now time.Time) (bool, error) {
-		l, err = labelByID(t, label) // again: it may be gone since
-		if err != nil {
-			return false, err
-		}
-		deleteLabel(t, l.Name, now, orKey(by, id))
-
-		return true, nil
+	_, _, err = r.relabel(ctx, id, name, by, func(t *wire.Template) (wire.LabelWrite, error) {
+		l, err := labelByID(t, label) // again: it may be gone since
+		return wire.LabelWrite{Name: l.Name}, err
 	})
-	if err == nil {
-		r.note(ctx, id, by, "delete label", name, move{label: l.Name, was: l.Version}.String())
-	}
 
 	return err
-}
-
-// deleteLabel deletes a label and notes that.
-func deleteLabel(t *wire.Template, label string, now time.Time, by string) {
-	t.Labels = slices.DeleteFunc(t.Labels, func(l wire.Label) bool { return l.Name == label })
-	addMove(t, wire.Move{Label: label, At: now, By: by})
 }
 
 // RevertLabel takes back a change of a label, in one transaction. The label moves from
@@ -182,34 +186,19 @@ func (r *Registry) RevertLabel(
 		}
 	}
 
-	_, err := r.update(ctx, id.Account, name, func(t *wire.Template, now time.Time) (bool, error) {
+	_, _, err := r.relabel(ctx, id, name, by, func(t *wire.Template) (wire.LabelWrite, error) {
 		current := 0
 		if i, found := findLabel(t.Labels, label); found {
 			current = t.Labels[i].Version
 		}
 		if current != is || t.DeletedAt != nil {
-			return false, wire.ErrChanged()
+			return wire.LabelWrite{}, wire.ErrChanged()
 		}
 
-		if was == 0 {
-			deleteLabel(t, label, now, orKey(by, id))
-		} else {
-			moveLabel(t, label, was, now, orKey(by, id))
-		}
-
-		return true, checkLabelCount(t)
+		return wire.LabelWrite{Name: label, Version: was}, nil
 	})
-	if err != nil {
-		return err
-	}
 
-	action := "move label"
-	if was == 0 {
-		action = "delete label"
-	}
-	r.note(ctx, id, by, action, name, move{label, is, was}.String())
-
-	return nil
+	return err
 }
 
 // Archive takes a template out of use: apps no longer find it, while its versions and

@@ -273,7 +273,8 @@ func checkLabelCount(t *wire.Template) error {
 	})
 }
 
-// moveLabel points a label to a version, and notes the move unless it points there already.
+// moveLabel points a label to a version, or deletes it if that is 0. It notes the move, unless the
+// label is there already.
 func moveLabel(t *wire.Template, label string, number int, now time.Time, by string) move {
 	i, found := findLabel(t.Labels, label)
 	m := move{label: label, is: number}
@@ -282,14 +283,16 @@ func moveLabel(t *wire.Template, label string, number int, now time.Time, by str
 	}
 
 	switch {
+	case m.was == number:
+		return m
+	case number == 0:
+		t.Labels = slices.Delete(t.Labels, i, i+1)
 	case !found:
 		// Counted up for good: a label that is made again under its old name is another
 		// one.
 		t.LabelsMade++
 		id := wire.LabelID(t.ID, t.LabelsMade)
 		t.Labels = slices.Insert(t.Labels, i, wire.Label{ID: id, Name: label, Version: number})
-	case m.was == number:
-		return m
 	default:
 		t.Labels[i].Version = number
 	}
