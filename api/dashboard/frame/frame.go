@@ -9,12 +9,11 @@
 // # Files
 //
 //	frame.go, section.go, page.go, error.go   routes and files, and what is around every page
-//	exchange.go, session.go, sign.go       one request for a page; who makes it; signing in
+//	exchange.go, session.go, sign.go       one request for a page; who makes it, in which project; signing in
 //	issuer.go                              signing in at an OpenID Connect issuer
-//	project.go                             the one of their projects that a reader has open
 //	resume.go, undo.go                     a form that outlives its session; taking back what was just done
 //	public_url.go, zone.go                 where and when the reader is
-//	actor.go, counted.go, sidecars.go      names of keys; numbers that take a while; sidecars in need
+//	keys.go, counted.go, sidecars.go       keys; numbers that take a while; sidecars in need
 //	layout.html                            what is around every page
 //	components/, static/style.css          the parts of pages, each once in both
 package frame

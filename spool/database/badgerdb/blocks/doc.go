@@ -4,13 +4,12 @@
 // It knows neither transactions nor keys. A block is a head and a number of parts, which
 // a store keeps under its own keys, and reads when a [Block] asks for them.
 //
-//	place.go                  a row, and where it is in the list
-//	head.go, part.go          the head of a block, and the names of its parts
+//	place.go                  a row, and where it is in the list; a block with rows that changed since
+//	head.go                   the head of a block, and the names of its parts
 //	encode.go, integer.go     rows into columns
 //	column.go                 a column, decoded
 //	block.go, row.go          reading a block, and its rows
 //	evaluate.go, bits.go      a filter on all rows of a block
-//	merge.go                  rows that changed since, in place of those of the block
 //
 // # A block
 //

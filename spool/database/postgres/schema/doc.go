@@ -4,8 +4,8 @@
 // partition for each week, which is made before the first record of the week is written, and
 // dropped as a whole when all of it is too old.
 //
-//	tables.go, create.go       the tables, made from schema.sql
-//	partition.go, week.go      partitions, and the week that an id belongs to
+//	create.go                  the tables, made from schema.sql
+//	partition.go               partitions, and the week that an id belongs to
 //	spread.go                  the tables spread over the nodes of a Citus
 //	key.go                     accounts, ids and times, as they are stored
 //
