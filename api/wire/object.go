@@ -72,8 +72,8 @@ func (o Object) Parse(body []byte) (Object, error) {
 
 // syntaxError tells why body is not one strict JSON object.
 func syntaxError(body []byte) error {
-	if !utf8.Valid(body) {
-		return Errorf(CodeBadJSON, "The body is not valid UTF-8. Send JSON in UTF-8.")
+	if err := encodingError(body); err != nil {
+		return err
 	}
 	if d := jsonscan.Depth(body, JSONDepthMax); d > JSONDepthMax {
 		return Errorf(CodeBadJSON, "The body is nested %d deep or more; at most %d is accepted.",
@@ -85,6 +85,22 @@ func syntaxError(body []byte) error {
 	}
 
 	return Errorf(CodeBadJSON, "The body is JSON, but not an object. Send one JSON object.")
+}
+
+// encodingError returns where body is not UTF-8, or nil. Such a body is refused, not kept with U+FFFD: a
+// record is given out as it was sent, and one such byte makes a whole page or export unreadable as JSON.
+func encodingError(body []byte) error {
+	for at := 0; at < len(body); {
+		r, n := utf8.DecodeRune(body[at:])
+		if r == utf8.RuneError && n == 1 {
+			line, column := jsonscan.Position(body, at)
+			return Errorf(CodeBadJSON, "The body is not valid UTF-8 (line %d, column %d: byte 0x%02X). "+
+				"Send JSON in UTF-8.", line, column, body[at])
+		}
+		at += n
+	}
+
+	return nil
 }
 
 // syntaxPlace describes where and why a body is not JSON, or returns "" if encoding/json

@@ -93,6 +93,10 @@ func TestABodyThatIsNotJSONIsAnsweredWithThePlace(t *testing.T) {
 			t.Errorf("%q: %v, want %s", body, err, want)
 		}
 	}
+
+	_, err := ParseObject([]byte("{\n  \"\ufffd\": \"caf\xe9\"\n}"))
+	same(t, "in Latin-1", AsError(err).Message,
+		"The body is not valid UTF-8 (line 2, column 12: byte 0xE9). Send JSON in UTF-8.")
 }
 
 func TestParseObjectNamesAMemberThatIsTooMuch(t *testing.T) {
