@@ -181,16 +181,16 @@ soak: packages
 	PROMPTSPOOL_SOAK=1 go test -count=1 -timeout 0 -run '^TestArchive|TwoServers' ./spool/database/badgerdb ./spool/database/postgres -rapid.checks 1000
 	$(MAKE) portable
 
-# Their installation makes the links of their libraries. Below /tmp, because root may not run PostgreSQL, and
-# another user does not reach everybody's home.
+# Below /tmp, because root may not run PostgreSQL, and another user does not reach everybody's home.
 postgres-versions:
 	.ci/install
 	folder=$$(mktemp -d /tmp/promptspool-postgres-XXXXXX)
 	trap 'rm -r $$folder' EXIT
 	cp spool/database/postgres/testdata/versions/*.json $$folder
-	(cd $$folder && npm ci --no-audit --no-fund)
+	(cd $$folder && npm ci --ignore-scripts --no-audit --no-fund)
 	chmod -R a+rX $$folder
 	for version in $$folder/node_modules/postgres-*; do
+		(cd $$version && node scripts/hydrate-symlinks.js) # the links of its libraries
 		export PROMPTSPOOL_POSTGRES=$$version/native/bin
 		$$PROMPTSPOOL_POSTGRES/postgres --version
 		$(call GOTEST) ./spool/database/postgres
