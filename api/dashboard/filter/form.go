@@ -48,7 +48,11 @@ func NewForm(path string, f Filter) Form {
 	if f.fault != nil {
 		return v // another time would lose what was typed
 	}
-	for i := range min(len(f.line.Terms), chipsMax) {
+	shown := min(len(f.line.Terms), chipsMax)
+	if shown == 1 {
+		shown = 0 // it would say what the line above it says
+	}
+	for i := range shown {
 		v.Chips = append(v.Chips, chip{f.line.Terms[i].String(), address.Of(path, f.without(i).Values())})
 	}
 

@@ -193,6 +193,12 @@ func (b *browser) shows(selector string, texts ...string) {
 	}
 }
 
+// filteredBy fails unless a list is filtered by a line.
+func (b *browser) filteredBy(line string) {
+	b.t.Helper()
+	b.holds("it is filtered by "+line, fmt.Sprintf(`document.querySelector("#line").value === %q`, line))
+}
+
 // poll waits until an expression is true. It asks again when the page is just being
 // replaced, also by itself.
 func (b *browser) poll(expression string) error {

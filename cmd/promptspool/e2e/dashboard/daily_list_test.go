@@ -103,7 +103,7 @@ func TestASlowestCallIsOneClickAway(t *testing.T) {
 	p.press("tbody tr:nth-child(2 of [data-href]) .number")
 	p.press(".trail a")
 	p.shows("#count", "fastest first")
-	p.shows(".chips", "model:gpt*")
+	p.filteredBy("model:gpt*")
 }
 
 func TestAConversationIsReadInItsOrder(t *testing.T) {
@@ -161,7 +161,7 @@ func TestAConversationIsReadInItsOrder(t *testing.T) {
 	// The conversation is a session: the filter goes along to the list of sessions, which is sorted and saved.
 	p.visit("/requests?filter=user:" + seed.TalkUser)
 	p.press(".tabs a[href*='/sessions']")
-	p.shows(".chips", "user:"+seed.TalkUser)
+	p.filteredBy("user:" + seed.TalkUser)
 	p.filters("user:" + seed.TalkUser + " turns:>4")
 	p.press("th a[href*='sort=turns']")
 	p.shows(".count", "1 session, most turns first")
@@ -286,7 +286,7 @@ func TestTheListIsUsedByTheKeyboardAlone(t *testing.T) {
 	p.holds("those that begin so", `document.querySelectorAll("#offers li").length === 1 &&
 		/@3\s+\d+/.test(document.querySelector("#offers").innerText)`)
 	p.keyTo("\r")
-	p.shows(".chips", "template:support/triage@3")
+	p.filteredBy("template:support/triage@3")
 	p.shows("tr[data-href]", "support/triage v3")
 
 	// Headings are reached by Tab, and Enter sorts.

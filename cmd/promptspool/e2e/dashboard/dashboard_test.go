@@ -99,10 +99,11 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 
 	b.visit("/requests?col=model&col=latency")
 	b.shows("main", "2 requests", "gpt-demo", "gpt-other", "1.50 s")
-	b.fill("#line", `Tag:"demo"`)
+	b.fill("#line", `Tag:"demo" status:success`)
 	b.press(".line button")
 	b.shows("main", "1 request,", "gpt-demo", "tag:demo")
-	b.holds("the line is in the address", `new URL(location).searchParams.get("filter") === 'Tag:"demo"'`)
+	b.holds("the line is in the address",
+		`new URL(location).searchParams.get("filter") === 'Tag:"demo" status:success'`)
 	b.screenshots("requests")
 	if strings.Contains(b.text("table"), "gpt-other") {
 		t.Error("the filter finds what it should not")
@@ -113,6 +114,8 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 		document.getSelection().toString() === "tag:demo"`)
 	b.press(".chips a:last-child")
 	b.shows("main", "2 requests")
+	b.filteredBy("status:success")
+	b.holds("one condition stands in the line only", `document.querySelector(".chips") === null`)
 	b.do("unfold", chromedp.Click(".times summary"))
 	b.press(".times a[href*=today]")
 	b.shows(".chips", "since:today")
