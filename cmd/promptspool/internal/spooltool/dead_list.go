@@ -54,7 +54,7 @@ func listDead(c *cli.Context) error {
 	}
 
 	return print.Output(c, map[string][]deadRow{"items": rows}, func(t *print.Table) {
-		t.Head("SEQUENCE", "LANE", "KIND", "REQUEST_ID", "@MOVED", "CAUSE", "REASON")
+		t.Head("SEQUENCE", "LANE", "KIND", "REQUEST ID", "@MOVED", "CAUSE", "REASON")
 		for _, r := range rows {
 			t.Row(r.Seq, r.Lane, r.Kind, r.RequestID, t.Moment(r.MovedAt), cmp.Or(r.Cause, "-"), r.Reason)
 		}
