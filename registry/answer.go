@@ -3,6 +3,8 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"maps"
 	"strings"
 
 	"promptspool/api/wire"
@@ -78,10 +80,15 @@ func renderTemplate(
 	case err == nil:
 		out.LLMKwargs = kwargs
 	// The caller asked for exactly what failed.
-	case f.Provider != "":
+	case f.Provider != "", errors.Is(err, render.ErrVariables):
 		return wire.RenderedTemplate{}, err
 	default: // a caller that did not ask for llm_kwargs still gets the template
 		warnings = append(warnings, "llm_kwargs is null: "+wire.AsError(err).Message)
+	}
+	if f.Variables != nil && kwargs != nil {
+		for _, hint := range p.Hints(maps.Keys(f.Variables)) {
+			warnings = append(warnings[:len(warnings):len(warnings)], hint.Path+" "+hint.Message+".")
+		}
 	}
 	out.Warning = orNull(strings.Join(warnings, " "))
 

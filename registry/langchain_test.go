@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"promptspool/api/wire"
@@ -43,5 +44,40 @@ func TestLangChainsPromptIsACompletion(t *testing.T) {
 	} {
 		_, err := r.Publish(t.Context(), ann, wire.Publish{Name: "bad", Blueprint: json.RawMessage(prompt)})
 		wantFault(t, err, wire.CodeInvalid, field)
+	}
+}
+
+// What is hardly meant so is told when it is published and when it is rendered.
+func TestHintsAreWarnings(t *testing.T) {
+	r := newRegistry(t)
+	out, err := r.Publish(t.Context(), ann, wire.Publish{Name: "hi", Blueprint: json.RawMessage(
+		`{"type":"chat","input_variables":["name","gone"],"messages":[{"role":"placeholder","name":"history"},` +
+			`{"role":"user","content":"Hi {{name}}"}]}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "[messages[1].content[0].text:1:1: has {{name}}, which renders as {name}; " +
+		"a variable of an f-string is {name} " +
+		"input_variables:1:1: has gone, which is used nowhere input_variables:1:1: has name, which is used nowhere]"
+	equal(t, "published", fmt.Sprint(out.Warnings), want)
+
+	fetch := wire.TemplateFetch{Provider: "openai", Model: "m", Variables: map[string]json.RawMessage{
+		"history": json.RawMessage(`[{"type":"human","content":"Hello"}]`), "name": json.RawMessage(`"Ann"`),
+	}}
+	reply, err := r.Fetch(t.Context(), ann, "hi", fetch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "rendered", *reply.Warning, "messages[1].content[0].text has {{name}}, which renders as {name}; "+
+		"a variable of an f-string is {name}. input_variables has name, which is used nowhere.")
+
+	// Whether or not it is asked for llm_kwargs.
+	fetch.Variables["history"] = json.RawMessage(`"Hello"`)
+	for _, provider := range []string{"openai", ""} {
+		publish(t, r, wire.Publish{Name: "hi", Metadata: json.RawMessage(`{"model":{"provider":"openai","name":"m"}}`),
+			Blueprint: json.RawMessage(`{"type":"chat","messages":[{"role":"placeholder","name":"history"}]}`)})
+		fetch.Provider = provider
+		_, err = r.Fetch(t.Context(), ann, "hi", fetch)
+		wantFault(t, err, wire.CodeInvalid, "input_variables.history")
 	}
 }

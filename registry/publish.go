@@ -48,7 +48,7 @@ func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish
 	if err := r.checkExternalIDs(ctx, id, &p); err != nil {
 		return wire.Published{}, err
 	}
-	warnings := expanded.Findings(p.Metadata)
+	warnings := append(expanded.Findings(p.Metadata), expanded.Hints()...)
 
 	by := p.Author
 	p.Author = orKey(by, id)

@@ -101,7 +101,7 @@ func timeOf(name string, at func(b *bulkSpan) *uint64) member[bulkSpan] {
 		if *at(b) = nanos; !ok {
 			b.noTime = name
 		}
-		if unit != "" && unit != wire.Nanoseconds {
+		if unit != "" && unit != "nanoseconds" {
 			b.note = name + " was read as " + unit + "; send nanoseconds since 1970."
 		}
 	})

@@ -381,7 +381,7 @@ func (f *fields) time(name string, required bool) time.Time {
 		switch {
 		case t.IsZero():
 			f.fault(name, "is not a time of a call, in seconds since 1970 or in any other unit")
-		case unit != seconds:
+		case unit != "seconds":
 			f.note += fmt.Sprintf(" %s was read as %s; send seconds since 1970.", name, unit)
 		}
 		return t
@@ -424,17 +424,8 @@ func ParseTime(s string) (time.Time, bool) {
 // time.
 func isMoment(t time.Time) bool { return !t.IsZero() && t.Year() >= 1 && t.Year() <= 9999 }
 
-// Units in which clients should send times: seconds of a call, nanoseconds of a span.
-const (
-	seconds     = "seconds"
-	Nanoseconds = "nanoseconds"
-)
-
-// timeUnits are what clients count time in, each with how many digits of it are less than a second.
-var timeUnits = []struct {
-	name   string
-	digits int
-}{{seconds, 0}, {"milliseconds", 3}, {"microseconds", 6}, {Nanoseconds, 9}}
+// timeUnits are what clients count time in. Each has three digits more than the one before.
+var timeUnits = []string{"seconds", "milliseconds", "microseconds", "nanoseconds"}
 
 // CallsBegan is before every model call. A caller's number may count from the start of a
 // machine, and 0 means unknown.
@@ -450,15 +441,12 @@ func UnixTime(number string, now time.Time) (t time.Time, unit string) {
 	}
 
 	whole, fraction, _ := strings.Cut(number, ".")
-	for _, u := range timeUnits {
-		point := len(whole) - u.digits
-		if point <= 0 {
-			break
-		}
+	for i, unit := range timeUnits {
+		point := max(0, len(whole)-3*i)
 		t := unixTime(whole[:point], whole[point:]+fraction)
 		isCall := t.After(CallsBegan) && t.Before(now.Add(24*time.Hour))
-		if isCall || u.name == seconds && !t.IsZero() {
-			return t, u.name
+		if isCall || i == 0 && !t.IsZero() {
+			return t, unit
 		}
 	}
 

@@ -39,7 +39,7 @@ type Published struct {
 	Metadata      json.RawMessage `json:"metadata"`
 	CommitMessage *string         `json:"commit_message"`
 	ExternalIDs   []ExternalID    `json:"external_ids"`
-	Warnings      []Finding       `json:"warnings"` // parts that cannot be rendered
+	Warnings      []Finding       `json:"warnings"` // parts that cannot be rendered, or are hardly meant so
 	Warning       *string         `json:"warning"`  // null if everything was done as asked
 }
 

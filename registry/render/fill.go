@@ -3,10 +3,12 @@ package render
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"promptspool/api/wire"
 	"promptspool/registry/render/language"
 	"promptspool/registry/render/prompt"
 	"promptspool/registry/render/rawjson"
@@ -17,6 +19,7 @@ type filler struct {
 	language.Rendering
 	text     []byte // the text that is being written; its memory is used again for the next one
 	warnings []string
+	faults   []wire.FieldError
 }
 
 // fill puts variables into the texts and into the image and media urls of a prompt. A
@@ -24,13 +27,13 @@ type filler struct {
 // images of its variable. Filled-in values are data: they are not searched for variables
 // again. If vars is nil, the prompt stays as it is.
 //
-// Nothing is an error here. Warnings, each a sentence, say what is not as the publisher
-// meant it. The prompt is nil if ctx, which may be nil, ended before the end.
+// Warnings, each a sentence, say what is not as the publisher meant it. The error is
+// ErrVariables or, if ctx, which may be nil, ended before the end, wire.CodeUnavailable.
 func fill(
 	ctx context.Context, p *prompt.Prompt, vars map[string]json.RawMessage,
-) (*prompt.Prompt, []string) {
+) (*prompt.Prompt, []string, error) {
 	if vars == nil {
-		return p, nil
+		return p, nil, nil
 	}
 
 	f := filler{Rendering: language.NewRendering(vars)}
@@ -51,11 +54,28 @@ func fill(
 			out.Messages = append(out.Messages, m)
 		}
 	}
-	if f.Ended {
-		return nil, nil
+	switch {
+	case f.Ended:
+		return nil, nil, wire.Unavailable(0, "The request ended before the template was rendered.")
+	case len(f.faults) > 0:
+		e := wire.Invalid(f.faults...)
+		e.Cause = ErrVariables
+		return nil, nil, e
 	}
 
-	return &out, f.allWarnings()
+	return &out, f.allWarnings(), nil
+}
+
+// ErrVariables is the cause of an error about variables of the wrong kind, such as a text for a
+// placeholder. A model would be called without them.
+var ErrVariables = errors.New("a variable is of the wrong kind")
+
+// fault notes that a variable, or a part of it, is of the wrong kind.
+func (f *filler) fault(path, reason string) []prompt.Block {
+	if len(f.faults) < language.FaultsMax {
+		f.faults = append(f.faults, wire.FieldError{Field: "input_variables." + path, Reason: reason})
+	}
+	return nil
 }
 
 func (f *filler) warn(format string, args ...any) {
@@ -163,7 +183,7 @@ func (f *filler) placeholder(at, name string) []prompt.Message {
 		messages = append(messages, prompt.ParseMessage(at, rawjson.Object(normal), true))
 	}
 	if len(c.faults) > 0 {
-		return dropped("%s %s", language.Shorten(c.faults[0].Field), c.faults[0].Reason)
+		f.fault(c.faults[0].Field, c.faults[0].Reason+"; "+prompt.Place(at)+" is a placeholder for messages")
 	}
 
 	return messages
@@ -189,18 +209,14 @@ func (f *filler) images(b *prompt.Block) []prompt.Block {
 		list = rawjson.Elements(value)
 	}
 	if len(list) > blocksMax {
-		f.warn("%s was dropped: the variable %s has more than %d images.",
-			prompt.Place(b.At), name, blocksMax)
-		return nil
+		return f.fault(b.Variable, fmt.Sprintf("has more than %d images", blocksMax))
 	}
 
 	blocks := make([]prompt.Block, 0, len(list))
 	for i, e := range list {
 		image, ok := imageOf(b, e)
 		if !ok {
-			f.warn("%s was dropped: the variable %s must hold the url of an image, or a list of them.",
-				prompt.Place(b.At), name)
-			return nil
+			return f.fault(b.Variable, "must be the url of an image, or a list of them, for "+prompt.Place(b.At))
 		}
 		image.At = fmt.Sprintf("input_variables.%s[%d]", name, i)
 		blocks = append(blocks, image)

@@ -2,6 +2,9 @@ package render_test
 
 import (
 	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,12 +60,6 @@ func TestFill(t *testing.T) {
 				"These variables were not given and are empty: who.",
 				dropped + "no messages were given for it.",
 			}},
-		{"messages that are none are dropped", chat(greeting), raw("who", `"Ann"`, "history", `[{"role":"user"}]`),
-			filled("Ann", ""), []string{dropped + "history[0].content is missing."}},
-		{"a placeholder is no message to give", chat(greeting),
-			raw("who", `"Ann"`, "history", `[{"role":"placeholder","name":"who"}]`),
-			filled("Ann", ""), []string{dropped + "history[0].role must be one of " +
-				"system, user, assistant, function, tool, developer, placeholder."}},
 		{"a text that does not parse stays, the others are filled",
 			`{"content":[{"type":"text","text":"{\"a\": {b}} {gone}"},{"type":"text","text":"{b}"}]}`,
 			raw("b", `2`), `{"prompt":"{\"a\": {b}} {gone}2"}`,
@@ -84,13 +81,9 @@ func TestFill(t *testing.T) {
 				`{"type":"image_url","image_url":{"url":"https://x/2.png","detail":"low"}},` +
 				`{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,QUJD"}},` +
 				`{"type":"text","text":"?"}]}]}`, nil},
-		{"images that were not given, or are none", chat(pictures), raw("pics", `[1]`),
+		{"images that were not given", chat(pictures), raw("pics", `[]`),
 			`{"messages":[{"role":"user","content":"?"}]}`,
-			[]string{
-				"These variables were not given and are empty: files.",
-				"messages[0].content[0] was dropped: " +
-					"the variable pics must hold the url of an image, or a list of them.",
-			}},
+			[]string{"These variables were not given and are empty: files."}},
 		{"what stands for images stays behind when nothing is filled", chat(pictures), nil,
 			`{"messages":[{"role":"user","content":[{"type":"text","text":"?"}]}]}`, nil},
 	} {
@@ -100,6 +93,101 @@ func TestFill(t *testing.T) {
 		}
 		if diff := cmp.Diff(c.warnings, warnings); diff != "" {
 			t.Errorf("%s: warnings (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// A model must not be called without what the app meant to give it.
+func TestAVariableOfTheWrongKind(t *testing.T) {
+	const history = `{"role":"placeholder","name":"history"},{"role":"user","content":"?"}`
+	const picture = `{"role":"user","content":[{"type":"image_url","image_url":{"url":""},"image_variable":"pics"}]}`
+	for _, c := range []struct {
+		message, variable, value, want string
+	}{
+		{history, "history", `"a text"`, "history must be an array; messages[0] is a placeholder for messages"},
+		{history, "history", `5`, "history must be an array"},
+		{history, "history", `{"role":"user","content":"x"}`, "history must be an array"},
+		{history, "history", `["a text"]`, "history[0] must be a JSON object"},
+		{history, "history", `[{"role":"user"}]`, "history[0].content is missing"},
+		{history, "history", `[{"role":"user","content":"x"},{"role":"placeholder","name":"who"}]`,
+			"history[1].role must be one of system, user"},
+		{history, "history", `[{"type":"who","content":"x"}]`, "history[0].role is missing"},
+		{picture, "pics", `[1]`, "pics must be the url of an image, or a list of them, for messages[0].content[0]"},
+		{picture, "pics", `[` + strings.Repeat(`"x",`, 1000) + `"x"]`, "pics has more than 1000 images"},
+	} {
+		_, _, err := kwargs(t, chat(c.message), `null`,
+			render.Call{Provider: "openai", Variables: raw(c.variable, c.value)})
+		if !errors.Is(err, render.ErrVariables) || !wire.IsCode(err, wire.CodeInvalid) ||
+			!strings.Contains(err.Error(), "input_variables."+c.want) {
+			t.Errorf("%s: %v, want %s", c.value, err, c.want)
+		}
+	}
+}
+
+// A history comes in the forms in which LangChain writes its messages.
+func TestAHistoryOfLangChain(t *testing.T) {
+	const want = `{"messages":[{"role":"system","content":"Be kind."},{"role":"user","content":"Weather?"},` +
+		`{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function",` +
+		`"function":{"name":"weather","arguments":"{\"city\": \"Rome\"}"}}]},` +
+		`{"role":"tool","content":"Sun","tool_call_id":"c1"},{"role":"assistant","content":"Sun."}]}`
+	plain := []string{
+		`"content":"Be kind.","additional_kwargs":{},"name":null,"id":null`,
+		`"content":"Weather?","example":false`,
+		`"content":"","tool_calls":[{"name":"weather","args":{"city": "Rome"},"id":"c1","type":"tool_call"}]`,
+		`"content":"Sun","tool_call_id":"c1","status":"success"`,
+		`"content":"Sun.","tool_calls":[],"usage_metadata":{"input_tokens":1}`,
+	}
+	for name, form := range map[string]func(kind, members string) string{
+		"as it is dumped": func(kind, members string) string { return `{"type":"` + kind + `",` + members + `}` },
+		"with a role":     func(kind, members string) string { return `{"role":"` + kind + `",` + members + `}` },
+		"as a dict": func(kind, members string) string {
+			return `{"type":"` + kind + `","data":{` + members + `,"type":"` + kind + `"}}`
+		},
+		"as a chunk": func(kind, members string) string {
+			return `{"type":"` + kind + `MessageChunk",` + members + `}`
+		},
+		"as JavaScript writes it": func(kind, members string) string {
+			return `{"lc":1,"type":"constructor","id":["langchain_core","messages","` + strings.ToUpper(kind) +
+				`Message"],"kwargs":{` + members + `}}`
+		},
+	} {
+		var history []string
+		for i, kind := range []string{"system", "human", "ai", "tool", "ai"} {
+			history = append(history, form(kind, plain[i]))
+		}
+		got, warnings, err := kwargs(t, chat(`{"role":"placeholder","name":"history"}`), `null`,
+			render.Call{Provider: "openai", Variables: raw("history", "["+strings.Join(history, ",")+"]")})
+		if err != nil || len(warnings) > 0 || got != want {
+			t.Errorf("%s: %v %v\n got %s\nwant %s", name, warnings, err, got, want)
+		}
+	}
+}
+
+func TestHints(t *testing.T) {
+	const both = "input_variables:1:1: has a, which is used nowhere " +
+		"input_variables:1:1: has b, which is used nowhere"
+	for _, c := range []struct{ blueprint, want string }{
+		{`{"content":"{a} {b.x} {a:{b}}"}`, ""},
+		{`{"content":"Hello."}`, both},
+		{`{"content":"{\"a\": {b}}"}`, ""}, // it cannot be parsed
+		{`{"content":"{{a}} {{ b }}","template_format":"jinja2"}`, ""},
+		{`{"content":"{{\"k\": {a}}} {b} {{}} {{1}} {{{b}}}"}`, ""},
+		{chat(`{"role":"placeholder","name":"a"},{"role":"user","content":"{b}"}`), ""},
+		{chat(`{"role":"user","content":[{"type":"media_variable","name":"a"},{"text":"{b}"}]}`), ""},
+		{`{"content":"Dear {{ name }}, {a}{b}"}`, "content[0].text:1:1: has {{name}}, which renders as {name}; " +
+			"a variable of an f-string is {name}"},
+	} {
+		checked, faults := render.Check(json.RawMessage(c.blueprint))
+		p, err := render.Prepare(checked, nil)
+		if err != nil {
+			t.Fatal(c.blueprint, err, faults)
+		}
+		var got []string
+		for _, hint := range p.Hints(slices.Values([]string{"b", "a"})) {
+			got = append(got, hint.String())
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, want %s", c.blueprint, got, c.want)
 		}
 	}
 }

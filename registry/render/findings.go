@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"promptspool/api/wire"
+	"promptspool/registry/render/fstring"
 	"promptspool/registry/render/language"
 	"promptspool/registry/render/prompt"
 	"promptspool/registry/render/provider"
+	"promptspool/registry/render/rawjson"
 )
 
 // findingsMax bounds the findings of one blueprint.
@@ -39,6 +42,67 @@ func (x Expanded) Findings(metadata json.RawMessage) []wire.Finding {
 	}
 
 	return providerFindings(p, provider.ParseModel(metadata))
+}
+
+// Hints reports what can be rendered, but is hardly meant so. These are names in doubled braces in
+// the format f-string, and variables that are given and used nowhere.
+func (p *Prepared) Hints(given iter.Seq[string]) []wire.Finding {
+	hints := slices.Clip(p.doubled)
+	for _, name := range slices.Sorted(given) {
+		if p.used != nil && !p.used[name] && len(hints) < findingsMax {
+			message := "has " + language.Shorten(name) + ", which is used nowhere"
+			hints = append(hints, wire.Finding{Path: "input_variables", Line: 1, Column: 1, Message: message})
+		}
+	}
+
+	return hints
+}
+
+// Hints is Hints of a Prepared, with the variables that the publisher lists.
+func (x Expanded) Hints() []wire.Finding {
+	p, err := Prepare(x.Blueprint, nil)
+	if err != nil {
+		return nil
+	}
+
+	var listed []string
+	for _, e := range rawjson.Elements(rawjson.Member(x.Blueprint, "input_variables")) {
+		listed = append(listed, rawjson.Text(e))
+	}
+
+	return p.Hints(slices.Values(listed))
+}
+
+// prepareHints finds the variables that are used, and the names in doubled braces.
+func (p *Prepared) prepareHints() {
+	used, known := map[string]bool{}, true
+	for b := range p.prompt.Blocks {
+		used[b.Variable] = true
+		known = known && b.Fault == nil // a text that cannot be parsed may use any
+		if b.Template != nil {
+			for _, name := range b.Template.Variables() {
+				used[name] = true
+			}
+		}
+
+		f, ok := b.Template.(*fstring.Format)
+		if !ok || len(p.doubled) == findingsMax {
+			continue
+		}
+		if name := f.Doubled(); name != "" {
+			name = language.Shorten(name)
+			message := fmt.Sprintf("has {{%[1]s}}, which renders as {%[1]s}; a variable of an f-string is {%[1]s}", name)
+			p.doubled = append(p.doubled, wire.Finding{Path: textPath(b), Line: 1, Column: 1, Message: message})
+		}
+	}
+	for _, m := range p.prompt.Messages {
+		if m.Role == "placeholder" {
+			used[m.Name] = true
+		}
+	}
+	if known {
+		p.used = used
+	}
 }
 
 // Unresolved turns an error without a place in a text into findings. Such an error comes

@@ -20,6 +20,9 @@ func (c *checker) message(path string, raw json.RawMessage) (json.RawMessage, []
 	if !ok {
 		return raw, nil
 	}
+	if c.isData {
+		o = fromLangChain(o)
+	}
 	role := c.text(path+".role", o, "role", true)
 	// A placeholder within a placeholder would need a second filling.
 	if role != "" && !slices.Contains(roles, role) || c.isData && role == "placeholder" {

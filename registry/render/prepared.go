@@ -19,6 +19,10 @@ type Prepared struct {
 	model    provider.Model
 	bytes    int
 
+	// See Hints.
+	used    map[string]bool // variables; nil if not all are known
+	doubled []wire.Finding
+
 	plans     atomic.Pointer[[]*plan] // of earlier calls; neither the slice nor a plan ever changes
 	planning  sync.Mutex              // held while a plan is added
 	planSpace int                     // bytes that plans may still take; guarded by planning
@@ -37,13 +41,16 @@ func Prepare(blueprint, metadata json.RawMessage) (*Prepared, error) {
 	space := 2*len(blueprint) + len(metadata) + 512
 	model := provider.ParseModel(metadata)
 
-	return &Prepared{
+	p := &Prepared{
 		prompt:    prompt.Parse(o),
 		metadata:  completed(&model, metadata),
 		model:     model,
 		planSpace: space,
-		bytes:     space + 3*len(blueprint) + 2*len(metadata) + 1024,
-	}, nil
+		bytes:     space + 4*len(blueprint) + 2*len(metadata) + 1024,
+	}
+	p.prepareHints()
+
+	return p, nil
 }
 
 // Silence drops the warnings about texts that cannot be parsed, for a caller that has the
@@ -52,6 +59,7 @@ func (p *Prepared) Silence() {
 	for b := range p.prompt.Blocks {
 		b.Fault = nil
 	}
+	p.used = nil
 }
 
 // Provider returns the provider that the version's metadata names; "" if none.
@@ -91,7 +99,8 @@ type Call struct {
 // it is, each with a warning.
 //
 // An error wire.CodeInvalid names the part of the blueprint or the call that the provider
-// cannot express, and what to do. wire.CodeUnavailable means that c.Context ended.
+// cannot express, and what to do, or with the cause ErrVariables a variable.
+// wire.CodeUnavailable means that c.Context ended.
 func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, err error) {
 	name := c.Provider
 	if name == "" {
@@ -115,9 +124,9 @@ func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, er
 
 // kwargs is Kwargs without a plan.
 func (p *Prepared) kwargs(providerName string, c Call) (json.RawMessage, []string, error) {
-	filled, warnings := fill(c.Context, p.prompt, c.Variables)
-	if filled == nil {
-		return nil, nil, wire.Unavailable(0, "The request ended before the template was rendered.")
+	filled, warnings, err := fill(c.Context, p.prompt, c.Variables)
+	if err != nil {
+		return nil, nil, err
 	}
 
 	kwargs, more, err := provider.Kwargs(providerName, p.model, filled, c.Model, c.Overrides)

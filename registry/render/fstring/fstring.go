@@ -77,6 +77,21 @@ func (f *Format) addVariables(names *language.Names) {
 	}
 }
 
+// Doubled returns the first name in doubled braces, or "" if there is none. Other template languages
+// take it for a variable.
+func (f *Format) Doubled() string {
+	for _, p := range f.parts {
+		for _, after := range strings.Split(p.literal, "{")[1:] {
+			name, _, closed := strings.Cut(after, "}")
+			if name = strings.TrimSpace(name); closed && isName(name) {
+				return name
+			}
+		}
+	}
+
+	return ""
+}
+
 // Marked returns the text with a mark in the place of each field. A mark is begin, the
 // number of the field, and end. Marked appends the variables to names; a field's number
 // is its index there.

@@ -502,15 +502,9 @@ func parseNumber(raw json.RawMessage) (float64, string, bool) {
 
 func parseMoment(raw json.RawMessage) (time.Time, string, bool) {
 	const expected = "an ISO-8601 time or a number of seconds since 1970"
-	if x, _, ok := parseNumber(raw); ok {
-		// About 3,000 years: more are not seconds, but probably milliseconds.
-		if math.Abs(x) > 1e11 {
-			return time.Time{}, expected, false
-		}
-
-		// Apart, because all nanoseconds since 1970 need more digits than a float64 has.
-		whole, fraction := math.Modf(x)
-		return time.Unix(int64(whole), int64(math.Round(fraction*1e9))).UTC(), expected, true
+	if _, _, ok := parseNumber(raw); ok {
+		t, _ := wire.UnixTime(string(bytes.TrimSpace(raw)), time.Time{}) // milliseconds are a mistake here
+		return t, expected, !t.IsZero()
 	}
 
 	s, _, ok := parseText(raw)
