@@ -91,7 +91,8 @@ func (p *Prepared) prepareHints() {
 		}
 		if name := f.Doubled(); name != "" {
 			name = language.Shorten(name)
-			message := fmt.Sprintf("has {{%[1]s}}, which renders as {%[1]s}; a variable of an f-string is {%[1]s}", name)
+			message := fmt.Sprintf(
+				"has {{%[1]s}}, which renders as {%[1]s}; a variable of an f-string is {%[1]s}", name)
 			p.doubled = append(p.doubled, wire.Finding{Path: textPath(b), Line: 1, Column: 1, Message: message})
 		}
 	}
