@@ -24,7 +24,7 @@
 //
 //   - an event and what is read of it: event.go (a new kind begins here), request.go (a new
 //     column begins here), span.go, long.go (values too long for a row)
-//   - folding: state.go, stamp.go (which event wins), metadata.go, unlist.go and weight.go
+//   - folding: state.go (with which event wins), metadata.go, unlist.go and weight.go
 //     (limits of one record)
 //   - what other records add: same_call.go (one call that several parties report),
 //     trace_context.go (whose trace it is)

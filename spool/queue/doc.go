@@ -49,8 +49,8 @@
 //	losses.go                                  what was lost, counted and written down
 //	lane.go, package lane                      held events and dead letters
 //	guard.go, package disk                     the bounds of disk, and what is asked of a file system
-//	status.go, usage.go                        what waits, in all and for each key
-//	check.go, report.go, folder.go, export.go  looking without changing
+//	status.go                                  what waits, in all and for each key
+//	check.go, report.go, folder.go             looking without changing
 //
 // # The folder
 //

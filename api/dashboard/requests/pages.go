@@ -6,7 +6,7 @@
 //	pages.go                         the table of pages
 //	list.go, row.go, view.go         the list, its columns and rows
 //	suggest.go, export.go            completing its filter; saving it as a file
-//	record.go, text.go, failure.go   one request and its texts; others that failed like it
+//	record.go, text.go               one request, with others that failed like it, and its texts
 //	neighbour.go, replay.go          its place in the list; programs that make the call again
 //	trace.go, erase.go               the spans of a trace; deleting requests
 package requests

@@ -7,7 +7,7 @@
 //	list.go, template.go             all templates; one with its versions, and code that fetches it
 //	label.go                         moving labels; taking back a change
 //	editor.go, draft.go, tool.go     the form of a version, and what it publishes
-//	finding.go, schema.go            what is wrong with a draft, and with the parameters of its tools
+//	finding.go                       what is wrong with a draft, and with the parameters of its tools
 //	compare.go, backtest.go          two versions; a version and what was sent in the past
 //	statistics.go, comparison.go     versions by their numbers; what the difference of two is worth
 package templates

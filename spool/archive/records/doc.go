@@ -2,7 +2,7 @@
 // answers what the API asks of records.
 //
 // A write goes through write.go, and join.go joins log records to their spans. One record is
-// shown by request.go, a trace by trace.go, a list by search.go, numbers by statistics.go, and
+// shown by request.go, a trace by trace.go, a list by records.go, numbers by statistics.go, and
 // what waits for its request by orphans.go. All records are walked by export.go, mask.go (secrets),
-// reprice.go, in parts that walk.go bounds; delete.go deletes.
+// renew.go, in parts that walk.go bounds; delete.go deletes.
 package records

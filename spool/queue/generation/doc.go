@@ -7,7 +7,7 @@
 // to a new edition.
 //
 //	name.go                   the folder's name, and its editions
-//	writer.go, reserve.go     making one, with all its blocks
+//	writer.go                 making one, with all its blocks
 //	commit.go                 events on their way to the disk
 //	seal.go                   closing one for good; is it what it was then?
 //	reader.go, files.go       reading a sealed one, or the one that is written

@@ -3,9 +3,8 @@
 //
 // It knows Badger's files, and nothing of the keys in them.
 //
-//	lock.go                              one process at a time, and whether the folder is still there
 //	format.go                            the file FORMAT
-//	open.go                              what has to go before Badger opens its files
+//	open.go                              one process at a time, and what has to go before Badger opens its files
 //	unreadable.go, unreadable_table.go   files with bad blocks
 //
 // # A disk that breaks
