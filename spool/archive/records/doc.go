@@ -3,6 +3,6 @@
 //
 // A write goes through write.go, and join.go joins log records to their spans. One record is
 // shown by request.go, a trace by trace.go, a list by records.go, numbers by statistics.go, and
-// what waits for its request by orphans.go. All records are walked by export.go, mask.go (secrets),
-// renew.go, in parts that walk.go bounds; delete.go deletes.
+// what waits for its request by orphans.go. All records are walked by export.go and mask.go (secrets,
+// prices), in parts that walk.go bounds; delete.go deletes.
 package records
