@@ -11,7 +11,7 @@ import (
 // scans selects the builtins to look for, so that one pass over a text finds all of them.
 type scans struct{ email, phone, card, bearer, provider bool }
 
-// The things that a byte may begin or be part of.
+// The things that a byte may begin or be part of, in the order of classes.
 const (
 	isDigit = 1 << iota
 	isWord  // letter, digit, underscore
@@ -21,30 +21,28 @@ const (
 	starts  // may begin something, or is an @
 )
 
-var classes = func() (c [256]uint8) {
-	for b := range 256 {
-		digit, letter := b >= '0' && b <= '9', b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
-		if digit {
-			c[b] |= isDigit | starts
+var classes = func() [256]uint8 {
+	const digits, letters = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+	beyondASCII, keys := make([]byte, 0, 128), []byte{}
+	for c := range 256 {
+		if c >= 0x80 {
+			beyondASCII = append(beyondASCII, byte(c))
 		}
-		if digit || letter || b == '_' || b >= 0x80 {
-			c[b] |= isWord
-		}
-		if digit || letter || strings.IndexByte("._%+-'", byte(b)) >= 0 || b >= 0x80 {
-			c[b] |= isLocal
-		}
-		if digit || letter || b == '.' || b == '-' || b >= 0x80 {
-			c[b] |= isHost
-		}
-		if digit || letter || strings.IndexByte("-._~+/=", byte(b)) >= 0 {
-			c[b] |= isToken
-		}
-		if strings.IndexByte("@+(bB", byte(b)) >= 0 || secrets.BeginsKey(byte(b)) {
-			c[b] |= starts
+		if secrets.BeginsKey(byte(c)) {
+			keys = append(keys, byte(c))
 		}
 	}
+	word := digits + letters + string(beyondASCII)
 
-	return c
+	return secrets.ByteKinds(
+		digits,
+		word+"_",
+		word+"._%+-'",
+		word+".-",
+		digits+letters+"-._~+/=",
+		digits+"@+(bB"+string(keys),
+	)
 }()
 
 // next returns the first match of a builtin in text[from:]; end is 0 if there is none.
@@ -278,7 +276,7 @@ func bearer(text []byte, i int) (start, end int) {
 }
 
 func token(text []byte, i int) int {
-	for i < len(text) && (classes[text[i]]&isToken != 0 || text[i] == '_') {
+	for i < len(text) && classes[text[i]]&isToken != 0 {
 		i++
 	}
 	return i

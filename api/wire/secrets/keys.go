@@ -65,18 +65,20 @@ func isBase64(source []byte, from, i int) bool {
 // run notes the key that a run of its bytes is. It returns the index after the key, or
 // 0.
 func (f *finder) run(from, begin, runEnd, end int) int {
-	// Most runs of base64 end here.
-	first := f.source[begin]
-	if begin > from && f.source[begin-1] == '.' {
-		if behind := f.behindDot(from, begin, runEnd, end); behind > 0 {
-			return behind
-		}
+	first, before := f.source[begin], byte(0)
+	if begin > from {
+		before = f.source[begin-1]
 	}
-	if keyShapes[first] == nil && first != 'e' && (begin == from || f.source[begin-1] != '\\') {
+	// Most runs of base64 end here.
+	if keyShapes[first] == nil && first != 'e' && before != '\\' && before != '.' {
 		return 0
 	}
 
-	for _, start := range starts(f.source, from, begin) {
+	starts := starts(f.source, from, begin)
+	if before == '.' {
+		starts = [2]int{beforeDot(f.source, from, begin), begin}
+	}
+	for _, start := range starts {
 		if runEnd-start < keyBytesMin {
 			continue
 		}
@@ -111,27 +113,17 @@ func (f *finder) run(from, begin, runEnd, end int) int {
 	return 0
 }
 
-// behindDot notes the key of which a run is the part after its prefix and a dot, such as
-// ya29.a0Af. It returns the index after the key, or 0.
-func (f *finder) behindDot(from, begin, runEnd, end int) int {
-	source := f.source
+// beforeDot returns the index at which the prefix of a key begins that has a dot right before
+// source[i], such as ya29.a0Af; len(source) stands for none.
+func beforeDot(source []byte, from, i int) int {
 	for _, shape := range dottedShapes {
-		dot := bytes.IndexByte([]byte(shape.prefix), '.')
-		start := begin - dot - 1
-		if start < from || !bytes.HasPrefix(source[start:runEnd], []byte(shape.prefix)) {
-			continue
+		start := i - strings.IndexByte(shape.prefix, '.') - 1
+		if start >= from && bytes.HasPrefix(source[start:], []byte(shape.prefix)) && !continuesWord(source, from, start) {
+			return start
 		}
-		if runEnd-start < shape.least || !shape.fits(source[start:runEnd], len(shape.prefix)) ||
-			continuesWord(source, from, start) {
-			continue
-		}
-
-		behind := f.keyEnd(shape, runEnd, end)
-		f.add(wire.SecretKey, start, behind)
-		return behind
 	}
 
-	return 0
+	return len(source)
 }
 
 // continuesWord reports whether source[i] continues a word, which is not an escape.

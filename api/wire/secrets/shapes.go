@@ -164,33 +164,27 @@ func (s *keyShape) fits(run []byte, prefixBytes int) bool {
 	behind := run[prefixBytes:]
 	switch s.rest {
 	case hexadecimal:
-		return isHexadecimal(behind)
+		return consistsOf(behind, isHex)
 	case capitals:
-		return len(run) == s.least && isAccessKeyID(run)
+		return len(run) == s.least && consistsOf(run, isDigit|isUpper)
 	}
 	return isRandom(behind)
 }
 
 // occursInBase64 reports whether base64 may contain the prefix.
-func (s *keyShape) occursInBase64() bool {
-	for i := range len(s.prefix) {
-		if byteKinds[s.prefix[i]]&ofAWS == 0 {
-			return false
-		}
-	}
-	return true
-}
+func (s *keyShape) occursInBase64() bool { return consistsOf([]byte(s.prefix), ofAWS) }
 
-func isHexadecimal(text []byte) bool {
+// consistsOf reports whether each byte of a text may be part of one of these things.
+func consistsOf(text []byte, kinds uint8) bool {
 	for _, c := range text {
-		if byteKinds[c]&isDigit == 0 && (c|0x20 < 'a' || c|0x20 > 'f') {
+		if byteKinds[c]&kinds == 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// The things that a byte may be part of.
+// The things that a byte may be part of, in the order of byteKinds.
 const (
 	ofKey    = 1 << iota // a key: letters, digits, - and _
 	ofName               // a member's name that could be a credential's
@@ -199,35 +193,36 @@ const (
 	isDigit
 	isUpper
 	isLower
+	isHex
+)
+
+const (
+	digits  = "0123456789"
+	capital = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	small   = "abcdefghijklmnopqrstuvwxyz"
 )
 
 // byteKinds maps each byte to what it may be part of.
-var byteKinds = func() (kinds [256]uint8) {
-	for c := range 256 {
-		switch {
-		case c >= '0' && c <= '9':
-			kinds[c] = ofKey | ofName | ofAWS | ofScheme | isDigit
-		case c >= 'A' && c <= 'Z':
-			kinds[c] = ofKey | ofName | ofAWS | ofScheme | isUpper
-		case c >= 'a' && c <= 'z':
-			kinds[c] = ofKey | ofName | ofAWS | ofScheme | isLower
-		case c == '-':
-			kinds[c] = ofKey | ofName | ofScheme
-		case c == '_':
-			kinds[c] = ofKey | ofName
-		case c == '.':
-			kinds[c] = ofName | ofScheme
-		case c == ' ':
-			kinds[c] = ofName
-		case c == '+':
-			kinds[c] = ofAWS | ofScheme
-		case c == '/':
-			kinds[c] = ofAWS
+var byteKinds = ByteKinds(
+	digits+capital+small+"-_",
+	digits+capital+small+"-_. ",
+	digits+capital+small+"+/",
+	digits+capital+small+"-.+",
+	digits,
+	capital,
+	small,
+	digits+"ABCDEFabcdef",
+)
+
+// ByteKinds returns a table of bytes. Those of the first set have the lowest bit, and so on.
+func ByteKinds(sets ...string) (kinds [256]uint8) {
+	for i, set := range sets {
+		for _, c := range []byte(set) {
+			kinds[c] |= 1 << i
 		}
 	}
-
 	return kinds
-}()
+}
 
 // plainSegmentMin is from what length on a segment without any digit looks random.
 const plainSegmentMin = 32
@@ -258,15 +253,4 @@ func isRandom(text []byte) bool {
 	}
 
 	return false
-}
-
-// isAccessKeyID reports whether a text is capitals and digits only, as the id of an AWS
-// key is.
-func isAccessKeyID(text []byte) bool {
-	for _, c := range text {
-		if byteKinds[c]&(isDigit|isUpper) == 0 {
-			return false
-		}
-	}
-	return true
 }
