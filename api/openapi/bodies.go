@@ -72,9 +72,8 @@ type TrackRequest struct {
 	PromptInputVariables map[string]any `json:"prompt_input_variables,omitempty"`
 	// The group that the call belongs to.
 	GroupID any `json:"group_id,omitempty" jsonschema:"anyof_type=string;integer"`
-	// SUCCESS, WARNING or ERROR; SUCCESS if it is left out and the response holds no
-	// error.
-	Status string `json:"status,omitempty" jsonschema:"maxLength=512"`
+	// If it is left out, ERROR if an error is named or the response holds one, otherwise SUCCESS.
+	Status string `json:"status,omitempty" jsonschema:"enum=SUCCESS,enum=WARNING,enum=ERROR"`
 	// The kind of error.
 	ErrorType string `json:"error_type,omitempty"`
 	// The error's message.
@@ -146,7 +145,7 @@ type LogRequest struct {
 	PromptInputVariables map[string]any `json:"prompt_input_variables,omitempty"`
 	// The group that the call belongs to.
 	GroupID any `json:"group_id,omitempty" jsonschema:"anyof_type=string;integer"`
-	// SUCCESS if it is left out.
+	// If it is left out, ERROR if an error is named, otherwise SUCCESS.
 	Status string `json:"status,omitempty" jsonschema:"enum=SUCCESS,enum=WARNING,enum=ERROR"`
 	// The kind of error, such as PROVIDER_TIMEOUT.
 	ErrorType string `json:"error_type,omitempty"`

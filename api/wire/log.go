@@ -81,7 +81,7 @@ func DecodeLog(object Object, now time.Time) (LogWrite, error) {
 		Tags:         f.tags("tags"),
 		Metadata:     f.callMetadata(),
 		GroupID:      f.textOrInteger("group_id", false, NameRunesMax),
-		Status:       f.text("status", false, NameRunesMax),
+		Status:       f.status(),
 		ErrorType:    f.text("error_type", false, NameRunesMax),
 		ErrorMessage: f.text("error_message", false, ErrorMessageRunesMax),
 		ScoreName:    cmp.Or(f.text("score_name", false, NameRunesMax), DefaultScoreName),
@@ -113,13 +113,8 @@ func DecodeLog(object Object, now time.Time) (LogWrite, error) {
 	return w, f.err()
 }
 
-// outcome checks that status and error_type are known, and may be combined.
+// outcome checks that an error_type is known, and may be combined with the status.
 func (f *fields) outcome(status, errorType string) {
-	if status != "" && !slices.Contains(Statuses, status) {
-		f.fault("status", "must be SUCCESS, WARNING or ERROR")
-		return
-	}
-
 	allowed, known := statusesOfError[errorType]
 	switch {
 	case errorType == "":

@@ -109,7 +109,7 @@ func DecodeRequest(object Object, strictResponse bool, now time.Time) (RequestWr
 		Tags:         f.tags("tags"),
 		Metadata:     f.callMetadata(),
 		GroupID:      f.textOrInteger("group_id", false, NameRunesMax),
-		Status:       f.text("status", false, NameRunesMax),
+		Status:       f.status(),
 		ErrorType:    f.text("error_type", false, BodyBytesMax),
 		ErrorMessage: f.text("error_message", false, BodyBytesMax),
 		Prompt: PromptLink{
@@ -146,6 +146,22 @@ func DecodeRequest(object Object, strictResponse bool, now time.Time) (RequestWr
 	w.Dropped, w.Note = f.dropped, f.note
 
 	return w, f.err()
+}
+
+// status reads how a call ended, in any case; "" for a word that is not one of Statuses.
+func (f *fields) status() string {
+	v, ok := f.raw("status", false)
+	if !ok || string(v) == `""` {
+		return ""
+	}
+	for _, status := range Statuses {
+		if v[0] == '"' && strings.EqualFold(jsonscan.Unquote(v), status) {
+			return status
+		}
+	}
+	f.fault("status", "must be SUCCESS, WARNING or ERROR")
+
+	return ""
 }
 
 // loose returns a string of at most runesMax characters, or "" for anything else, which

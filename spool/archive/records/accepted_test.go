@@ -182,7 +182,6 @@ func TestATextOfAnAcceptedEventIsKeptWhateverItHolds(t *testing.T) {
 		{wire.KindMetadata, "metadata", `{"b":"2",%s:"v"}`, func(s *shown, text string) { s.Metadata[text] = "v" }},
 		{wire.KindRequest, "function_name", `%s`, set(func(s *shown) *string { return &s.Function })},
 		{wire.KindRequest, "provider_type", `%s`, set(func(s *shown) *string { return &s.Provider })},
-		{wire.KindRequest, "status", `%s`, set(func(s *shown) *string { return &s.Status })},
 		{wire.KindRequest, "error_type", `%s`, func(s *shown, text string) {
 			// Rows show the beginning. The body has the rest.
 			s.ErrorType = string([]rune(text)[:min(len([]rune(text)), wire.NameRunesMax)])
@@ -283,6 +282,7 @@ func TestAFaultOfAnAcceptedEventCostsNoMoreThanItself(t *testing.T) {
 		{wire.KindRequest, "request_start_time", `1e30`, func(s *shown) { s.Timed = false }},
 		{wire.KindRequest, "request_start_time", `"soon"`, func(s *shown) { s.Timed = false }},
 		{wire.KindRequest, "session_id", `{}`, same},
+		{wire.KindRequest, "status", `"WEIRD"`, func(s *shown) { s.Status = "ERROR" }}, // for its error_type
 		{wire.KindRequest, "trace_id", `"t"`, same},
 		{wire.KindRequest, "time_to_first_token_ms", `-1`, same},
 		{wire.KindRequest, "group_id", `{}`, func(s *shown) { s.Groups = []string{"h"} }},
