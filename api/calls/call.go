@@ -28,6 +28,9 @@ type Call struct {
 	// as are read.
 	TooLong bool `json:",omitempty"`
 
+	// Status is how the call ended, one of wire.Statuses: in the caller's word, otherwise by Failure.
+	Status string `json:"-"`
+
 	// Failure says what went wrong; nil if neither caller nor provider reports anything.
 	Failure *Failure
 
@@ -92,12 +95,16 @@ func readCall(member func(string) node, answers []otel.Turn) Call {
 		Tier:       tier(response.texts("service_tier"), response.at("usage").texts("service_tier")),
 	}
 
-	provided := providerError(response, failed(member))
-	call.Failure = newFailure(member, provided)
 	unread := call
+	list := streamText(response)
+	isList := list.isArray() && call.readStream(list)
+	if !isList {
+		call.Failure = providerError(response, failed(member))
+	}
+
+	provided := call.Failure
 	switch {
-	case isStream(response):
-		call.readStream(response)
+	case isList:
 	case provided != nil && response.isText():
 		// The text of an exception is not an answer of the model.
 	case answers != nil:
@@ -111,6 +118,8 @@ func readCall(member func(string) node, answers []otel.Turn) Call {
 		call, call.TooLong = unread, true
 	}
 
+	call.Failure = newFailure(member, provided)
+	call.Status = status(member, call.Failure)
 	if provided != nil || !call.Readable {
 		call.keepRaw(response)
 	}
@@ -123,11 +132,11 @@ func readCall(member func(string) node, answers []otel.Turn) Call {
 func (c *Call) Texts() (in, out string) { return joined(c.Input), joined(c.Output) }
 
 // Searched returns the texts of both directions in which searches look for words. An error is found by
-// its words, like any other response.
+// its words, and so is the part of an answer that came before it.
 func (c *Call) Searched() (in, out string) {
 	in, out = c.Texts()
-	if c.Failure != nil && out == "" {
-		out = c.Failure.Message
+	if c.Failure != nil && c.Failure.Message != "" {
+		out = strings.TrimPrefix(out+"\n"+c.Failure.Message, "\n")
 	}
 
 	return in, out

@@ -37,14 +37,18 @@ func (c *Call) inputExcerpt() string {
 	return last
 }
 
-// outputExcerpt returns a tool call where the answer has no text.
+// outputExcerpt returns an error, and what was answered before it.
 func (c *Call) outputExcerpt() string {
-	if c.Failure != nil {
-		if text := cmp.Or(Excerpt(c.Failure.Message), Excerpt(c.Failure.Type)); text != "" {
-			return text
-		}
+	answer := c.answerExcerpt()
+	if c.Failure == nil {
+		return answer
 	}
 
+	return Excerpt(cmp.Or(c.Failure.Message, c.Failure.Type), answer)
+}
+
+// answerExcerpt returns a tool call where the answer has no text.
+func (c *Call) answerExcerpt() string {
 	for i := range c.Output {
 		if text := c.Output[i].excerpt(); text != "" {
 			return text

@@ -3,7 +3,11 @@ package calls
 import (
 	"bytes"
 	"cmp"
+	"slices"
+	"strconv"
 	"strings"
+
+	"promptspool/api/wire"
 )
 
 // Failure says why a call failed, or what went wrong with it.
@@ -19,6 +23,20 @@ type Failure struct {
 // failed reports whether the caller says that the call failed.
 func failed(member func(string) node) bool {
 	return member("error_type").text() != "" || strings.EqualFold(member("status").text(), "ERROR")
+}
+
+// status returns how a call ended: in the caller's word, otherwise by what went wrong, if anything.
+func status(member func(string) node, f *Failure) string {
+	said := strings.ToUpper(member("status").text())
+	switch {
+	// An older sidecar accepted any word.
+	case slices.Contains(wire.Statuses, said):
+		return said
+	case f != nil:
+		return "ERROR"
+	}
+
+	return "SUCCESS"
 }
 
 // newFailure combines what the caller says went wrong with the provider's error, which is
@@ -38,40 +56,34 @@ func newFailure(member func(string) node, provided *Failure) *Failure {
 	return &f
 }
 
-// providerError reads the error that a provider sent instead of a response, nil if it
-// sent none. The shapes:
+// errorPlaces are where a response, or an element of its stream, has the provider's error.
+var errorPlaces = [][]string{
+	{"error"},             // OpenAI, Anthropic, Google, OpenRouter; a text of Ollama's and Hugging Face's
+	{"Error"},             // boto3
+	{"response", "error"}, // OpenAI responses, in a stream
+	{"result", "error"},   // Anthropic's batches
+	{"delta", "error"},    // Cohere v2, at the end of a stream
+	{"last_error"},        // OpenAI assistants
+	{"errors"},            // a list of them
+}
+
+// providerError reads the error that a provider sent instead of a response, nil if it sent none. Those
+// in a stream are read with it. Besides those of errorPlaces, the shapes are:
 //
-//	OpenAI       {error:{message, type, param, code}}, and compatible APIs; Azure without a type
 //	Anthropic    {type:"error", error:{type, message}, request_id}, also as the last chunk of a stream
-//	Google       {error:{code, message, status, details}}, or an array of that
-//	Bedrock      {Error:{Code, Message}, ResponseMetadata} of boto3; {name, $fault, message} of
-//	             the JavaScript SDK; {__type, message} over HTTP
+//	Bedrock      {name, $fault, message} of the JavaScript SDK; {__type, message} over HTTP;
+//	             {throttlingException:{message}} in a stream
 //	Mistral      {object:"error", message, type, code}
-//	Ollama, HF   {error:"..."}
-//	Cohere       {message:"..."}; others {detail:"..."}, {errors:[...]}
+//	DashScope    {code, message} without an answer
+//	OpenRouter   {choices:[{error:{code, message}}]}
+//	Gemini       {promptFeedback:{blockReason}}: the prompt was blocked
+//	Cohere       {message:"..."}; others {detail:"..."}
 //	a library    the text of its exception, which may hold one of these as JSON
 //
 // A text, or a lone message or detail, may just as well be an answer: these are errors
 // only if the caller says so.
 func providerError(r node, failed bool) *Failure {
-	// Most responses are answers, and searching their bytes is much faster
-	// than reading members.
-	if !failed && !bytes.Contains(r.raw, []byte("rror")) && !bytes.Contains(r.raw, []byte("$fault")) &&
-		!bytes.Contains(r.raw, []byte("__type")) {
-		return nil
-	}
-
-	switch {
-	case r.isArray():
-		// A stream ends with its error.
-		var last node
-		for e := range r.each {
-			if e.isObject() {
-				last = e
-			}
-		}
-		return providerError(last, false)
-	case r.isText():
+	if r.isText() {
 		text := strings.TrimSpace(r.text())
 		if !failed || text == "" {
 			return nil
@@ -81,35 +93,108 @@ func providerError(r node, failed bool) *Failure {
 			return f
 		}
 		return &Failure{Message: text}
-	case !r.isObject():
-		return nil
 	}
 
-	for _, e := range []node{r.first("error", "Error"), r.at("errors").element()} {
-		if text := e.text(); text != "" {
-			return &Failure{Message: text}
+	f := errorIn(r.indexed())
+	if f == nil && failed {
+		if f = namedError(r); f != nil && f.Message == "" {
+			return nil
 		}
-		if f := namedError(e); f != nil {
-			return f
-		}
-	}
-
-	// Without an error member, something else must mark the object as an error.
-	marked := r.texts("type") == "error" || r.texts("object") == "error" || r.first("__type", "$fault").exists()
-	if !marked && !failed {
-		return nil
-	}
-	f := namedError(r)
-	if f == nil || !marked && f.Message == "" {
-		return nil
 	}
 
 	return f
 }
 
+// errorIn reads the error in an object: a response, or an element of a stream.
+func errorIn(r node) *Failure {
+	kind := r.texts("type")
+	// A tool's error is for the model, which goes on.
+	if !r.hasMembers() || strings.HasPrefix(kind, "tool-") {
+		return nil
+	}
+
+	for _, place := range errorPlaces {
+		if f := errorAt(r.at(place...)); f != nil {
+			f.Type = cmp.Or(f.Type, r.texts("error_type"))
+			return f
+		}
+	}
+	if choices := r.at("choices"); bytes.Contains(choices.raw, []byte("rror")) {
+		for choice := range nodeOf(choices.raw).each {
+			if f := errorAt(choice.at("error")); f != nil {
+				return f
+			}
+		}
+	}
+	if f := cmp.Or(exception(r), blocked(r)); f != nil {
+		return f
+	}
+
+	// Without an error member, something else must mark the object as an error.
+	coded := r.texts("message") != "" && isErrorCode(r.at("code").compact()) && !r.first(ownMembers...).exists()
+	if kind == "error" || r.texts("object") == "error" || r.first("__type", "$fault").exists() || coded {
+		return namedError(r)
+	}
+	// It may be all that is known: a response without words, a row of a batch without an answer.
+	for _, word := range []string{r.texts("status"), r.at("response").texts("status"), r.at("result").texts("type")} {
+		if word == "failed" || word == "errored" || word == "expired" {
+			return &Failure{Type: word}
+		}
+	}
+
+	return nil
+}
+
+// errorAt reads an error: a text, an object, or the first of a list; nil if it says nothing.
+func errorAt(e node) *Failure {
+	if e.isArray() {
+		e = e.element()
+	}
+	if text := e.text(); text != "" {
+		return &Failure{Message: text}
+	}
+	if inner := e.at("error"); inner.isObject() {
+		e = inner
+	}
+
+	return namedError(e)
+}
+
+// isErrorCode reports whether a code beside a message marks an error: a word, or the status of HTTP.
+func isErrorCode(code string) bool {
+	if n, err := strconv.Atoi(code); err == nil {
+		return n >= 400
+	}
+
+	return code != "" && !strings.EqualFold(code, "success") && !strings.EqualFold(code, "ok")
+}
+
+// exception reads an exception of Bedrock's streams, which is a member with its name.
+func exception(r node) *Failure {
+	for name := range r.names {
+		if e := r.at(string(name)); bytes.HasSuffix(name, []byte("Exception")) && e.isObject() {
+			return &Failure{Type: string(name), Message: e.texts("message", "Message")}
+		}
+	}
+
+	return nil
+}
+
+// blocked reads why Gemini did not answer a prompt.
+func blocked(r node) *Failure {
+	feedback := r.first("promptFeedback", "prompt_feedback")
+	reason := feedback.first("blockReason", "block_reason").compact()
+	if reason == "" || reason == "0" || strings.HasSuffix(reason, "UNSPECIFIED") {
+		return nil
+	}
+	words := feedback.texts("blockReasonMessage", "block_reason_message")
+
+	return &Failure{Type: reason, Message: cmp.Or(words, "The prompt was blocked: "+reason)}
+}
+
 // namedError reads an error's own object; nil if it has neither a type nor a message.
 func namedError(e node) *Failure {
-	f := Failure{Message: e.texts("message", "Message", "detail")}
+	f := Failure{Message: e.texts("message", "Message", "detail", "errorText")}
 	for _, name := range []string{"type", "status", "__type", "name", "Code", "code"} {
 		// The words come first: a code is often no more than the HTTP status.
 		if word := e.at(name).compact(); word != "" && word != "error" && f.Type == "" {

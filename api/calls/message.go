@@ -106,7 +106,7 @@ func readMessage(n node, usual string) Message {
 	m.ToolCallID = n.texts("tool_call_id", "tool_use_id")
 
 	// Some OpenAI-like APIs put the reasoning beside the content.
-	m.add(PartThinking, n.texts("reasoning_content", "reasoning", "thinking"))
+	m.add(PartThinking, thoughts(n))
 	m.content(n.first("content", "parts", "message", "text"))
 	m.add(PartRefusal, n.texts("refusal"))
 	m.add(PartText, n.at("audio").texts("transcript"))
@@ -243,8 +243,8 @@ func (m *Message) call(n node) {
 	}
 
 	call := ToolCall{
-		ID:        n.texts("id", "call_id", "tool_call_id", "toolUseId"),
-		Name:      Clip(f.texts("name")),
+		ID:        n.texts("id", "call_id", "tool_call_id", "toolUseId", "toolCallId"),
+		Name:      Clip(f.texts("name", "toolName")),
 		Arguments: f.first("arguments", "input", "args", "parameters").compact(),
 	}
 	if call.Name != "" || call.Arguments != "" {

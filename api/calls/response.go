@@ -1,16 +1,104 @@
 package calls
 
-import "strings"
+import (
+	"slices"
+	"strings"
 
-// responseOf unwraps a response: Bedrock's InvokeModel has the model's own answer as
-// JSON in body.
+	"promptspool/api/wire"
+)
+
+// ownMembers are the members that an answer has, whatever is around it has not, and an error has not.
+var ownMembers = []string{
+	"choices", "candidates", "output", "content", "generations", "embeddings", "embedding", "text", "generation",
+	"results", "outputs", "completion", "generated_text",
+}
+
+// wrappers are where an answer, or an element of a stream, is within something else.
+var wrappers = [][]string{
+	{"body"},              // boto3's InvokeModel, clients of HTTP
+	{"data"},              // events of SSE that were parsed, Mistral's library, axios
+	{"response", "body"},  // a row of OpenAI's batches
+	{"result", "message"}, // of Anthropic's
+	{"modelOutput"},       // of Bedrock's
+	{"response"},          // of Gemini's
+	{"chunk", "bytes"},    // Bedrock's InvokeModelWithResponseStream
+}
+
+// responseOf returns what is within wrappers, as an object or its JSON in a text; n if there is nothing.
 func responseOf(n node) node {
-	body := n.at("body").inner()
-	if body.isObject() && n.first("ResponseMetadata", "contentType", "$metadata").exists() {
-		return body
+	const most = 3 // one within the other
+	for range most {
+		if !n.hasMembers() || n.first(ownMembers...).exists() || n.first("error", "message").isObject() {
+			return n
+		}
+
+		var inner node
+		for _, place := range wrappers {
+			if inner = n.at(place...).inner(); inner.isObject() {
+				break
+			}
+		}
+		if !inner.isObject() {
+			return n
+		}
+		n = inner.indexed()
 	}
 
 	return n
+}
+
+// streamText returns the elements of a stream that was logged as one text, or as a list of its lines: events
+// of SSE, or an object a line. It returns n if it is none.
+func streamText(n node) node {
+	lines, isEvents := n.text(), false
+	if first := n.element(); first.isText() {
+		var all []string
+		for e := range nodeOf(n.raw).each {
+			all = append(all, e.text())
+		}
+		lines = strings.Join(all, "")
+		if !strings.Contains(lines, "\n") {
+			lines = strings.Join(all, "\n")
+		}
+	}
+	for _, mark := range []string{"data:", "event:", "id:", ":"} {
+		isEvents = isEvents || strings.HasPrefix(lines, mark)
+	}
+	if !isEvents && !strings.HasPrefix(lines, "{") {
+		return n
+	}
+
+	objects, list := 0, []byte{'['}
+	for line := range strings.Lines(lines) {
+		line, isData := strings.CutPrefix(strings.TrimSpace(line), "data:")
+		if _, err := wire.ParseObject([]byte(line)); err == nil && (isData || !isEvents) {
+			list = append(append(list, line...), ',')
+			objects++
+		} else if !isEvents && line != "" {
+			return n // a text with an object in it
+		}
+	}
+	// A lone object may be an answer in JSON, as it was asked for.
+	if objects == 0 || objects == 1 && !isEvents {
+		return n
+	}
+	list[len(list)-1] = ']'
+
+	return node{raw: list, reading: n.reading}
+}
+
+// thoughts returns what a message or a piece of it has of the model's thoughts. Some OpenAI-like APIs
+// put them beside the content, OpenRouter in a list as well.
+func thoughts(n node) string {
+	if text := n.texts("reasoning_content", "reasoning", "thinking"); text != "" {
+		return text
+	}
+	var all strings.Builder
+	for e := range n.at("reasoning_details").each {
+		all.WriteString(e.texts("text", "summary"))
+	}
+
+	return all.String()
 }
 
 // responseID returns the provider's id of a response, which may be the chunks of a stream.
@@ -49,18 +137,30 @@ func (c *Call) readResponse(r node) bool {
 	// The order matters: shapes with members that others have too come last.
 	for _, read := range []func(*Call, node) bool{
 		(*Call).choices, (*Call).candidates, (*Call).responses, (*Call).converse, (*Call).anthropic,
-		(*Call).generations, (*Call).cohere, (*Call).bedrockModels, (*Call).embeddings, (*Call).message,
+		(*Call).generations, (*Call).aiSDK, (*Call).cohere, (*Call).dashScope, (*Call).plain, (*Call).message,
 	} {
 		if read(c, r) {
-			return true
+			return len(c.Output) > 0 || c.FinishReason != "" || isBare(r.at("choices").element().at("message"))
 		}
 	}
 
-	return false
+	return isVectors(r)
 }
 
-// answer adds an output, unless it is empty.
+// isBare reports whether a message has nothing that could be read, as that of a span without content.
+func isBare(m node) bool {
+	for name := range m.indexed().names {
+		if !m.at(string(name)).empty() && string(name) != "role" {
+			return false
+		}
+	}
+
+	return m.isObject()
+}
+
+// answer adds an output, unless it is empty. Parts of no known kind would show nothing.
 func (c *Call) answer(m Message) {
+	m.Parts = slices.DeleteFunc(m.Parts, func(p Part) bool { return p.Kind == PartMedia && p.Text == "unknown" })
 	if !m.empty() {
 		c.Output = append(c.Output, m)
 	}
@@ -265,32 +365,78 @@ func (c *Call) cohere(r node) bool {
 	return true
 }
 
-// bedrockModels reads what models on Bedrock answer to InvokeModel:
-// Titan, Llama, Mistral.
-func (c *Call) bedrockModels(r node) bool {
-	result, output := r.at("results").element(), r.at("outputs").element()
-	switch {
-	// Each has one member that the others lack, so their order does not matter.
-	case result.at("outputText").isText():
-		c.answer(readMessage(result.at("outputText"), "assistant"))
-		c.finish(result.texts("completionReason"))
-	case r.at("generation").isText():
-		c.answer(readMessage(r.at("generation"), "assistant"))
-		c.finish(r.texts("stop_reason"))
-	case output.at("text").isText():
-		c.answer(readMessage(output.at("text"), "assistant"))
-		c.finish(output.texts("stop_reason"))
-	default:
+// aiSDK reads a result of the AI SDK.
+func (c *Call) aiSDK(r node) bool {
+	if !r.at("finishReason").isText() {
 		return false
 	}
+
+	m := Message{Role: "assistant"}
+	m.add(PartThinking, r.texts("reasoningText", "reasoning"))
+	if text := r.texts("text"); text != "" {
+		m.add(PartText, text)
+	} else {
+		m.content(r.at("content"))
+	}
+	m.add(PartText, r.at("object").compact())
+	if len(m.ToolCalls) == 0 {
+		for call := range r.at("toolCalls").each {
+			m.call(call)
+		}
+	}
+	c.answer(m)
+	c.finish(r.texts("finishReason"))
 
 	return true
 }
 
-// embeddings recognises answers without text.
-func (c *Call) embeddings(r node) bool {
-	return r.first("embeddings", "embedding").exists() || r.texts("object") == "list" ||
-		r.at("data").element().first("embedding", "url", "b64_json").exists()
+// dashScope reads DashScope's answer: a text, or choices.
+func (c *Call) dashScope(r node) bool {
+	output := r.at("output")
+	if !output.at("text").isText() {
+		return c.choices(output)
+	}
+	c.answer(readMessage(output.at("text"), "assistant"))
+	c.finish(output.texts("finish_reason"))
+
+	return true
+}
+
+// plain reads what has no more than a text: of Titan, Llama and Mistral on Bedrock, and of TGI.
+func (c *Call) plain(r node) bool {
+	for _, place := range []struct {
+		of     node
+		text   string
+		reason []string
+	}{
+		{r.at("results").element(), "outputText", []string{"completionReason"}},
+		{r, "generation", []string{"stop_reason"}},
+		{r.at("outputs").element(), "text", []string{"stop_reason"}},
+		{r, "generated_text", nil},
+	} {
+		if text := place.of.at(place.text); text.isText() {
+			c.answer(readMessage(text, "assistant"))
+			c.finish(place.of.texts(place.reason...))
+			c.finish(r.at("details").texts("finish_reason"))
+			return true
+		}
+	}
+
+	return false
+}
+
+// isVectors reports whether a response has embeddings, pictures or speech, which have no text.
+func isVectors(r node) bool {
+	data := r.at("data")
+	for _, v := range []node{
+		r.at("embeddings"), r.at("embedding"), data.element().first("embedding", "url", "b64_json"),
+	} {
+		if !v.empty() {
+			return true
+		}
+	}
+
+	return r.texts("object") == "list" && !data.exists() // of a span, which leaves them out
 }
 
 // message reads a lone message, as some wrappers send instead of a response.

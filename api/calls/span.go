@@ -17,7 +17,7 @@ func readSpan(ctx context.Context, object wire.Object) Call {
 		return ReadTraced(ctx, &span)
 	}
 
-	call := Call{Readable: true}
+	call := Call{Readable: true, Status: span.Status}
 	if span.Input != "" {
 		call.Input = []Message{{Role: "input", Parts: []Part{{Kind: PartText, Text: span.Input}}}}
 	}
@@ -32,8 +32,18 @@ func readSpan(ctx context.Context, object wire.Object) Call {
 }
 
 // ReadTraced reads a traced call from its span. The result is that of Read for the span's
-// Request. It ends with ctx, as ReadObject does.
+// Request, but for its status. It ends with ctx, as ReadObject does.
 func ReadTraced(ctx context.Context, span *otel.Span) Call {
+	call := readTraced(ctx, span)
+	// A span that ended well may have a response that holds an error.
+	if call.Status == "SUCCESS" && call.Failure != nil {
+		call.Status = "ERROR"
+	}
+
+	return call
+}
+
+func readTraced(ctx context.Context, span *otel.Span) Call {
 	object, in, out := span.Call()
 	call := readCall(membersOf(ctx, object), out)
 	if len(in) == 0 {

@@ -1,72 +1,79 @@
 package calls
 
 import (
+	"bytes"
 	"cmp"
-	"unicode/utf8"
+	"maps"
+	"slices"
+	"strings"
 
-	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
-// A client that logs a stream as it came sends an array of its chunks:
+// A client that logs a stream as it came sends an array of its elements, or their text:
 //
 //	OpenAI chat       {choices:[{index, delta:{content, tool_calls:[{index, function}]},
 //	                  finish_reason}], usage?}
-//	OpenAI responses  {type:"response.completed", response:{...}} is the last and has everything
+//	OpenAI responses  {type:"response.completed", response:{...}} is the last and has everything;
+//	                  one that was cut has only events, of an item each
 //	Anthropic         message_start, content_block_start, content_block_delta, message_delta
 //	Gemini            {candidates:[{content:{parts}, finishReason}], usageMetadata}; the last has
 //	                  the final usage
 //	Bedrock Converse  {contentBlockDelta:{delta:{text}}}, {messageStop:{stopReason}},
 //	                  {metadata:{usage}}
+//	Cohere, AI SDK    {type:"content-delta"}, {type:"text-delta"} and others, see events
+//	Ollama            {message or response, done}
+//	DashScope         {output:{text or choices}}, with the text so far or with a piece
+//	TGI, Titan, ...   {token:{text}}, {outputText}
+//
+// It may also be a list of several answers.
 
-// isStream reports whether an array holds chunks.
-func isStream(n node) bool {
-	e := n.element()
-	// A list of whole messages is not a stream.
-	if !e.isObject() || e.at("role").exists() && e.at("content").exists() {
-		return false
-	}
-
-	switch e.texts("type") {
-	case "message_start", "response.created", "content_block_start", "content_block_delta":
-		return true
-	}
-
-	return e.first("choices", "candidates", "messageStart", "contentBlockDelta").exists()
-}
-
-// stream is a call's answer while its chunks are read. Texts and arguments are collected
-// as bytes, because adding many pieces to a string would take quadratic time.
+// stream is the reading of a list. Texts and arguments are collected as bytes, because adding
+// many pieces to a string would take quadratic time.
 type stream struct {
 	call    *Call
-	message Message
-	text    []byte // of the open part
-	kind    PartKind
-	calls   map[int64]int  // a chunk's tool call index to one in message.ToolCalls
-	tools   map[int][]byte // arguments of message.ToolCalls, until the stream ends
+	reading *reading
+	choices map[int64]*choice // of the answer that is being read
+	last    *choice           // the one that was met last
+	ofItems bool              // the choices are items of the responses API: pieces of one answer
+	whole   bool              // the answer came in one piece
+	ended   bool              // the answer has a reason to end
+	endID   string            // the id that it ended with
+	known   bool              // some element is of a stream, or an answer
+	id      string            // the first that an answer has
+	before  *Usage            // of the answers in front of this one; nil without any
 
-	// Memory for the parts of a chunk.
+	// Memory for the parts of an element.
 	memory struct{ message, response, metadata, choice, delta index }
 }
 
-// readStream assembles a stream. Of several choices the first is read.
-func (c *Call) readStream(chunks node) {
-	s := stream{
-		call:    c,
-		message: Message{Role: "assistant"},
-		kind:    PartText,
-		calls:   map[int64]int{},
-		tools:   map[int][]byte{},
+// readStream reads the list of a response, and reports whether it holds elements of a stream, or
+// answers.
+func (c *Call) readStream(list node) bool {
+	s := stream{call: c, reading: list.reading, choices: map[int64]*choice{}}
+	var before int
+	if list.reading != nil {
+		before = list.reading.elements
 	}
-	for e := range chunks.each {
-		s.chunk(e)
+	for e := range list.each {
+		s.element(e)
 	}
-	s.endPart()
-	for at, arguments := range s.tools {
-		s.message.ToolCalls[at].Arguments += string(arguments)
+	if !s.known {
+		// It is read once more, as something else.
+		if list.reading != nil && !list.reading.over {
+			list.reading.elements = before
+		}
+		return false
 	}
 
-	c.Readable = !s.message.empty() || c.FinishReason != ""
-	c.answer(s.message)
+	s.next()
+	if s.before != nil {
+		c.Usage = *s.before
+	}
+	c.ResponseID = cmp.Or(Clip(s.id), c.ResponseID)
+	c.Readable = len(c.Output) > 0 || c.FinishReason != ""
+
+	return true
 }
 
 // chunkHas is what a chunk may have, by the names of its members.
@@ -76,10 +83,15 @@ const (
 	hasModel chunkHas = 1 << iota
 	hasTier
 	hasUsage
-	hasType     // Anthropic's, and OpenAI's responses
+	hasType     // an event's
 	hasInner    // an object that may have a model and a usage, too
 	hasChoice   // OpenAI's, or Gemini's candidate
 	hasConverse // Bedrock's
+	hasText     // a piece of a lone text
+	hasOutput   // DashScope's, or a whole answer's
+	hasDone     // Ollama's
+	hasError
+	hasWrapper // of wrappers
 )
 
 // chunkOf looks at each name of a chunk once. Few chunks have more than one of these, and
@@ -96,36 +108,89 @@ func chunkOf(n node) (has chunkHas) {
 		case "usage", "usageMetadata", "usage_metadata", "meta", "response_metadata", "results",
 			"prompt_token_count", "inputTextTokenCount", "prompt_eval_count", "generation_token_count", "eval_count":
 			has |= hasUsage
-		case "message", "response", "metadata":
+		case "message", "metadata":
 			has |= hasInner
-		case "type":
+		case "response":
+			has |= hasInner | hasWrapper
+		case "type", "event_type":
 			has |= hasType
 		case "choices", "candidates":
 			has |= hasChoice
-		case "contentBlockStart", "contentBlockDelta", "messageStop":
+		case "messageStart", "contentBlockStart", "contentBlockDelta", "messageStop":
 			has |= hasConverse
+		case "outputText", "generation", "completion", "outputs", "token":
+			has |= hasText
+		case "output", "generated_text":
+			has |= hasOutput
+		case "done":
+			has |= hasDone
+		case "error", "Error", "errors", "promptFeedback", "prompt_feedback", "last_error", "code":
+			has |= hasError
+		case "data", "body", "chunk", "modelOutput":
+			has |= hasWrapper
+		case "result":
+			has |= hasWrapper | hasError
+		default:
+			if bytes.HasSuffix(name, []byte("Exception")) {
+				has |= hasError
+			}
 		}
 	}
 
 	return has
 }
 
-// chunk reads one chunk of any provider. Nothing says whose stream this is, but a chunk has
+// element reads one element of any provider. Nothing says whose stream this is, but an element has
 // the members of one provider only.
-func (s *stream) chunk(n node) {
+func (s *stream) element(n node) {
 	has := chunkOf(n)
-
 	var kind string
 	if has&hasType != 0 {
-		kind = n.texts("type")
+		kind = n.texts("type", "event_type")
 	}
+	pieces, isEvent := events[kind]
+	if has&hasWrapper != 0 && !isEvent && !strings.HasPrefix(kind, "response.") {
+		n = responseOf(n)
+		has, kind = chunkOf(n), n.texts("type", "event_type")
+		pieces, isEvent = events[kind]
+	}
+
+	switch {
+	case isEvent || strings.HasPrefix(kind, "response."):
+		s.known = s.known || kind != "text" // which may be a part of a message
+		s.event(n, kind, pieces)
+	case has&hasConverse != 0:
+		s.known = true
+		s.converse(n)
+	case has&hasChoice != 0 && s.chunk(n):
+		s.known = true
+	case has&(hasDone|hasText|hasOutput) != 0 && s.plain(n):
+		s.known = true
+	case has != 0:
+		s.answer(n, kind)
+	}
+
+	if has&hasError != 0 || kind == "error" || kind == "message-end" || kind == "response.failed" {
+		s.fail(errorIn(n))
+	}
+	s.about(n, has, kind)
+}
+
+// about reads what an element says about the answer.
+func (s *stream) about(n node, has chunkHas, kind string) {
 	var message, response, metadata node
 	if has&hasInner != 0 {
 		message = n.at("message").indexedIn(&s.memory.message)
 		response = n.at("response").indexedIn(&s.memory.response)
 		metadata = n.at("metadata").indexedIn(&s.memory.metadata)
 	}
-
+	switch inner := message.or(response); {
+	// Other events have ids of their own.
+	case s.id == "" && kind != "":
+		s.id = inner.texts("id")
+	case s.id == "":
+		s.id = n.texts("id", "responseId", "response_id")
+	}
 	// Anthropic names the model in its first message, the responses API in each response.
 	if inner := message.or(response); !s.model(inner, chunkOf(inner)) {
 		s.model(n, has)
@@ -137,19 +202,9 @@ func (s *stream) chunk(n node) {
 	s.usage(message, chunkOf(message))
 	s.usage(response, chunkOf(response))
 	s.usage(metadata, chunkOf(metadata))
-	if s.whole(response, kind) {
-		return
-	}
-
-	if has&hasChoice != 0 {
-		s.openai(n.at("choices").element().indexedIn(&s.memory.choice))
-		s.gemini(n.at("candidates").element().indexedIn(&s.memory.choice))
-	}
-	if has&hasType != 0 {
-		s.anthropic(n, kind)
-	}
-	if has&hasConverse != 0 {
-		s.converse(n)
+	if kind == "message-end" { // Cohere's
+		delta := n.at("delta").indexedIn(&s.memory.delta)
+		s.usage(delta, chunkOf(delta))
 	}
 }
 
@@ -162,26 +217,6 @@ func (s *stream) model(n node, has chunkHas) bool {
 	s.call.Model = cmp.Or(m, s.call.Model)
 
 	return m != ""
-}
-
-// whole reads a chunk of OpenAI's responses that has the answer so far, and reports
-// whether it is one. The first two kinds come before there is an answer.
-func (s *stream) whole(r node, kind string) bool {
-	early := kind == "response.created" || kind == "response.in_progress"
-	if !r.at("output").isArray() || len(s.call.Output) > 0 || early {
-		return false
-	}
-
-	// The whole answer replaces its pieces, and their numbers mean nothing in it.
-	s.call.responses(r)
-	if len(s.call.Output) > 0 {
-		s.message = s.call.Output[0]
-		s.call.Output = nil
-		clear(s.calls)
-		clear(s.tools)
-	}
-
-	return true
 }
 
 // usage takes each count from the last chunk, or inner object, that has it.
@@ -209,141 +244,297 @@ func (s *stream) usage(n node, has chunkHas) {
 	into.check()
 }
 
-// write continues the open part, or opens one of another kind.
-func (s *stream) write(kind PartKind, text string) {
-	if kind != s.kind {
-		s.endPart()
-		s.kind = kind
-	}
-	s.text = append(s.text, text...)
-}
-
-// endPart adds the open part to the message.
-func (s *stream) endPart() {
-	s.message.add(s.kind, string(s.text))
-	s.text = s.text[:0]
-}
-
-// toolCall continues the call at index, or begins it.
-func (s *stream) toolCall(index int64, id, name, arguments string) {
-	at, have := s.calls[index]
-	if !have {
-		at = len(s.message.ToolCalls)
-		s.calls[index] = at
-		s.message.ToolCalls = append(s.message.ToolCalls, ToolCall{ID: id})
-	}
-	c := &s.message.ToolCalls[at]
-	// A name may come in pieces too. Clipped each time, it does not grow with the chunks; and
-	// one that is as long as it gets is not copied with each.
-	if name != "" && utf8.RuneCountInString(c.Name) < wire.NameRunesMax {
-		c.Name = Clip(c.Name + name)
-	}
-	s.tools[at] = append(s.tools[at], arguments...)
-}
-
-// openai reads a choice of OpenAI's chat or completion.
-func (s *stream) openai(choice node) {
-	if !choice.hasMembers() {
+// fail takes the first error of a stream. The rest of it may have the usage.
+func (s *stream) fail(f *Failure) {
+	if f == nil {
 		return
 	}
+	s.known = true
+	if s.call.Failure == nil {
+		s.call.Failure = f
+	}
+}
 
-	s.call.finish(choice.texts("finish_reason"))
-	if text := choice.texts("text"); text != "" { // a completion's
-		s.write(PartText, text)
+// choice returns the choice with an index.
+func (s *stream) choice(index int64) *choice {
+	if s.last != nil && s.last.index == index {
+		return s.last
 	}
 
+	c := s.choices[index]
+	if c == nil {
+		if len(s.choices) > 0 {
+			s.reading.countMessage()
+		}
+		c = &choice{index: index, message: Message{Role: "assistant"}, kind: PartText, calls: map[callKey]int{}}
+		s.choices[index] = c
+	}
+	s.last = c
+
+	return c
+}
+
+// begin begins another answer, if there is one in front of it.
+func (s *stream) begin() {
+	if len(s.choices) > 0 {
+		s.next()
+	}
+}
+
+// next ends the answer that is being read.
+func (s *stream) next() {
+	all := make([]*choice, 0, len(s.choices))
+	for _, index := range slices.Sorted(maps.Keys(s.choices)) {
+		all = append(all, s.choices[index])
+	}
+	one := Message{Role: "assistant"}
+	for _, c := range all {
+		s.call.finish(c.finish)
+		if m := c.done(); s.ofItems {
+			one.Parts = append(one.Parts, m.Parts...)
+			one.ToolCalls = append(one.ToolCalls, m.ToolCalls...)
+		} else {
+			s.call.answer(m)
+		}
+	}
+	s.call.answer(one)
+
+	// Each answer has its own usage, of which an element has the counts so far.
+	if len(all) > 0 {
+		u := s.call.Usage
+		if s.before != nil {
+			u = s.before.plus(&u)
+		}
+		s.before, s.call.Usage = &u, Usage{}
+	}
+	s.clear()
+	s.whole, s.ended, s.endID = false, false, ""
+}
+
+// clear forgets the pieces of an answer.
+func (s *stream) clear() {
+	clear(s.choices)
+	s.last, s.ofItems = nil, false
+}
+
+// plus returns the usage of two answers. One that does not say how much went in or out makes both
+// unknown.
+func (u *Usage) plus(v *Usage) Usage {
+	both := func(a, b *int64) *int64 {
+		if b == nil {
+			return nil
+		}
+		return sum(a, b)
+	}
+	part := func(a, b *int64) *int64 {
+		if a == nil {
+			return b
+		}
+		return sum(a, b)
+	}
+
+	return Usage{
+		Input:          both(u.Input, v.Input),
+		Output:         both(u.Output, v.Output),
+		Cached:         part(u.Cached, v.Cached),
+		CacheWrite:     part(u.CacheWrite, v.CacheWrite),
+		CacheWriteHour: part(u.CacheWriteHour, v.CacheWriteHour),
+		Reasoning:      part(u.Reasoning, v.Reasoning),
+		AudioInput:     part(u.AudioInput, v.AudioInput),
+		AudioOutput:    part(u.AudioOutput, v.AudioOutput),
+	}
+}
+
+// end notes why a choice ended.
+func (s *stream) end(c *choice, n node, reason string) {
+	if reason == "" || reason == "null" { // DashScope's, of all but the last
+		return
+	}
+	c.finish = cmp.Or(c.finish, Clip(reason))
+	s.ended, s.endID = true, n.texts("id", "responseId", "response_id")
+}
+
+// isOther reports whether an element with content is of another answer than the one that ended.
+func (s *stream) isOther(n node) bool {
+	if !s.ended {
+		return false
+	}
+	id := n.texts("id", "responseId", "response_id")
+
+	return id != "" && s.endID != "" && id != s.endID
+}
+
+// chunk reads the choices of OpenAI's chat or completion, or Gemini's candidates. It reports whether n
+// is a piece of an answer.
+func (s *stream) chunk(n node) bool {
+	choices := n.first("choices", "candidates")
+	isGemini := n.at("candidates").exists()
+	if !choices.isArray() {
+		return false
+	}
+
+	// They count as one element with their chunk.
+	for c := jsonscan.Enter(choices.raw, 0); c.Next(); {
+		start := c.At
+		c.At = jsonscan.SkipValue(choices.raw, start)
+		choice := choices.part(start, c.At).indexedIn(&s.memory.choice)
+		switch {
+		case !choice.hasMembers():
+		case isGemini:
+			s.gemini(n, choice)
+		case choice.at("message").isObject() && !choice.at("delta").isObject():
+			return false
+		default:
+			s.openai(n, choice)
+		}
+	}
+
+	return true
+}
+
+// openai reads a choice of OpenAI's chat or completion, and of all compatible APIs.
+func (s *stream) openai(n, choice node) {
 	delta := choice.at("delta").indexedIn(&s.memory.delta)
+	content := delta.at("content")
+	if len(content.raw) > 2 && s.isOther(n) {
+		s.next()
+	}
+	c := s.choice(choice.number("index"))
+	if e := choice.at("error"); e.exists() {
+		s.fail(errorAt(e))
+	}
+	s.end(c, n, choice.texts("finish_reason"))
+	c.write(PartText, choice.texts("text")) // a completion's
 	if !delta.hasMembers() {
 		return
 	}
-	if text := delta.texts("reasoning_content", "reasoning"); text != "" {
-		s.write(PartThinking, text)
-	}
-	if text := delta.texts("content"); text != "" {
-		s.write(PartText, text)
-	}
-	if text := delta.texts("refusal"); text != "" {
-		s.write(PartRefusal, text)
-	}
 
-	for c := range delta.at("tool_calls").each {
-		f := c.at("function")
-		s.toolCall(c.number("index"), c.texts("id"), f.texts("name"), f.texts("arguments"))
+	c.write(PartThinking, thoughts(delta))
+	if content.isText() {
+		c.write(PartText, content.text())
+	} else if content.exists() {
+		c.take(readMessage(content, "assistant"))
+	}
+	c.write(PartRefusal, delta.texts("refusal"))
+	c.write(PartText, delta.at("audio").texts("transcript"))
+	for call := range delta.at("tool_calls").each {
+		f := call.at("function")
+		c.toolCall(indexOf(call), call.texts("id"), f.texts("name"), f.first("arguments").compact())
 	}
 	// The older form has a single call and no index.
 	if f := delta.at("function_call"); f.isObject() {
-		s.toolCall(0, "", f.texts("name"), f.texts("arguments"))
+		c.toolCall(0, "", f.texts("name"), f.texts("arguments"))
 	}
+}
+
+// indexOf returns the index of a piece, -1 if it has none.
+func indexOf(n node) int64 {
+	if i := n.at("index").count(); i != nil {
+		return *i
+	}
+
+	return -1
 }
 
 // gemini reads a candidate of Gemini's, whose tool calls are never split.
-func (s *stream) gemini(candidate node) {
-	if !candidate.hasMembers() {
+func (s *stream) gemini(n, candidate node) {
+	content := candidate.at("content")
+	if content.exists() && s.isOther(n) {
+		s.next()
+	}
+	c := s.choice(candidate.number("index"))
+	c.take(readMessage(content, "assistant"))
+	s.end(c, n, candidate.first("finishReason", "finish_reason").compact())
+}
+
+// plain reads a piece of a stream that has a lone text or message in each element, and reports whether
+// it is one.
+func (s *stream) plain(n node) bool {
+	m := Message{Role: "assistant"}
+	output, ends := n.at("output"), n
+	isPiece, soFar := true, false
+	switch message, token := n.at("message"), n.at("token"); {
+	case n.at("done").exists() && message.isObject():
+		m = readMessage(message, "assistant")
+	case n.at("done").exists() && n.at("response").isText():
+		m.add(PartThinking, n.texts("thinking"))
+		m.add(PartText, n.texts("response"))
+	case token.at("text").isText():
+		if string(token.at("special").raw) != "true" {
+			m.add(PartText, token.texts("text"))
+		}
+		ends = n.at("details")
+	case output.at("text").isText():
+		m.add(PartText, output.texts("text"))
+		ends, soFar = output, true
+	case output.at("choices").isArray():
+		ends, soFar = output.at("choices").element(), true
+		m = readMessage(ends.at("message"), "assistant")
+	default:
+		piece := n.first("outputText", "generation", "completion").or(n.at("outputs").element().at("text"))
+		m.add(PartText, piece.text())
+		isPiece = piece.isText()
+		ends = n.at("outputs").element().or(n)
+	}
+	if !isPiece {
+		return false
+	}
+
+	// None of these has an id: after the end, another answer begins.
+	if s.ended && !m.empty() {
+		s.next()
+	}
+	c := s.choice(0)
+	if soFar {
+		c.soFar(&m)
+	}
+	c.take(m)
+	s.end(c, n, ends.texts("done_reason", "stop_reason", "completionReason", "finish_reason"))
+
+	return true
+}
+
+// answer reads a whole answer. It has all of the pieces in front of it, if there are any, unless it
+// follows another one.
+func (s *stream) answer(n node, kind string) {
+	// A list of messages is a conversation, unless they are answers of Anthropic's.
+	if isMessage(n) && (kind != "message" || !n.first("stop_reason", "usage").exists()) {
+		return
+	}
+	one := Call{}
+	if !one.readResponse(n) || len(one.Output) == 0 && one.FinishReason == "" {
 		return
 	}
 
-	s.call.finish(candidate.first("finishReason", "finish_reason").compact())
-	m := readMessage(candidate.at("content"), "assistant")
-	for _, p := range m.Parts {
-		s.write(p.Kind, p.Text)
+	if s.whole {
+		s.next()
 	}
-	s.message.ToolCalls = append(s.message.ToolCalls, m.ToolCalls...)
-}
-
-// anthropic reads a chunk of Anthropic's messages.
-func (s *stream) anthropic(n node, kind string) {
-	index := n.number("index")
-	switch kind {
-	case "content_block_start":
-		block := n.at("content_block")
-		if t := block.texts("type"); t == "tool_use" || t == "server_tool_use" {
-			s.toolCall(index, block.texts("id"), block.texts("name"), "")
-		} else {
-			// A new block of text is its own part, even
-			// after another one of the same kind.
-			s.endPart()
-			s.delta(index, block)
-		}
-	case "content_block_delta":
-		s.delta(index, n.at("delta"))
-	case "message_delta":
-		s.call.finish(n.at("delta").texts("stop_reason"))
+	s.clear()
+	s.known, s.whole = true, true
+	s.end(s.choice(0), n, one.FinishReason)
+	for i, m := range one.Output {
+		s.choice(int64(i)).replace(m)
 	}
 }
 
-// delta reads a piece of Anthropic's block at index.
-func (s *stream) delta(index int64, d node) {
-	if text := d.texts("text"); text != "" {
-		s.write(PartText, text)
-	}
-	if text := d.texts("thinking"); text != "" {
-		s.write(PartThinking, text)
-	}
-	if arguments := d.texts("partial_json"); arguments != "" {
-		s.toolCall(index, "", "", arguments)
-	}
-}
-
-// converse reads a chunk of Bedrock's Converse.
+// converse reads an event of Bedrock's Converse.
 func (s *stream) converse(n node) {
-	if start := n.at("contentBlockStart"); start.isObject() {
-		if use := start.at("start", "toolUse"); use.isObject() {
-			s.toolCall(start.number("contentBlockIndex"), use.texts("toolUseId"), use.texts("name"), "")
-		}
+	if n.at("messageStart").exists() {
+		s.begin()
+	}
+	c := s.choice(0)
+	start, piece := n.at("contentBlockStart"), n.at("contentBlockDelta")
+	if use := start.at("start", "toolUse"); use.isObject() {
+		c.toolCall(start.number("contentBlockIndex"), use.texts("toolUseId"), use.texts("name"), "")
 	}
 
-	if d := n.at("contentBlockDelta"); d.isObject() {
-		delta := d.at("delta")
-		if text := delta.texts("text"); text != "" {
-			s.write(PartText, text)
-		}
-		if text := delta.at("reasoningContent").texts("text"); text != "" {
-			s.write(PartThinking, text)
-		}
+	if delta := piece.at("delta"); delta.isObject() {
+		c.write(PartText, delta.texts("text"))
+		c.write(PartThinking, delta.at("reasoningContent").texts("text"))
 		if use := delta.at("toolUse"); use.isObject() {
-			s.toolCall(d.number("contentBlockIndex"), "", "", use.texts("input"))
+			c.toolCall(piece.number("contentBlockIndex"), "", "", use.texts("input"))
 		}
 	}
 
-	s.call.finish(n.at("messageStop").texts("stopReason"))
+	s.end(c, n, n.at("messageStop").texts("stopReason"))
 }

@@ -98,8 +98,6 @@ func newRequest(w wire.RequestWrite) *Request {
 		Provider:     calls.Provider(w),
 		Start:        timeOrNil(w.Start),
 		End:          timeOrNil(w.End),
-		Status:       status(w),
-		ErrorType:    calls.Clip(w.ErrorType),
 		Tags:         w.Tags,
 		Metadata:     w.Metadata,
 		Prompt:       newLink(w.Prompt),
@@ -142,6 +140,10 @@ func (r *Request) ReadCall(object wire.Object) {
 func (r *Request) take(c *calls.Call) {
 	r.Model, r.ResponseID, r.FinishReason, r.Tier = c.Model, c.ResponseID, c.FinishReason, c.Tier
 	r.Unreadable = !c.Readable
+	r.Status, r.ErrorType = c.Status, ""
+	if c.Failure != nil {
+		r.ErrorType = c.Failure.Type
+	}
 	r.Turns, r.OutputShape = len(c.Input), c.Shape()
 	r.Tools = c.Tools()
 	// An agent may call hundreds, and the row is read with every list.
@@ -168,18 +170,6 @@ func (r *Request) takeLog(details calls.LogDetails) {
 	if details.Prompt.Name != "" {
 		r.Prompt = newLink(details.Prompt)
 	}
-}
-
-// status returns the caller's, or ERROR if the caller named an error.
-func status(w wire.RequestWrite) string {
-	switch {
-	case w.Status != "":
-		return w.Status
-	case w.ErrorType != "":
-		return "ERROR"
-	}
-
-	return "SUCCESS"
 }
 
 // timeOrNil returns nil for the zero time, which stands for unknown.

@@ -254,14 +254,16 @@ type failuresAlike struct {
 }
 
 // failedAlike counts the other calls of a failed call's day, which is the reader's, that failed with the
-// same type of error or, if this one has none, that have the same status. It returns nil if they cannot
+// same type of error, if this one has any. It returns nil for a call that did not fail, and if they cannot
 // be counted now: the page is worth more than its count.
 func (p *pages) failedAlike(c *frame.Exchange, r wire.Record) *failuresAlike {
-	same := filterline.Where("error", "", r.ErrorType)
-	if r.ErrorType == "" {
-		same = filterline.Where("status", "", r.Status)
+	if r.Status != "ERROR" {
+		return nil
 	}
-	all := c.Filter(nil).With(same)
+	all := c.Filter(nil).With(filterline.Where("status", "", r.Status))
+	if r.ErrorType != "" {
+		all = all.With(filterline.Where("error", "", r.ErrorType))
+	}
 	v := &failuresAlike{Day: "that day"}
 	day := r.ListTime.In(all.Zone()).Format(time.DateOnly)
 	if day == c.Now().In(all.Zone()).Format(time.DateOnly) {
