@@ -63,20 +63,24 @@ func (c *Call) answerExcerpt() string {
 	return ""
 }
 
-// excerpt returns the excerpt of the message's texts. The thoughts before an answer count
-// only if there is nothing else.
+// excerpt returns the excerpt of the message's texts. The thoughts before an answer, what the provider's
+// tools returned and names of files count only if there is nothing else.
 func (m *Message) excerpt() string {
-	var texts, thoughts []string
+	var texts, thoughts, others []string
 	for _, p := range m.Parts {
 		switch p.Kind {
 		case PartText, PartRefusal:
 			texts = append(texts, p.Text)
 		case PartThinking:
 			thoughts = append(thoughts, p.Text)
+		case PartResult:
+			others = append(others, p.Text)
+		case PartMedia:
+			others = append(others, p.Name)
 		}
 	}
 
-	return cmp.Or(Excerpt(texts...), Excerpt(thoughts...))
+	return cmp.Or(Excerpt(texts...), Excerpt(thoughts...), Excerpt(others...))
 }
 
 // Excerpt returns the beginning of texts in one line, without Markdown's marks. It is a copy of

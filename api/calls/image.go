@@ -2,6 +2,7 @@ package calls
 
 import (
 	"bytes"
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -14,6 +15,76 @@ var imageKinds = []string{"png", "jpeg", "jpg", "gif", "webp"}
 
 var base64Text = regexp.MustCompile(`^[A-Za-z0-9+/]+={0,2}$`)
 
+// filePlaces are the members of a part in which providers put a file, its address, or what describes it.
+var filePlaces = strings.Fields(`image_url source media inlineData inline_data fileData file_data file document_url
+	audio_url video_url input_audio resource image document video audio`)
+
+// file is what a part that is not text says of its file.
+type file struct {
+	url  string // "" if it has no address
+	mime string // its type, such as application/pdf; "" if it names none
+	name string
+	held bool // it is one: it has bytes, a type or a source
+}
+
+// fileOf reads the places of a part. The first that says something counts.
+func fileOf(n node) (f file) {
+	f.held = n.at("source").isObject()
+	for i := -1; i < len(filePlaces); i++ {
+		place := n
+		if i >= 0 {
+			place = n.at(filePlaces[i])
+		}
+		if place.exists() {
+			f.read(place, i >= 0)
+		}
+	}
+	// The id of a file is all that a reader can name it by.
+	f.name = cmp.Or(f.name, n.texts("file_id", "fileId"), n.at("file").texts("file_id"), n.at("source").texts("file_id"))
+
+	return f
+}
+
+// read reads one place, which may be the address itself.
+func (f *file) read(place node, isMember bool) {
+	source := place.at("source")
+	url := cmp.Or(place.text(), place.texts("url", "uri", "fileUri", "file_uri", "image_url", "file_url"),
+		source.at("s3Location").texts("uri"))
+	bytes := cmp.Or(place.texts("data", "bytes", "b64_json", "blob", "file_data"), source.texts("bytes"))
+	mime := place.texts("mimeType", "mime_type", "media_type", "mediaType", "contentType", "document_mimetype",
+		"image_mimetype")
+	// A blueprint's media have it as their type.
+	if t := place.texts("type"); mime == "" && isMember && strings.Contains(t, "/") {
+		mime = t
+	}
+
+	// A data: URL is the bytes themselves, which must not end up in a text.
+	if strings.HasPrefix(url, "http") || strings.HasPrefix(url, "gs://") || strings.HasPrefix(url, "s3://") {
+		f.url = cmp.Or(f.url, url)
+	}
+	f.mime = cmp.Or(f.mime, mime)
+	f.name = cmp.Or(f.name, place.texts("filename", "title", "name", "displayName", "display_name", "file_name"))
+	f.held = f.held || mime != "" || isBytes(url) || isBytes(bytes)
+}
+
+// file adds a part that is a file, by its URL, its type or its kind.
+func (m *Message) file(n node) {
+	f := fileOf(n)
+	kind := n.texts("type", "block_type")
+	for _, name := range []string{"image", "document", "video", "audio", "inlineData", "fileData"} {
+		if kind == "" && n.at(name).exists() { // Bedrock and Gemini name the kind by a member
+			kind = name
+		}
+	}
+
+	m.Parts = append(m.Parts, Part{
+		Kind:  PartMedia,
+		Text:  Clip(cmp.Or(f.url, f.mime, kind, "file")),
+		Name:  Clip(f.name),
+		Media: n.raw,
+	})
+}
+
 // Image returns the picture that a part holds, as a data: URL of a PNG, JPEG, GIF or
 // WebP. It knows the form of each provider's API. It returns "" for anything else,
 // including a picture by its address and one that is too large.
@@ -23,9 +94,11 @@ func (p *Part) Image() string {
 	}
 
 	n := nodeOf(p.Media).indexed()
-	for _, place := range []node{
-		n.at("image_url"), n.at("source"), n.at("media"), n.at("inlineData"), n.at("inline_data"), n,
-	} {
+	places := []node{n}
+	for _, name := range filePlaces {
+		places = append(places, n.at(name))
+	}
+	for _, place := range places {
 		url := place.text()
 		if url == "" {
 			url = place.texts("url", "image_url")

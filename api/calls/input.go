@@ -26,7 +26,7 @@ func readInput(kwargs, args node) []Message {
 	}
 	in = append(in, readItems(kwargs.at("input"))...)
 	add("user", kwargs.at("message")) // Cohere v1: what follows chat_history
-	eachPrompt(kwargs.first("prompt", "inputText", "inputs", "texts"), func(n node) { add("user", n) })
+	eachPrompt(kwargs.first("prompt", "prompts", "inputText", "inputs", "texts"), func(n node) { add("user", n) })
 	// A caller's wrapper may have passed everything by position.
 	if len(in) == 0 {
 		args = unwrapped(args)
@@ -77,21 +77,32 @@ func isMessages(n node) bool {
 // isMessage reports whether an object has a member that messages have, or a role
 // as its type.
 func isMessage(n node) bool {
-	return n.first("role", "content", "parts", "author", "data", "lc").exists() || roles[n.texts("type")] != ""
+	return n.first("role", "content", "parts", "blocks", "author", "data", "lc").exists() || roles[n.texts("type")] != ""
 }
 
 // readMessages reads a list of messages, or a single one.
-func readMessages(n node) []Message {
-	if !n.isObject() && !n.isText() {
-		return readEach(n, readMessage, "user")
+func readMessages(n node) (all []Message) {
+	add := func(n node) {
+		if m := readMessage(n, "user"); !m.empty() {
+			all = append(all, m)
+		}
 	}
 
-	m := readMessage(n, "user")
-	if m.empty() {
-		return nil
+	if n.isObject() || n.isText() {
+		add(n)
+	}
+	for e := range n.each {
+		if !e.isArray() || !isMessages(e) {
+			add(e)
+			continue
+		}
+		// LangChain sends a list of messages for each prompt.
+		for m := range e.each {
+			add(m)
+		}
 	}
 
-	return []Message{m}
+	return all
 }
 
 // readItems reads the input of OpenAI's responses API: a text, or messages, calls and

@@ -25,13 +25,15 @@ const (
 	PartText     PartKind = "text"
 	PartThinking PartKind = "thinking" // what the model wrote before its answer
 	PartRefusal  PartKind = "refusal"
-	PartMedia    PartKind = "media" // Text is a URL or names the kind; never the bytes
+	PartResult   PartKind = "result" // of a tool that the provider ran, beside the model's words
+	PartMedia    PartKind = "media"  // Text is a URL or names the kind; never the bytes
 )
 
 // Part is a piece of a message.
 type Part struct {
 	Kind PartKind
 	Text string
+	Name string `json:",omitempty"` // of a PartMedia: its file's name or title
 
 	// Media is a PartMedia as the caller wrote it; see Image. It aliases the body.
 	Media json.RawMessage
@@ -44,12 +46,25 @@ type ToolCall struct {
 	Arguments string // as the model wrote them; mostly a JSON object
 }
 
-// Text returns the message's text: its parts except media, each on its own lines.
+// Label returns how a PartMedia is shown: its URL or its kind, with its name if it has one.
+func (p *Part) Label() string {
+	if p.Name == "" {
+		return p.Text
+	}
+
+	return p.Name + " (" + p.Text + ")"
+}
+
+// Text returns the message's text: its parts, each on its own lines. Of media that is the name.
 func (m *Message) Text() string {
 	var texts []string
 	for _, p := range m.Parts {
-		if p.Kind != PartMedia && p.Text != "" {
-			texts = append(texts, p.Text)
+		text := p.Text
+		if p.Kind == PartMedia {
+			text = p.Name
+		}
+		if text != "" {
+			texts = append(texts, text)
 		}
 	}
 
@@ -89,7 +104,7 @@ func readMessage(n node, usual string) Message {
 	m := Message{Role: usual}
 	n.reading.countMessage()
 	if n.isText() || n.isArray() {
-		m.content(n)
+		m.content(n, depth{kind: PartText})
 		return m
 	}
 
@@ -107,7 +122,12 @@ func readMessage(n node, usual string) Message {
 
 	// Some OpenAI-like APIs put the reasoning beside the content.
 	m.add(PartThinking, thoughts(n))
-	m.content(n.first("content", "parts", "message", "text"))
+	for _, name := range []string{"content", "parts", "blocks", "message", "text"} {
+		if c := n.at(name); !c.empty() {
+			m.content(c, depth{kind: PartText})
+			break
+		}
+	}
 	m.add(PartRefusal, n.texts("refusal"))
 	m.add(PartText, n.at("audio").texts("transcript"))
 	m.add(PartText, n.texts("tool_plan")) // Cohere's, before its calls
@@ -158,83 +178,6 @@ func langchainMessage(n node) (inner node, role string) {
 	return node{}, ""
 }
 
-// content reads a message's content: a text, a part, or a list of them.
-func (m *Message) content(n node) {
-	switch {
-	case n.isText():
-		m.add(PartText, n.text())
-	case n.isArray():
-		for p := range n.each {
-			m.part(p)
-		}
-	case n.isObject():
-		m.part(n)
-	}
-}
-
-// part reads one part of a content.
-func (m *Message) part(n node) {
-	if n.isText() {
-		m.add(PartText, n.text())
-		return
-	}
-
-	n = n.indexed()
-	if !n.hasMembers() {
-		return
-	}
-
-	// Anthropic, OpenAI's responses and Mistral name the type.
-	switch n.texts("type") {
-	case "tool_use", "server_tool_use", "function_call", "mcp_tool_use", "tool-call":
-		m.call(n)
-		return
-	case "tool_result", "function_call_output":
-		m.result(n)
-		return
-	case "thinking", "reasoning":
-		m.thinking(n)
-		return
-	// Encrypted for the provider: there is nothing to show.
-	case "redacted_thinking":
-		return
-	case "refusal":
-		m.add(PartRefusal, n.texts("refusal"))
-		return
-	}
-
-	// Gemini and Bedrock name the part by its only member.
-	for _, name := range []string{"functionCall", "function_call", "toolUse"} {
-		if c := n.at(name); c.isObject() {
-			m.call(c)
-			return
-		}
-	}
-	for _, name := range []string{"functionResponse", "function_response", "toolResult"} {
-		if r := n.at(name); r.isObject() {
-			m.result(r)
-			return
-		}
-	}
-	if r := n.at("reasoningContent"); r.exists() {
-		m.add(PartThinking, r.at("reasoningText").texts("text"))
-		return
-	}
-
-	text := n.at("text")
-	if text.isObject() { // the Assistants API writes {"text": {"value": ...}}
-		text = text.at("value")
-	}
-	switch {
-	case text.isText() && string(n.at("thought").raw) == "true": // Gemini's thoughts
-		m.add(PartThinking, text.text())
-	case text.isText():
-		m.add(PartText, text.text())
-	default:
-		m.media(n)
-	}
-}
-
 // call reads a call of a tool in any of the forms: OpenAI nests it under function.
 func (m *Message) call(n node) {
 	f := n
@@ -243,99 +186,16 @@ func (m *Message) call(n node) {
 	}
 
 	call := ToolCall{
-		ID:        n.texts("id", "call_id", "tool_call_id", "toolUseId", "toolCallId"),
-		Name:      Clip(f.texts("name", "toolName")),
-		Arguments: f.first("arguments", "input", "args", "parameters").compact(),
+		ID:        n.texts("id", "call_id", "tool_call_id", "toolUseId", "toolCallId", "ref"),
+		Name:      Clip(f.texts("name", "toolName", "tool_name")),
+		Arguments: f.first("arguments", "input", "args", "parameters", "tool_kwargs", "code").compact(),
+	}
+	if call.Name == "" && f.at("code").isText() {
+		call.Name = "code_execution" // Gemini's own tool, which has no name
 	}
 	if call.Name != "" || call.Arguments != "" {
 		m.ToolCalls = append(m.ToolCalls, call)
 	}
-}
-
-// result reads a tool's answer.
-func (m *Message) result(n node) {
-	// One message may have the results of several calls; it shows the first call's id.
-	if id := n.texts("tool_use_id", "toolUseId", "call_id"); m.ToolCallID == "" {
-		m.ToolCallID = id
-	}
-	// Anthropic and Bedrock send results in a user's message.
-	if m.Role == "user" || m.Role == "" {
-		m.Role = "tool"
-	}
-
-	content := n.first("content", "output", "response")
-	if !content.isArray() {
-		m.add(PartText, content.compact())
-		return
-	}
-	for p := range content.each {
-		switch t := p.at("text"); {
-		case p.isText():
-			m.add(PartText, p.text())
-		case t.isText():
-			m.add(PartText, t.text())
-		case p.at("json").exists():
-			m.add(PartText, p.at("json").compact())
-		default:
-			m.media(p)
-		}
-	}
-}
-
-// thinking reads the model's thoughts: a block of Anthropic's or Mistral's, or a
-// reasoning item of OpenAI's with its summary.
-func (m *Message) thinking(n node) {
-	for _, name := range []string{"thinking", "summary", "content", "text"} {
-		v := n.at(name)
-		if v.isText() {
-			m.add(PartThinking, v.text())
-		}
-		for e := range v.each {
-			m.add(PartThinking, e.texts("text"))
-		}
-	}
-}
-
-// media adds a part that is not text, named by its URL or its kind.
-func (m *Message) media(n node) {
-	m.add(PartMedia, Clip(mediaName(n)))
-	m.Parts[len(m.Parts)-1].Media = n.raw
-}
-
-// mediaName returns the URL of a part that is not text, otherwise its kind.
-func mediaName(n node) string {
-	kind := n.texts("type")
-	for _, place := range []node{
-		n.at("image_url"), n.at("source"), n.at("media"), n.at("inlineData"), n.at("inline_data"),
-		n.at("fileData"), n.at("file_data"), n,
-	} {
-		if !place.exists() {
-			continue
-		}
-		url := place.text()
-		if url == "" {
-			url = place.texts("url", "fileUri", "file_uri", "image_url")
-		}
-		// A data: URL is the bytes themselves, which must not end up in a text.
-		if strings.HasPrefix(url, "http") || strings.HasPrefix(url, "gs://") {
-			return url
-		}
-		if t := place.texts("mimeType", "mime_type", "media_type"); t != "" {
-			kind = t
-		}
-	}
-
-	// Bedrock and Gemini name the kind by a member.
-	for _, name := range []string{"image", "document", "video", "inlineData", "fileData", "audio"} {
-		if kind == "" && n.at(name).exists() {
-			kind = name
-		}
-	}
-	if kind == "" {
-		return "unknown"
-	}
-
-	return kind
 }
 
 // Clip shortens a text that was accepted without a bound: it becomes part of

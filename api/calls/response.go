@@ -122,6 +122,8 @@ func (c *Call) readResponse(r node) bool {
 	case r.isText():
 		c.answer(readMessage(r, "assistant"))
 		return len(c.Output) > 0
+	case r.element().isArray() && c.generated(r):
+		return true
 	case r.isArray():
 		for _, m := range readMessages(r) {
 			if m.Role == "user" { // what readMessages assumes
@@ -250,37 +252,6 @@ func (c *Call) responses(r node) bool {
 	return true
 }
 
-// readItem reads an item of OpenAI's responses. Calls of built-in tools are named by
-// their type: web_search, file_search.
-func readItem(n node, usual string) Message {
-	m := Message{Role: usual}
-	switch t := n.texts("type"); {
-	case t == "reasoning":
-		m.Role = "assistant"
-		m.thinking(n)
-	case t == "function_call_output" || t == "custom_tool_call_output":
-		m.result(n)
-	case strings.HasSuffix(t, "_call") && t != "function_call" && !n.at("name").exists():
-		m.Role = "assistant"
-		m.ToolCalls = []ToolCall{{
-			ID:        n.texts("call_id", "id"),
-			Name:      strings.TrimSuffix(t, "_call"),
-			Arguments: n.first("action", "queries", "code").compact(),
-		}}
-	case t == "function_call" || strings.HasSuffix(t, "_call"):
-		m.Role = "assistant"
-		m.call(n)
-		// An item has its own id as well; results refer to the call's.
-		if id := n.texts("call_id"); id != "" && len(m.ToolCalls) > 0 {
-			m.ToolCalls[0].ID = id
-		}
-	default:
-		m = readMessage(n, usual)
-	}
-
-	return m
-}
-
 // converse reads Bedrock's Converse, and Nova's InvokeModel.
 func (c *Call) converse(r node) bool {
 	message := r.at("output", "message")
@@ -316,12 +287,19 @@ func (c *Call) anthropic(r node) bool {
 // generations reads LangChain's results, [[{text, message}]] or [{text}],
 // and Cohere's generate.
 func (c *Call) generations(r node) bool {
-	generations := r.at("generations")
+	generations := r.at("generations").or(r.at("kwargs", "generations"))
 	if !generations.isArray() {
 		return false
 	}
+	c.generated(generations)
 
+	return true
+}
+
+// generated reads the generations of a list, and reports whether there is an answer.
+func (c *Call) generated(generations node) bool {
 	one := func(g node) {
+		g = g.at("kwargs").or(g) // as dumps writes it
 		if m := g.at("message"); m.isObject() {
 			c.answer(readMessage(m, "assistant"))
 			// LangChain keeps the usage with each message, if not with the result.
@@ -343,7 +321,7 @@ func (c *Call) generations(r node) bool {
 		}
 	}
 
-	return true
+	return len(c.Output) > 0
 }
 
 // cohere reads Cohere's chat (v2: message, v1: text), Ollama's, and a bare text
@@ -376,7 +354,7 @@ func (c *Call) aiSDK(r node) bool {
 	if text := r.texts("text"); text != "" {
 		m.add(PartText, text)
 	} else {
-		m.content(r.at("content"))
+		m.content(r.at("content"), depth{kind: PartText})
 	}
 	m.add(PartText, r.at("object").compact())
 	if len(m.ToolCalls) == 0 {

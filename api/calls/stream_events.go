@@ -141,7 +141,7 @@ func (s *stream) block(n node) {
 	// A new block of text is its own part, even after another one of the same kind.
 	c.endPart()
 	var m Message
-	m.part(block)
+	m.part(block, depth{kind: PartText})
 	c.take(m)
 }
 

@@ -32,7 +32,7 @@ func speaks(m *calls.Message) bool { return m.Role != "tool" && m.Role != "funct
 func MessageText(m *calls.Message) string {
 	var all []string
 	for _, p := range m.Parts {
-		all = append(all, p.Text)
+		all = append(all, p.Label())
 	}
 	for _, c := range m.ToolCalls {
 		all = append(all, c.Name+"("+c.Arguments+")")
@@ -154,9 +154,9 @@ func (t *Texts) part(at string, p calls.Part, prose bool) part {
 	shown := part{Kind: string(p.Kind)}
 	// The placeholder of media is short, and is part of a line.
 	if p.Kind == calls.PartMedia {
-		shown.HTML = template.HTML(template.HTMLEscapeString(p.Text))
+		shown.HTML = template.HTML(template.HTMLEscapeString(p.Label()))
 	} else {
-		shown.Text = t.Show(at, p.Text, prose)
+		shown.Text = t.Show(at, p.Text, prose && p.Kind != calls.PartResult)
 	}
 
 	image := p.Image()

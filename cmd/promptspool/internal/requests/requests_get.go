@@ -132,7 +132,9 @@ func printMessage(p print.Painter, m calls.Message, s print.Style) {
 	for _, part := range m.Parts {
 		switch part.Kind {
 		case calls.PartMedia:
-			p.Lines(print.Faint, "["+part.Text+"]")
+			p.Lines(print.Faint, "["+part.Label()+"]")
+		case calls.PartResult:
+			p.Lines(print.Faint, "(result) "+part.Text)
 		case calls.PartThinking:
 			p.Lines(print.Faint, "(thinking) "+part.Text)
 		case calls.PartRefusal:

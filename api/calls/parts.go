@@ -1,0 +1,360 @@
+package calls
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	"promptspool/api/wire/jsonscan"
+)
+
+// form is how a part of a message is read.
+type form int
+
+const (
+	formUnknown form = iota
+	formText
+	formCall
+	formResult // of a tool, also of one that the provider ran
+	formThinking
+	formRefusal
+	formFile   // a picture, a sound, or another file
+	formNested // has other parts inside, and perhaps a name: a document, a page that was found
+	formWithin // is only around another part
+	formJSON   // a value that is no text
+	formHidden // has nothing for a reader: a mark for the cache, what is encrypted
+)
+
+// typeForms are the forms of parts by their type, which Anthropic, OpenAI, Mistral, LangChain, LlamaIndex,
+// the AI SDK and MCP name.
+var typeForms = formsOf(map[form]string{
+	formText:     "text input_text output_text",
+	formCall:     "tool_use function_call tool_call server_tool_call tool-call executable_code",
+	formResult:   "tool_result function_call_output tool-result server_tool_result",
+	formThinking: "thinking reasoning",
+	formRefusal:  "refusal",
+	formFile: `image image_url image_file input_image output_image computer_screenshot audio audio_url input_audio
+		output_audio video video_url input_video file input_file container_upload document_url media`,
+	formNested: "document search_result resource resource_link logs compaction",
+	formHidden: "redacted_thinking cache cache_point item_reference reasoning.encrypted mcp_list_tools step-start step-finish",
+})
+
+// suffixForms are the forms of types by their ends, where each tool has its own.
+var suffixForms = []struct {
+	suffix string
+	form   form
+}{
+	{"_tool_use", formCall},
+	{"_tool_result", formResult},
+	{"_output", formResult},
+	{"_result", formNested}, // within the result of a tool
+}
+
+// memberForms are the forms of parts by the member that has their content: Gemini, Bedrock and Genkit
+// name no type.
+var memberForms = formsOf(map[form]string{
+	formCall:     "functionCall function_call toolUse toolRequest executableCode executable_code",
+	formResult:   "functionResponse function_response toolResult toolResponse codeExecutionResult code_execution_result",
+	formThinking: "reasoningContent reasoning",
+	formNested:   "document searchResult citationsContent stdout stderr",
+	formWithin:   "guardContent",
+	formJSON:     "json custom",
+	formFile:     "image audio video media image_url file inlineData inline_data fileData file_data",
+	formHidden:   "cachePoint cache_point",
+})
+
+// formsOf returns the form of each name.
+func formsOf(names map[form]string) map[string]form {
+	forms := map[string]form{}
+	for form, list := range names {
+		for name := range strings.FieldsSeq(list) {
+			forms[name] = form
+		}
+	}
+
+	return forms
+}
+
+// formOf returns the form of a part, and what has its content: the part, or a member of it.
+func formOf(n node) (form, node) {
+	kind := n.texts("type", "block_type")
+	if f, ok := typeForms[kind]; ok {
+		return f, n
+	}
+	for _, s := range suffixForms {
+		if strings.HasSuffix(kind, s.suffix) {
+			return s.form, n
+		}
+	}
+	if n.at("text").isText() {
+		return formText, n
+	}
+
+	for name := range n.names {
+		f, ok := memberForms[string(name)]
+		if !ok {
+			continue
+		}
+		switch inner := n.at(string(name)); {
+		case f == formFile && inner.exists():
+			return f, n
+		case inner.isObject() || inner.exists() && (f == formJSON || f == formThinking || f == formHidden):
+			return f, inner.indexed()
+		case inner.isText() && f == formNested:
+			return f, n
+		}
+	}
+
+	return formUnknown, n
+}
+
+// depth is where a part is: the kind of the texts there, and how many parts are around it.
+type depth struct {
+	kind  PartKind
+	level int
+}
+
+// levelsMax is how deep parts are taken apart, which is deeper than any provider nests them: each level
+// reads the bytes of those within it again.
+const levelsMax = 6
+
+func (d depth) deeper() depth { return depth{d.kind, d.level + 1} }
+
+// content reads a message's content: a text, a part, or a list of them.
+func (m *Message) content(n node, at depth) {
+	switch {
+	case n.isText():
+		m.add(at.kind, n.text())
+	case n.isArray():
+		for p := range n.each {
+			m.part(p, at)
+		}
+	case n.isObject():
+		m.part(n, at)
+	}
+}
+
+// part reads one part of a content.
+func (m *Message) part(n node, at depth) {
+	if n.isText() {
+		m.add(at.kind, n.text())
+		return
+	}
+	n = n.indexed()
+	if !n.hasMembers() {
+		return
+	}
+	if at.level > levelsMax {
+		m.add(at.kind, n.words())
+		return
+	}
+
+	form, inner := formOf(n)
+	switch form {
+	case formHidden:
+	case formText:
+		m.text(n, at)
+	case formCall:
+		m.call(inner)
+	case formResult:
+		m.result(inner, at)
+	case formThinking:
+		m.thinking(inner)
+	case formRefusal:
+		m.add(PartRefusal, n.texts("refusal"))
+	case formFile:
+		m.file(n)
+	case formNested:
+		m.nested(n, inner, at)
+	case formWithin:
+		m.part(inner, at.deeper())
+	case formJSON:
+		m.add(at.kind, inner.words())
+	default:
+		m.unknown(n, at)
+	}
+}
+
+// text reads a text, which may be one of Gemini's thoughts.
+func (m *Message) text(n node, at depth) {
+	text := n.at("text")
+	if text.isObject() { // the Assistants API writes {"text": {"value": ...}}
+		text = text.at("value")
+	}
+	if string(n.at("thought").raw) == "true" {
+		at.kind = PartThinking
+	}
+	m.add(at.kind, text.text())
+}
+
+// result reads a tool's answer.
+func (m *Message) result(n node, at depth) {
+	// Anthropic and Bedrock send results in a user's message. One in a message of the model comes from
+	// a tool that the provider ran.
+	switch m.Role {
+	case "user", "":
+		m.Role = "tool"
+	case "assistant":
+		at.kind = PartResult
+	}
+	// One message may have the results of several calls; it shows the first call's id.
+	if m.ToolCallID == "" && m.Role != "assistant" {
+		m.ToolCallID = n.texts("tool_use_id", "toolUseId", "call_id", "toolCallId", "tool_call_id", "ref", "id")
+	}
+
+	content := n.first("content", "output", "outputs", "response", "result", "results")
+	isTyped := n.at("type").isText() && content.at("type").isText()
+	if value := content.at("value"); isTyped && value.exists() { // the AI SDK tells a text from JSON
+		content, isTyped = value, false
+	}
+	// An object is a tool's own JSON, whatever its members are, unless both say what they are.
+	if content.isScalar() || content.isObject() && !isTyped {
+		m.add(at.kind, content.words())
+		return
+	}
+	m.content(content, at.deeper())
+}
+
+// nestedIn are the members in which a nested part has its words, or other parts.
+var nestedIn = []string{"stdout", "stderr", "output", "content", "text", "lines", "logs"}
+
+// nested reads a part that has others inside: part, or n as its only member. Its name and its address
+// stand before them.
+func (m *Message) nested(part, n node, at depth) {
+	source := n
+	if s := n.first("source", "resource"); s.isObject() {
+		source = s.indexed()
+	}
+	hasText := source.texts("type") == "text" // where others have their bytes
+	if !hasText && !source.first(nestedIn...).exists() && fileOf(part).held {
+		m.file(part)
+		m.add(at.kind, n.texts("context"))
+		return
+	}
+
+	heading := []string{
+		n.texts("title", "filename", "name"), n.texts("context"), n.texts("source"), source.texts("url", "uri"),
+	}
+	heading = slices.DeleteFunc(heading, func(s string) bool { return s == "" })
+	before := len(m.Parts)
+	m.add(at.kind, strings.Join(heading, "\n"))
+	if hasText {
+		m.add(at.kind, source.texts("data"))
+	}
+	for _, name := range nestedIn {
+		m.content(source.at(name), at.deeper())
+	}
+	if len(m.Parts) == before && !n.first("encrypted_content", "content").exists() {
+		m.add(at.kind, n.words())
+	}
+}
+
+// unknown reads a part of a type that no table has. Its words stay to be found, beside those of the model.
+func (m *Message) unknown(n node, at depth) {
+	if m.Role == "assistant" {
+		at.kind = PartResult
+	}
+	if fileOf(n).held {
+		m.file(n)
+	}
+	if text := n.at("text", "text"); text.isText() { // of Bedrock's guarded content
+		m.add(at.kind, text.text())
+		return
+	}
+	m.add(at.kind, n.words())
+}
+
+// thinking reads the model's thoughts: a block of Anthropic's, Bedrock's or Mistral's, or a
+// reasoning item of OpenAI's with its summary.
+func (m *Message) thinking(n node) {
+	m.add(PartThinking, n.text())
+	for _, name := range []string{"thinking", "reasoning", "reasoningText", "summary", "content", "text"} {
+		v := n.at(name)
+		m.add(PartThinking, v.text())
+		m.add(PartThinking, v.texts("text"))
+		for e := range v.each {
+			m.add(PartThinking, e.texts("text"))
+		}
+	}
+}
+
+// readItem reads an item of OpenAI's responses: a message, a part that stands alone, or the call of a tool.
+func readItem(n node, usual string) Message {
+	m := Message{Role: usual}
+	kind := n.texts("type")
+	tool, isCall := strings.CutSuffix(kind, "_call")
+	switch {
+	case isCall || kind == "mcp_approval_request":
+		m.Role = "assistant"
+		m.itemCall(n, tool)
+	case n.first("role", "content", "parts").exists() && typeForms[kind] == formUnknown:
+		return readMessage(n, usual)
+	default:
+		n.reading.countMessage()
+		m.part(n, depth{kind: PartText})
+		if kind == "reasoning" {
+			m.Role = "assistant"
+		}
+	}
+
+	return m
+}
+
+// itemCall reads a call with what the tool answered, if the provider ran it. Such tools are named by the
+// item's type: web_search, file_search.
+func (m *Message) itemCall(n node, tool string) {
+	call := ToolCall{
+		// An item has its own id as well; results refer to the call's.
+		ID:        n.texts("call_id", "id"),
+		Name:      Clip(cmp.Or(n.texts("name"), tool)),
+		Arguments: n.first("arguments", "input", "action", "queries", "code", "operation").compact(),
+	}
+	m.ToolCalls = append(m.ToolCalls, call)
+	if isBytes(n.texts("result")) { // a picture
+		m.file(n)
+		return
+	}
+	m.result(n, depth{kind: PartResult})
+	m.add(PartResult, n.at("error").words())
+}
+
+// words returns a value as JSON, without the bytes of files in it.
+func (n node) words() string {
+	if n.isText() {
+		return n.text()
+	}
+
+	raw := []byte(n.compact())
+	out := raw[:0]
+	for at := 0; at < len(raw); {
+		end := at + 1
+		if raw[at] == '"' {
+			end = jsonscan.SkipValue(raw, at)
+		}
+		piece := raw[at:end]
+		if raw[at] == '"' && isBytes(string(piece[1:len(piece)-1])) {
+			piece = []byte(`"..."`)
+		}
+		out = append(out, piece...)
+		at = end
+	}
+
+	return string(out)
+}
+
+// wordMax bounds a word of a text; what is longer, without a blank, is the bytes of a file.
+const wordMax = 100
+
+var encodedText = regexp.MustCompile(`^[A-Za-z0-9+/_\\-]+={0,2}$`)
+
+// isBytes reports whether a text is bytes in base64, or a data: URL.
+func isBytes(text string) bool {
+	if strings.HasPrefix(text, "data:") {
+		return true
+	}
+
+	isPadded := len(text)%4 == 0 && strings.HasSuffix(text, "=")
+
+	return (isPadded || len(text) > wordMax) && encodedText.MatchString(text)
+}
