@@ -16,41 +16,37 @@ var imageKinds = []string{"png", "jpeg", "jpg", "gif", "webp"}
 var base64Text = regexp.MustCompile(`^[A-Za-z0-9+/]+={0,2}$`)
 
 // filePlaces are the members of a part in which providers put a file, its address, or what describes it.
-var filePlaces = strings.Fields(`image_url source media inlineData inline_data fileData file_data file document_url
-	audio_url video_url input_audio resource image document video audio`)
+var filePlaces = set(`image_url source media inlineData inline_data fileData file_data file document_url audio_url
+	video_url input_audio resource image document video audio`)
 
 // file is what a part that is not text says of its file.
 type file struct {
 	url  string // "" if it has no address
 	mime string // its type, such as application/pdf; "" if it names none
 	name string
+	id   string
 	held bool // it is one: it has bytes, a type or a source
 }
 
 // fileOf reads the places of a part. The first that says something counts.
 func fileOf(n node) (f file) {
 	f.held = n.at("source").isObject()
-	for i := -1; i < len(filePlaces); i++ {
-		place := n
-		if i >= 0 {
-			place = n.at(filePlaces[i])
-		}
-		if place.exists() {
-			f.read(place, i >= 0)
+	f.read(n, false)
+	var memory index
+	for name := range n.names {
+		if filePlaces[string(name)] {
+			f.read(n.at(string(name)).indexedIn(&memory), true)
 		}
 	}
-	// The id of a file is all that a reader can name it by.
-	f.name = cmp.Or(f.name, n.texts("file_id", "fileId"), n.at("file").texts("file_id"), n.at("source").texts("file_id"))
+	// An id is all that a reader can name the file by.
+	f.name = cmp.Or(f.name, f.id)
 
 	return f
 }
 
-// read reads one place, which may be the address itself.
+// read reads one place, which may be the address itself. Bytes are long: they are not copied.
 func (f *file) read(place node, isMember bool) {
 	source := place.at("source")
-	url := cmp.Or(place.text(), place.texts("url", "uri", "fileUri", "file_uri", "image_url", "file_url"),
-		source.at("s3Location").texts("uri"))
-	bytes := cmp.Or(place.texts("data", "bytes", "b64_json", "blob", "file_data"), source.texts("bytes"))
 	mime := place.texts("mimeType", "mime_type", "media_type", "mediaType", "contentType", "document_mimetype",
 		"image_mimetype")
 	// A blueprint's media have it as their type.
@@ -58,14 +54,25 @@ func (f *file) read(place node, isMember bool) {
 		mime = t
 	}
 
-	// A data: URL is the bytes themselves, which must not end up in a text.
-	if strings.HasPrefix(url, "http") || strings.HasPrefix(url, "gs://") || strings.HasPrefix(url, "s3://") {
-		f.url = cmp.Or(f.url, url)
+	url := place
+	if !place.isText() {
+		url = place.first("url", "uri", "fileUri", "file_uri", "image_url", "file_url").
+			or(source.at("s3Location", "uri"))
 	}
+	if f.url == "" && addressed.Match(url.raw) {
+		f.url = url.text()
+	}
+	held := place.first("data", "bytes", "b64_json", "blob", "file_data").or(source.at("bytes"))
+
 	f.mime = cmp.Or(f.mime, mime)
 	f.name = cmp.Or(f.name, place.texts("filename", "title", "name", "displayName", "display_name", "file_name"))
-	f.held = f.held || mime != "" || isBytes(url) || isBytes(bytes)
+	f.id = cmp.Or(f.id, place.texts("file_id", "fileId"))
+	f.held = f.held || mime != "" || url.isBytes() || held.isBytes()
 }
+
+// addressed is the beginning of a file's address. A data: URL is the bytes themselves, which must not end
+// up in a text.
+var addressed = regexp.MustCompile(`^"(http|gs://|s3://)`)
 
 // file adds a part that is a file, by its URL, its type or its kind.
 func (m *Message) file(n node) {
@@ -95,8 +102,10 @@ func (p *Part) Image() string {
 
 	n := nodeOf(p.Media).indexed()
 	places := []node{n}
-	for _, name := range filePlaces {
-		places = append(places, n.at(name))
+	for name := range n.names {
+		if filePlaces[string(name)] {
+			places = append(places, n.at(string(name)))
+		}
 	}
 	for _, place := range places {
 		url := place.text()

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"bytes"
 	"cmp"
 	"regexp"
 	"slices"
@@ -311,7 +312,7 @@ func (m *Message) itemCall(n node, tool string) {
 		Arguments: n.first("arguments", "input", "action", "queries", "code", "operation").compact(),
 	}
 	m.ToolCalls = append(m.ToolCalls, call)
-	if isBytes(n.texts("result")) { // a picture
+	if n.at("result").isBytes() { // a picture
 		m.file(n)
 		return
 	}
@@ -333,7 +334,7 @@ func (n node) words() string {
 			end = jsonscan.SkipValue(raw, at)
 		}
 		piece := raw[at:end]
-		if raw[at] == '"' && isBytes(string(piece[1:len(piece)-1])) {
+		if nodeOf(piece).isBytes() {
 			piece = []byte(`"..."`)
 		}
 		out = append(out, piece...)
@@ -348,13 +349,15 @@ const wordMax = 100
 
 var encodedText = regexp.MustCompile(`^[A-Za-z0-9+/_\\-]+={0,2}$`)
 
-// isBytes reports whether a text is bytes in base64, or a data: URL.
-func isBytes(text string) bool {
-	if strings.HasPrefix(text, "data:") {
-		return true
+// isBytes reports whether a text is bytes in base64, by its beginning, or a data: URL.
+func (n node) isBytes() bool {
+	if !n.isText() {
+		return false
 	}
 
-	isPadded := len(text)%4 == 0 && strings.HasSuffix(text, "=")
+	text := n.raw[1 : len(n.raw)-1]
+	isPadded := len(text)%4 == 0 && bytes.HasSuffix(text, []byte("="))
+	isLong := isPadded || len(text) > wordMax
 
-	return (isPadded || len(text) > wordMax) && encodedText.MatchString(text)
+	return bytes.HasPrefix(text, []byte("data:")) || isLong && encodedText.Match(text[:min(len(text), wordMax)])
 }
