@@ -79,7 +79,7 @@ func readBlueprint(n node, usual string) []Message {
 	messages := n.at("messages")
 	if !messages.isArray() {
 		m := Message{Role: usual}
-		m.content(n.at("content"), depth{kind: PartText})
+		m.content(n.at("content"))
 		if m.empty() {
 			return nil
 		}

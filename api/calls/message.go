@@ -104,7 +104,7 @@ func readMessage(n node, usual string) Message {
 	m := Message{Role: usual}
 	n.reading.countMessage()
 	if n.isText() || n.isArray() {
-		m.content(n, depth{kind: PartText})
+		m.content(n)
 		return m
 	}
 
@@ -124,7 +124,7 @@ func readMessage(n node, usual string) Message {
 	m.add(PartThinking, thoughts(n))
 	for _, name := range []string{"content", "parts", "blocks", "message", "text"} {
 		if c := n.at(name); !c.empty() {
-			m.content(c, depth{kind: PartText})
+			m.content(c)
 			break
 		}
 	}

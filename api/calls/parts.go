@@ -123,7 +123,9 @@ const levelsMax = 6
 func (d depth) deeper() depth { return depth{d.kind, d.level + 1} }
 
 // content reads a message's content: a text, a part, or a list of them.
-func (m *Message) content(n node, at depth) {
+func (m *Message) content(n node) { m.contentAt(n, depth{kind: PartText}) }
+
+func (m *Message) contentAt(n node, at depth) {
 	switch {
 	case n.isText():
 		m.add(at.kind, n.text())
@@ -214,7 +216,7 @@ func (m *Message) result(n node, at depth) {
 		m.add(at.kind, content.words())
 		return
 	}
-	m.content(content, at.deeper())
+	m.contentAt(content, at.deeper())
 }
 
 // nestedIn are the members in which a nested part has its words, or other parts.
@@ -244,7 +246,7 @@ func (m *Message) nested(part, n node, at depth) {
 		m.add(at.kind, source.texts("data"))
 	}
 	for _, name := range nestedIn {
-		m.content(source.at(name), at.deeper())
+		m.contentAt(source.at(name), at.deeper())
 	}
 	if len(m.Parts) == before && !n.first("encrypted_content", "content").exists() {
 		m.add(at.kind, n.words())

@@ -21,7 +21,7 @@ var modelKeys = strings.Fields(`
 // begin so.
 var modelScopes = append(strings.Fields(`
 	ai @ai-sdk/* @arizeai/openinference-* @opentelemetry/instrumentation-openai* @traceloop/* codex*
-	com.anthropic.claude_code.* gcp.vertex.agent* gemini-cli* langfuse-sdk* langsmith* litellm*
+	com.anthropic.claude_code.* com.anthropic.sdk.* gcp.vertex.agent* gemini-cli* genkit-tracer langfuse-sdk* langsmith* litellm*
 	Microsoft.SemanticKernel* openinference.* opentelemetry.util.genai* promptlayer.* pydantic-ai*
 	traceloop.*`), traceloopScopes()...)
 

@@ -23,6 +23,8 @@ var readers = [...]func(s *span, key, role string) conversation{
 	dialect.TextAndCalls:        textAndCalls,
 	dialect.ADKRequest:          adkRequest,
 	dialect.ADKResponse:         adkResponse,
+	dialect.GenkitRequest:       genkitRequest,
+	dialect.GenkitResponse:      genkitResponse,
 	dialect.Said:                said,
 	dialect.GeminiChunks:        geminiChunks,
 }
@@ -148,4 +150,39 @@ func adkResponse(s *span, key, _ string) conversation {
 	}
 
 	return conversation{raw: encoded(members)}
+}
+
+// genkitRequest reads a request, whose messages have parts of Genkit's own, which package calls reads.
+// The model is the span's name, after its plugin.
+func genkitRequest(s *span, key, role string) conversation {
+	request := s.own.get(key).inner()
+	if !request.isObject() {
+		return oneText(role, request.shown())
+	}
+
+	members := objectOf(request)
+	for name, v := range objectOf(request.at("config")) {
+		members[name] = v
+	}
+	delete(members, "config")
+	_, model, _ := strings.Cut(s.own.text("genkit:name"), "/")
+	members["model"] = quoted(model)
+
+	return conversation{raw: encoded(members)}
+}
+
+// genkitResponse reads the provider's own answer, or else what Genkit made of it.
+func genkitResponse(s *span, key, role string) conversation {
+	response := s.own.get(key).inner()
+	if raw := response.first("raw", "custom"); isResponse(raw) {
+		return conversation{raw: raw}
+	}
+
+	var c conversation
+	finish := response.texts("finishReason")
+	if m := response.at("message"); m.isObject() {
+		c.append(withRole(m, role), finish)
+	}
+
+	return c
 }

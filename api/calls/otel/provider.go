@@ -13,7 +13,7 @@ var providers = map[string]string{
 	"azure.ai.openai": "openai.azure", "azure_openai": "openai.azure",
 	"az.ai.inference": "azure.ai.inference",
 	"gemini":          "google", "gcp.gemini": "google", "gcp.gen_ai": "google", "gcp.vertex.agent": "google",
-	"google_genai": "google", "google-generative-ai": "google", "generative-ai": "google",
+	"google_genai": "google", "googleai": "google", "google-generative-ai": "google", "generative-ai": "google",
 	"vertex_ai": "vertexai", "gcp.vertex_ai": "vertexai", "google.vertex": "vertexai", "google_vertexai": "vertexai",
 	"aws": "amazon.bedrock", "aws.bedrock": "amazon.bedrock", "aws_bedrock": "amazon.bedrock",
 	"amazon-bedrock": "amazon.bedrock", "amazon_bedrock": "amazon.bedrock", "bedrock": "amazon.bedrock",
@@ -48,6 +48,7 @@ func (s *span) provider() string {
 		found = strings.ToLower(s.own.get("metadata").inner().texts("ls_provider"))
 	}
 
+	found, _, _ = strings.Cut(found, "/") // Genkit's are followed by the model
 	for _, api := range apis {
 		found = strings.TrimSuffix(found, api)
 	}

@@ -176,7 +176,7 @@ func (s *span) kwargs(in conversation, kind dialect.Kind) map[string]any {
 	}
 
 	messages := in.messages
-	if first := s.systemMessage(); first != nil && !repeats(messages, first) {
+	if first := s.systemMessage(startsWithSystem(messages)); first != nil && !repeats(messages, first) {
 		messages = append([]turn{{value: first}}, messages...)
 	}
 	switch {
@@ -214,11 +214,18 @@ func textsOf(messages []turn) []string {
 	return texts
 }
 
-// systemMessage returns the message of an attribute that has it apart from the others.
-func (s *span) systemMessage() value {
+// systemMessage returns the message of an attribute that has it apart from the others. OpenInference has
+// Anthropic's only in the request, which may repeat one that is known.
+func (s *span) systemMessage(known bool) value {
 	v := s.find(dialect.System)
 	if v == nil {
 		v = s.rawResponse().at("instructions") // OpenAI's responses repeat them
+	}
+	if v.absent() && !known {
+		s.each(dialect.Parameters, func(_ string, parameters value) { v = parameters.inner().first(systemNames...) })
+	}
+	if v.absent() && !known {
+		v = s.own.get("input.value").inner().first(systemNames...)
 	}
 	if v.absent() {
 		return nil
@@ -234,17 +241,22 @@ func (s *span) systemMessage() value {
 	return encoded(b.done[0])
 }
 
-// repeats reports whether the first message is the same as one that was found elsewhere.
-func repeats(messages []turn, m value) bool {
+// systemNames are the members of providers' requests that have the system prompt.
+var systemNames = []string{"system", "instructions", "system_instruction", "systemInstruction", "preamble"}
+
+// startsWithSystem reports whether the first message is one of the system.
+func startsWithSystem(messages []turn) bool {
 	if len(messages) == 0 {
 		return false
 	}
-	first := messages[0].json()
-	if role := first.texts("role"); role != "system" && role != "developer" {
-		return false
-	}
+	role := messages[0].json().texts("role")
 
-	return string(first.at("content")) == string(m.at("content"))
+	return role == "system" || role == "developer"
+}
+
+// repeats reports whether the first message is the same as one that was found elsewhere.
+func repeats(messages []turn, m value) bool {
+	return startsWithSystem(messages) && string(messages[0].json().at("content")) == string(m.at("content"))
 }
 
 // response returns what came back, in OpenAI's form or in the provider's.
@@ -305,7 +317,11 @@ func (s *span) response(out conversation, r *Span) map[string]any {
 // rawResponse returns the provider's own response, if a library keeps it beside what it
 // read of it.
 func (s *span) rawResponse() value {
-	if raw := s.find(dialect.RawResponse).inner(); raw.isObject() && isResponse(raw) {
+	raw := s.find(dialect.RawResponse).inner()
+	if list := raw.elements(); len(list) == 1 { // of @openai/agents
+		raw = list[0]
+	}
+	if raw.isObject() && isResponse(raw) {
 		return raw
 	}
 

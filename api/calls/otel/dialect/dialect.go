@@ -112,6 +112,8 @@ const (
 	TextAndCalls // a text and calls of tools, in one object
 	ADKRequest
 	ADKResponse
+	GenkitRequest
+	GenkitResponse
 	Said         // a text, which is never JSON that stands for something else
 	GeminiChunks // the pieces of Gemini's answer, as they came
 )

@@ -4,7 +4,8 @@ package dialect
 // that wrap other libraries' spans come before those libraries.
 var All = []*Dialect{
 	&agents, &promptLayer, &langfuse, &genAI, &openInference, &openLLMetry, &vercel, &adk, &pydantic, &logfire,
-	&langSmith, &liteLLM, &sentry, &mastra, &springAI, &braintrust, &others,
+	&langSmith, &liteLLM, &sentry, &mastra, &springAI, &braintrust, &anthropic,
+	&others,
 }
 
 // kinds find what a span is, for the dialects that have words for it. The first that names

@@ -8,6 +8,8 @@ var others = Dialect{
 	Table: []Attribute{
 		{"mlflow.spanType", Decides, ""},
 		{"genkit:metadata:subtype", Decides, ""},
+		{"genkit:type", Decides, ""},
+		{"genkit:name", Provider, ""}, // googleai/gemini-2.5-flash
 		{"mlflow.spanInputs", ShownInput, ""},
 		{"mlflow.spanOutputs", ShownOutput, ""},
 		{"genkit:input", ShownInput, ""},
@@ -15,8 +17,8 @@ var others = Dialect{
 		{"tool.input", ShownInput, ""},
 		{"tool.output", ShownOutput, ""},
 	},
-	Input:  []Source{{"genkit:input", Anything}, {"mlflow.spanInputs", Anything}},
-	Output: []Source{{"genkit:output", Anything}, {"mlflow.spanOutputs", Anything}},
+	Input:  []Source{{"genkit:input", GenkitRequest}, {"mlflow.spanInputs", Anything}},
+	Output: []Source{{"genkit:output", GenkitResponse}, {"mlflow.spanOutputs", Anything}},
 }
 
 // mlflowKinds are the kinds of mlflow.spanType.
@@ -25,9 +27,19 @@ var mlflowKinds = map[string]Kind{
 	"retriever": Retriever, "reranker": Retriever, "chain": Chain, "parser": Chain,
 }
 
+// genkitKinds are the kinds of genkit:metadata:subtype, of an action.
+var genkitKinds = map[string]Kind{
+	"model": Call, "background-model": Call, "embedder": Embedding, "tool": Tool, "tool.v2": Tool, "retriever": Retriever,
+	"reranker": Retriever, "indexer": Retriever, "evaluator": Evaluator,
+}
+
+// othersKind takes what Genkit does besides actions for steps: they repeat the content of the calls in them.
 func othersKind(s Span) Kind {
-	if s.Text("genkit:metadata:subtype") == "model" {
-		return Call
+	if kind := kindOf(s.Text("genkit:metadata:subtype"), genkitKinds); kind != "" {
+		return kind
+	}
+	if s.Text("genkit:type") != "" {
+		return Chain
 	}
 
 	return kindOf(strings.Trim(s.Text("mlflow.spanType"), `"`), mlflowKinds)
