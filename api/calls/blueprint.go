@@ -1,8 +1,10 @@
 package calls
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -32,6 +34,7 @@ type (
 	}
 	blueprintMessage struct {
 		Role       string          `json:"role"`
+		Format     string          `json:"template_format,omitempty"`
 		Name       string          `json:"name,omitempty"`
 		Content    []blueprintPart `json:"content"`
 		ToolCalls  []blueprintCall `json:"tool_calls,omitempty"`
@@ -42,9 +45,13 @@ type (
 		Text     *string        `json:"text,omitempty"`
 		Thinking *string        `json:"thinking,omitempty"`
 		ImageURL *blueprintLink `json:"image_url,omitempty"`
+		Media    *blueprintLink `json:"media,omitempty"`
+		Name     string         `json:"name,omitempty"`
 	}
 	blueprintLink struct {
-		URL string `json:"url"`
+		Title string `json:"title,omitempty"`
+		Type  string `json:"type,omitempty"`
+		URL   string `json:"url"`
 	}
 	blueprintCall struct {
 		ID       string            `json:"id"`
@@ -155,15 +162,17 @@ func (b *blueprint) readArguments(arguments node) {
 
 func blueprintsOf(all []Message) []blueprintMessage {
 	messages := []blueprintMessage{}
+	files := map[string]int{}
 	for i := range all {
-		messages = append(messages, all[i].blueprint())
+		messages = append(messages, all[i].blueprint(files))
 	}
 
 	return messages
 }
 
-// blueprint returns the message in the blueprint's form.
-func (m *Message) blueprint() blueprintMessage {
+// blueprint returns the message in the blueprint's form. files counts the variables that stand for files
+// by their names, of which no two may be the same.
+func (m *Message) blueprint(files map[string]int) blueprintMessage {
 	b := blueprintMessage{
 		Role:       m.Role,
 		Name:       m.Name,
@@ -171,7 +180,11 @@ func (m *Message) blueprint() blueprintMessage {
 		ToolCallID: m.ToolCallID,
 	}
 	for _, p := range m.Parts {
-		b.Content = append(b.Content, p.blueprint())
+		// A blueprint is a template, in which braces would be a variable's.
+		if strings.ContainsAny(p.Text, "{}") {
+			b.Format = "none"
+		}
+		b.Content = append(b.Content, p.blueprint(files))
 	}
 	for _, c := range m.ToolCalls {
 		// OpenAI's form, which the peer's clients read for every provider.
@@ -182,19 +195,29 @@ func (m *Message) blueprint() blueprintMessage {
 	return b
 }
 
-// blueprint returns the part in the blueprint's form. Of media it shows no bytes, which
-// the request has.
-func (p *Part) blueprint() blueprintPart {
-	isURL := strings.HasPrefix(p.Text, "https://") || strings.HasPrefix(p.Text, "http://")
-	switch {
-	case p.Kind == PartThinking:
+// blueprint returns the part in the blueprint's form. Of media it shows no bytes, which the request has:
+// a variable stands for them, and rendering says that it was not given.
+func (p *Part) blueprint(files map[string]int) blueprintPart {
+	switch p.Kind {
+	case PartThinking:
 		return blueprintPart{Type: "thinking", Thinking: &p.Text}
-	case p.Kind == PartMedia && isURL:
-		return blueprintPart{Type: "image_url", ImageURL: &blueprintLink{p.Text}}
-	case p.Kind == PartMedia:
-		name := "[" + p.Text + "]"
-		return blueprintPart{Type: "text", Text: &name}
+	case PartMedia:
+	default:
+		return blueprintPart{Type: "text", Text: &p.Text}
 	}
 
-	return blueprintPart{Type: "text", Text: &p.Text}
+	f := fileOf(nodeOf(p.Media).indexed())
+	switch {
+	case f.url == "":
+		name := cmp.Or(p.Name, p.Text)
+		files[name]++
+		if n := files[name]; n > 1 {
+			name = fmt.Sprintf("%s %d", name, n)
+		}
+		return blueprintPart{Type: "media_variable", Name: name}
+	case f.mime == "" || strings.HasPrefix(f.mime, "image/"):
+		return blueprintPart{Type: "image_url", ImageURL: &blueprintLink{URL: f.url}}
+	}
+
+	return blueprintPart{Type: "media", Media: &blueprintLink{p.Name, f.mime, f.url}}
 }

@@ -38,3 +38,37 @@ func TestTheBlueprintOfAReplyHasTheAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A blueprint can be published: then it must send what was sent, or ask for what it leaves out.
+func TestTheBlueprintOfACallIsATemplateOfWhatWasSent(t *testing.T) {
+	text := func(s string) string { return `{"type":"text","text":"` + s + `"}` }
+
+	for _, c := range []struct{ part, want, format string }{
+		{`{"text":"Sum up {this}"}`, text("Sum up {this}"), "none"},
+		{`{"text":"plain"}`, text("plain"), ""},
+		{`{"type":"document","title":"a.pdf","source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0="}}`,
+			`{"type":"media_variable","name":"a.pdf"}`, ""},
+		{`{"type":"input_audio","input_audio":{"data":"UklGRg==","format":"wav"}}`,
+			`{"type":"media_variable","name":"input_audio"}`, ""},
+		{`{"image":{"format":"png","source":{"bytes":"iVBORw0KGgo="}}},{"image":{"format":"png","source":{"bytes":"AAAA"}}}`,
+			`{"type":"media_variable","name":"image"},{"type":"media_variable","name":"image 2"}`, ""},
+		{`{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`,
+			`{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`, ""},
+		{`{"fileData":{"fileUri":"gs://bucket/a","mimeType":"video/mp4","displayName":"a film"}}`,
+			`{"type":"media","media":{"title":"a film","type":"video/mp4","url":"gs://bucket/a"}}`, ""},
+		{`{"type":"search_result","source":"https://example.com/a","title":"Refunds",` +
+			`"content":[{"type":"text","text":"Soon."}]}`,
+			text(`Refunds\nhttps://example.com/a`) + "," + text("Soon."), ""},
+		{`{"cachePoint":{"type":"default"}},{"text":"plain"}`, text("plain"), ""},
+	} {
+		call := calls.Read([]byte(`{"kwargs":{"messages":[{"role":"user","content":[` + c.part + `]}]}}`))
+		format := ""
+		if c.format != "" {
+			format = `"template_format":"` + c.format + `",`
+		}
+		want := `[{"role":"user",` + format + `"content":[` + c.want + `]}]`
+		if got := string(calls.Messages(call.Input)); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.part, got, want)
+		}
+	}
+}

@@ -55,8 +55,9 @@ var suffixForms = []struct {
 // memberForms are the forms of parts by the member that has their content: Gemini, Bedrock and Genkit
 // name no type.
 var memberForms = formsOf(map[form]string{
-	formCall:     "functionCall function_call toolUse toolRequest executableCode executable_code",
-	formResult:   "functionResponse function_response toolResult toolResponse codeExecutionResult code_execution_result",
+	formCall: "functionCall function_call toolUse toolRequest executableCode executable_code",
+	formResult: `functionResponse function_response toolResult toolResponse codeExecutionResult
+		code_execution_result`,
 	formThinking: "reasoningContent reasoning",
 	formNested:   "document searchResult citationsContent stdout stderr",
 	formWithin:   "guardContent",

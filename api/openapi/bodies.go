@@ -246,7 +246,7 @@ type Blueprint struct {
 	// Which function the model must call: auto, none, or one by its name.
 	FunctionCall any `json:"function_call,omitempty" jsonschema:"anyof_type=string;object"`
 	// How the variables of a completion are written.
-	TemplateFormat string `json:"template_format,omitempty" jsonschema:"enum=f-string,enum=jinja2"`
+	TemplateFormat string `json:"template_format,omitempty" jsonschema:"enum=f-string,enum=jinja2,enum=none"`
 	// The names of the variables.
 	InputVariables []string `json:"input_variables,omitempty"`
 }
@@ -261,7 +261,7 @@ type Message struct {
 	// The text.
 	Content Contents `json:"content,omitempty"`
 	// How the variables of the message are written.
-	TemplateFormat string `json:"template_format,omitempty" jsonschema:"enum=f-string,enum=jinja2"`
+	TemplateFormat string `json:"template_format,omitempty" jsonschema:"enum=f-string,enum=jinja2,enum=none"`
 	// The names of the variables.
 	InputVariables []string `json:"input_variables,omitempty"`
 	// Who says it, among several of a role; for the role function, the function.

@@ -162,9 +162,9 @@ func (c *checker) templateFormat(path string, o wire.Object) {
 	}
 
 	switch format := c.text(path, o, "template_format", false); format {
-	case "", "f-string", "jinja2":
+	case "", "f-string", "jinja2", "none":
 	default:
-		c.fault(path, "must be f-string or jinja2")
+		c.fault(path, "must be f-string, jinja2 or none")
 	}
 }
 

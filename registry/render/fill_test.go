@@ -85,7 +85,15 @@ func TestFill(t *testing.T) {
 			`{"messages":[{"role":"user","content":"?"}]}`,
 			[]string{"These variables were not given and are empty: files."}},
 		{"what stands for images stays behind when nothing is filled", chat(pictures), nil,
-			`{"messages":[{"role":"user","content":[{"type":"text","text":"?"}]}]}`, nil},
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"?"}]}]}`,
+			[]string{
+				"messages[0].content[0] was left out: its variable pics was not given.",
+				"messages[0].content[1] was left out: its variable files was not given.",
+			}},
+		{"a text without variables keeps its braces",
+			chat(`{"role":"user","template_format":"none","content":"{name} {{ {% x"}`),
+			map[string]json.RawMessage{"name": json.RawMessage(`"Ann"`)},
+			`{"messages":[{"role":"user","content":"{name} {{ {% x"}]}`, nil},
 	} {
 		got, warnings, err := kwargs(t, c.blueprint, `null`, render.Call{Provider: "openai", Variables: c.vars})
 		if err != nil || got != c.want {

@@ -125,7 +125,7 @@ func FormatOf(o wire.Object) string {
 func ParseTemplate(format, source string) (language.Template, error) {
 	hasBraces := strings.ContainsAny(source, "{}")
 	dropsBreak := format == "jinja2" && strings.HasSuffix(source, "\n") // jinja2 drops the last line break
-	if !hasBraces && !dropsBreak {
+	if !hasBraces && !dropsBreak || format == "none" {
 		return nil, nil
 	}
 

@@ -91,6 +91,11 @@ func Kwargs(
 			return nil, nil, err
 		}
 	}
+	for b := range p.Blocks {
+		if b.IsUnfilled() {
+			c.warn("%s was left out: its variable %s was not given.", prompt.Place(b.At), language.Shorten(b.Variable))
+		}
+	}
 	kwargs, err := build(&c)
 	if err != nil {
 		return nil, nil, err
