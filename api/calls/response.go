@@ -354,7 +354,7 @@ func (c *Call) aiSDK(r node) bool {
 	if text := r.texts("text"); text != "" {
 		m.add(PartText, text)
 	} else {
-		m.content(r.at("content"), depth{kind: PartText})
+		m.content(r.at("content"))
 	}
 	m.add(PartText, r.at("object").compact())
 	if len(m.ToolCalls) == 0 {
