@@ -107,7 +107,8 @@ func (m *maker) template(name string) template {
 // before.
 func (m *maker) version(t template, at time.Time) int {
 	age := float64(m.now.Sub(at)) / float64(30*day)
-	newest := 1 + int((1-age)*float64(t.versions))
+	// The newest has run for long enough to be compared with the one before.
+	newest := min(1+int((1-age)*float64(t.versions)+0.3), t.versions)
 
-	return min(max(newest-m.IntN(2), 1), t.versions)
+	return max(newest-m.IntN(2), 1)
 }
