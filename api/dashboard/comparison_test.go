@@ -61,6 +61,7 @@ func TestBeforeALabelMovesItsVersionsAreCompared(t *testing.T) {
 	}
 	old, recent := time.Now().Add(-50*time.Hour), time.Now().Add(-2*time.Hour)
 	s.usesVersion(ann, 1, old, worse...)
+	s.usesVersion(ann, 1, recent, worse...)
 	s.usesVersion(ann, 2, recent, better...)
 	s.usesVersion(mallory, 1, recent, better...)
 
@@ -70,7 +71,7 @@ func TestBeforeALabelMovesItsVersionsAreCompared(t *testing.T) {
 		"helpful 60 and 60 scores 54.5 74.5 +20.0 +19.0 to +21.0 better",
 		"Errors 0.0% 0.0% 0.0% −6.0% to +6.0% no difference shown",
 		"Cost per 1,000 calls $0.022 $0.022 $0.00 −$0.00031 to +$0.00031 no difference shown",
-		"Latency p50 990 ms 990 ms 0 −40 ms to +40 ms no difference shown",
+		"Latency p50 1.00 s 1.00 s 0 −35 ms to +35 ms no difference shown",
 		"Latency p95 1.08 s 1.08 s 0 too few: 140 more calls of each",
 		"Tokens per call 112 112 0 −1 to +1 no difference shown",
 	}
@@ -79,16 +80,20 @@ func TestBeforeALabelMovesItsVersionsAreCompared(t *testing.T) {
 		if got := s.verdicts(vic, page); strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("%s compares\n%s", page, strings.Join(got, "\n"))
 		}
+		text := s.call(vic, "GET", page, nil).Body.String()
+		if !strings.Contains(text, "Compared are the calls while both ran, hour by hour.") {
+			t.Errorf("%s does not say which calls are compared", page)
+		}
 	}
 
 	// The time of the page is that of the calls.
 	for page, says := range map[string]string{
-		compare + "&span=since:24h":                      "Version 1 has no calls in this time yet.",
-		"/template/compare?name=greet&a=2&b=3":           "Version 3 has no calls yet.",
-		"/template/compare?name=greet&a=3&b=2":           "Version 3 has no calls yet.",
-		compare + "&span=since:7d":                       "60 calls of version 1, 60 calls of version 2.",
-		"/template/compare?name=greet&a=2&b=1":           "Is version 1 better?",
-		"/template/statistics?name=greet&span=since:24h": "Click a row",
+		compare + "&span=before:24h":                      "Version 2 has no calls in this time yet.",
+		"/template/compare?name=greet&a=2&b=3":            "Version 3 has no calls yet.",
+		"/template/compare?name=greet&a=3&b=2":            "Version 3 has no calls yet.",
+		compare + "&span=since:7d":                        "60 calls of version 1, 60 calls of version 2.",
+		"/template/compare?name=greet&a=2&b=1":            "Is version 1 better?",
+		"/template/statistics?name=greet&span=before:24h": "Click a row",
 	} {
 		body := s.call(ann, "GET", page, nil).Body.String()
 		if !strings.Contains(body, says) {
@@ -124,5 +129,40 @@ func TestBeforeALabelMovesItsVersionsAreCompared(t *testing.T) {
 	}
 	if r := s.call(ann, "GET", "/template/compare?name=greet&a=1&b=99", nil); r.Code != http.StatusNotFound {
 		t.Errorf("a version that does not exist answers %d", r.Code)
+	}
+}
+
+func TestVersionsThatNeverRanSideBySideGetNoVerdict(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	s.publishes(ann, "Hello.")
+	s.publishes(ann, "Hello, {name}!")
+	var worse, better []int
+	for i := range 60 {
+		worse, better = append(worse, 50+i%10), append(better, 70+i%10)
+	}
+	day := time.Now().UTC().Truncate(24 * time.Hour)
+	s.usesVersion(ann, 1, day.Add(-50*time.Hour), worse...)
+	s.usesVersion(ann, 2, day.Add(-20*time.Hour), better...)
+
+	const page = "/template/compare?name=greet&a=1&b=2"
+	body := s.call(ann, "GET", page, nil).Body.String()
+	says := fmt.Sprintf("Version 1 ran on %s. Version 2 ran on %s. "+
+		"They never ran side by side; to know, give part of the traffic the new label.",
+		day.Add(-50*time.Hour).Format("Jan 2"), day.Add(-20*time.Hour).Format("Jan 2"))
+	if !strings.Contains(body, says) {
+		t.Errorf("the page does not say %q: %s", says, body[strings.Index(body, "What the calls say"):])
+	}
+	want := []string{
+		"Metric Version 1 Version 2 Difference 95% interval Is version 2 better?",
+		"helpful 60 and 60 scores 54.5 74.5 +20.0 –",
+		"Errors 0.0% 0.0% 0.0% –",
+		"Cost per 1,000 calls $0.022 $0.022 $0.00 –",
+		"Latency p50 1.00 s 1.00 s 0 –",
+		"Latency p95 1.08 s 1.08 s 0 –",
+		"Tokens per call 112 112 0 –",
+	}
+	if got := s.verdicts(ann, page); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("it compares\n%s", strings.Join(got, "\n"))
 	}
 }

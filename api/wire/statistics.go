@@ -489,6 +489,9 @@ func DecodeComparison(object Object) (ComparisonQuery, error) {
 // ComparedMax is how many calls of a version are compared: the newest.
 const ComparedMax = 20_000
 
+// TogetherMin is how many calls of each version are compared at least: of when both ran.
+const TogetherMin = 50
+
 // VersionComparison is how version B of a template differs from version A, metric by metric. Intervals
 // are of 95 %. Verdicts are corrected for the number of metrics.
 type VersionComparison struct {
@@ -496,6 +499,11 @@ type VersionComparison struct {
 	A       ComparedCalls    `json:"a"`       // the calls of version A
 	B       ComparedCalls    `json:"b"`       // the calls of version B
 	Metrics []ComparedMetric `json:"metrics"` // scores first, the most frequent before the others
+
+	// Whether both ran side by side, with enough calls. If so, only these calls are compared, hour by hour;
+	// if not, all are shown, without intervals and verdicts.
+	Together bool   `json:"together"`
+	Note     string `json:"note"` // when each version ran, whether most of its errors are from one day, and together
 	Warned
 }
 
@@ -517,9 +525,11 @@ type ComparedMetric struct {
 	A      float64 `json:"a"`              // its mean, share or percentile: of one call, in US dollars and seconds
 	B      float64 `json:"b"`              // the same of version B
 
-	Low     *float64 `json:"low"`              // of the 95 % interval of B - A; null if there are too few values
+	Difference float64 `json:"difference"` // B - A: of calls of the same hours if there is an interval
+
+	Low     *float64 `json:"low"`              // of its 95 % interval; null if there are too few values
 	High    *float64 `json:"high"`             // the upper end of that interval
-	Verdict string   `json:"verdict"`          // better or worse for B, different, no_difference or too_few
+	Verdict string   `json:"verdict"`          // better or worse for B, different, no_difference, too_few or ""
 	Needed  int64    `json:"needed,omitempty"` // how many more values of each version, if there are too few
 }
 

@@ -71,7 +71,7 @@ var imports = map[string]string{
 		"api/wire api/wire/calendar api/words",
 	"api/dashboard/conversation": "api/calls api/dashboard/markup api/words",
 	"api/dashboard/address":      "",
-	"api/dashboard/number":       "",
+	"api/dashboard/number":       "api/wire",
 	"api/dashboard/table":        "api/dashboard/address",
 	"api/dashboard/chart":        "",
 	"api/dashboard/docs":         "api/wire/packed",
@@ -169,8 +169,8 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/requests": "api/client api/closest api/dashboard/number api/filterline api/tracetree " +
 		"api/wire api/words api/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
-	"cmd/promptspool/internal/templates": "api/client api/wire api/wire/jsonscan api/words registry/gitfiles " +
-		"registry/render cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
+	"cmd/promptspool/internal/templates": "api/client api/dashboard/number api/wire api/wire/jsonscan api/words " +
+		"registry/gitfiles registry/render cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/scores": "api/wire cmd/promptspool/internal/config cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool/queue " +

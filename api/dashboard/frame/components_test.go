@@ -82,17 +82,20 @@ type choices struct {
 
 // comparison is how two versions differ, as the component takes it.
 type comparison struct {
-	A, B wire.ComparedCalls
+	wire.VersionComparison
 	Max  int64
 	Rows []comparedRow
 }
 
 // comparedRow is a metric of a comparison.
 type comparedRow struct {
-	Title, Name, A, B, Difference, Low, High, Verdict string
+	wire.ComparedMetric
+	Shown        number.Metric
+	From, At, To float64
+}
 
-	CountA, CountB, Needed int64
-	From, At, To           float64
+func comparedAt(from, at, to float64, m wire.ComparedMetric) comparedRow {
+	return comparedRow{ComparedMetric: m, Shown: number.OfMetric(m), From: from, At: at, To: to}
 }
 
 // tree is a trace, as the component takes it.
@@ -182,20 +185,21 @@ func shownComponents() view {
 	changed := textdiff.Lines("Hello {name}.\n1\n2\n3\n4\nBe brief.", "Hello {name}.\n1\n2\n3\n4\nBe kind.")
 	v.Diff = newComparedRows("Versions", "version 1", "version 2", changed)
 
-	v.Comparison = comparison{
-		A: wire.ComparedCalls{Version: 7, Requests: 130},
-		B: wire.ComparedCalls{Version: 8, Requests: 50_000, Progress: wire.Progress{Incomplete: true}},
-		Rows: []comparedRow{
-			{Title: "helpful", Name: "helpful", A: "76.4", B: "82.1", Difference: "+5.7", Low: "+2.0", High: "+9.4",
-				Verdict: "better", CountA: 120, CountB: 480, From: 60, At: 78, To: 96},
-			{Title: "csat", Name: "csat", A: "80.2", Verdict: "too_few", CountA: 12, Needed: 50},
-			{Title: "Errors", A: "1.0%", B: "6.0%", Difference: "+5.0%", Low: "+1.9%", High: "+9.1%",
-				Verdict: "worse", From: 60, At: 75, To: 96},
-			{Title: "Latency p50", A: "537 ms", B: "567 ms", Difference: "+30 ms", Low: "−32 ms", High: "+92 ms",
-				Verdict: "no_difference", From: 34, At: 65, To: 96},
-			{Title: "Tokens per call", A: "188", B: "174", Difference: "−14", Low: "−26", High: "−2",
-				Verdict: "different", From: 4, At: 25, To: 46},
-		},
+	v.Comparison.A = wire.ComparedCalls{Version: 7, Requests: 130}
+	v.Comparison.B = wire.ComparedCalls{Version: 8, Requests: 50_000, Progress: wire.Progress{Incomplete: true}}
+	v.Comparison.Note = "Version 7 ran from Nov 21 to Nov 28. 33 of its 35 errors are from Nov 22. " +
+		"Version 8 ran from Nov 25 to Nov 28. Compared are the calls while both ran, hour by hour."
+	v.Comparison.Rows = []comparedRow{
+		comparedAt(60, 78, 96, wire.ComparedMetric{Metric: "score", Name: "helpful", Method: "welch", Verdict: "better",
+			CountA: 120, CountB: 480, A: 76.4, B: 82.1, Difference: 5.7, Low: new(2.0), High: new(9.4)}),
+		comparedAt(0, 0, 0, wire.ComparedMetric{Metric: "score", Name: "csat", Method: "welch", Verdict: "too_few",
+			CountA: 12, A: 80.2, Needed: 50}),
+		comparedAt(60, 75, 96, wire.ComparedMetric{Metric: "errors", Method: "newcombe", Verdict: "worse",
+			CountA: 130, CountB: 500, A: 0.01, B: 0.06, Difference: 0.05, Low: new(0.019), High: new(0.091)}),
+		comparedAt(34, 65, 96, wire.ComparedMetric{Metric: "latency_p50", Method: "bootstrap", Verdict: "no_difference",
+			CountA: 130, CountB: 500, A: 0.537, B: 0.567, Difference: 0.03, Low: new(-0.032), High: new(0.092)}),
+		comparedAt(4, 25, 46, wire.ComparedMetric{Metric: "tokens", Method: "welch", Verdict: "different",
+			CountA: 130, CountB: 500, A: 188, B: 174, Difference: -14, Low: new(-26.0), High: new(-2.0)}),
 	}
 
 	return view{

@@ -2,26 +2,31 @@ package query
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
+	"time"
 	"unique"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/calendar"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/archive/significance"
 )
 
-// Comparison compares the rows of two versions of a template.
+// Comparison compares the rows of two versions of a template: those of when both ran.
 type Comparison struct {
-	most          int64 // rows of each version
-	calls         [2]wire.ComparedCalls
-	errors        [2]significance.Share
-	costs, tokens [2]significance.Mean
-	latencies     [2][]float64
-	scores        map[scoreKey]*comparedScore
-	judged        []judged // of the row added last; its memory is used again
-	defined       wire.ScoreDefinitions
+	most    int64 // rows of each version, since both were seen
+	zone    *time.Location
+	calls   [2]wire.ComparedCalls
+	judged  []judged // of the row added last; its memory is used again
+	defined wire.ScoreDefinitions
+
+	// The newest first.
+	errors, costs, tokens, latencies []significance.Value
+	scores                           map[scoreKey]*[]significance.Value
 
 	differences []*significance.Comparison
 	metrics     []wire.ComparedMetric
@@ -30,18 +35,14 @@ type Comparison struct {
 // ComparisonColumns are the columns that Comparison looks at.
 var ComparisonColumns = tallyColumns | rowcode.ColumnsOf(rowcode.ColumnTime, rowcode.ColumnVersion)
 
-// comparedScore are the numbers of a score, of each version. Those of booleans are also shares.
-type comparedScore struct {
-	means  [2]significance.Mean
-	shares [2]significance.Share
-}
-
-func (s *comparedScore) count() int { return s.shares[0].Count + s.shares[1].Count }
-
-// NewComparison returns the comparison of no rows yet, of which it will take the first most of each
-// version.
-func NewComparison(a, b int, most int64, defined wire.ScoreDefinitions) *Comparison {
-	c := &Comparison{most: most, scores: make(map[scoreKey]*comparedScore), defined: defined}
+// NewComparison returns the comparison of no rows yet. Of the rows since both versions were seen, it will
+// take the first most of each version. Days are those of a time zone, or of UTC.
+func NewComparison(a, b int, most int64, defined wire.ScoreDefinitions, zone string) *Comparison {
+	days, known := calendar.ParseZone(zone)
+	if !known {
+		days = time.UTC
+	}
+	c := &Comparison{most: most, zone: days, scores: make(map[scoreKey]*[]significance.Value), defined: defined}
 	c.calls[0].Version, c.calls[1].Version = a, b
 
 	return c
@@ -49,57 +50,62 @@ func NewComparison(a, b int, most int64, defined wire.ScoreDefinitions) *Compari
 
 // Add counts a row of one of the versions, and reports whether it takes more. Rows come newest first.
 func (c *Comparison) Add(row *wire.Row) (more bool) {
-	i := 0
+	v := significance.Value{At: row.ListTime.UnixNano()}
 	if *row.PromptVersion == int64(c.calls[1].Version) {
-		i = 1
+		v.Sample = 1
 	}
-	calls := &c.calls[i]
+	calls, other := &c.calls[v.Sample], &c.calls[1-v.Sample]
+	// The other ran alone until now. It may have as many calls of when both ran.
+	if calls.Since.IsZero() {
+		other.Requests, other.Incomplete = 0, false
+	}
 	if calls.Requests == c.most {
 		calls.Incomplete = true
-		return !c.calls[1-i].Incomplete
+		return !other.Incomplete
 	}
 
 	calls.Requests++
 	calls.Since = row.ListTime
-	c.errors[i].Count++
 	if row.Status != "SUCCESS" {
-		c.errors[i].Hits++
+		v.X = 1
 	}
+	c.errors = append(c.errors, v)
 	if row.Price != nil {
-		c.costs[i].Add(*row.Price)
+		v.X = *row.Price
+		c.costs = append(c.costs, v)
 	}
 	if row.InputTokens != nil || row.OutputTokens != nil {
-		c.tokens[i].Add(float64(plus(orZero(row.InputTokens), orZero(row.OutputTokens))))
+		v.X = float64(plus(orZero(row.InputTokens), orZero(row.OutputTokens)))
+		c.tokens = append(c.tokens, v)
 	}
 	if row.Latency != nil {
-		c.latencies[i] = append(c.latencies[i], *row.Latency)
+		// As exact as in statistics, so that percentiles of the same calls are equal.
+		v.X = latencyOf(classOf(time.Duration(math.Round(*row.Latency * 1e9))))
+		c.latencies = append(c.latencies, v)
 	}
-	fitting := slices.DeleteFunc(slices.Clone(row.Scores), func(s wire.Score) bool {
-		return !c.defined.Of(s.Name).Fits(s.ScoreValue)
-	})
-	c.judged = judge(c.judged[:0], fitting)
+	c.judged = judge(c.judged[:0], row.Scores)
 	for _, j := range c.judged {
-		c.addScore(i, j)
+		c.addScore(v, j)
 	}
 
 	return true
 }
 
-// addScore counts how a call of version i was judged. Categories are not compared.
-func (c *Comparison) addScore(i int, j judged) {
-	if j.kind == wire.ScoreCategory {
+// addScore counts how a call was judged, of whose version and time v is. Categories are not compared.
+func (c *Comparison) addScore(v significance.Value, j judged) {
+	v.X = float64(j.exact.whole) + float64(j.exact.billionths)/1e9
+	// Its authors together have to fit, as in statistics.
+	fits := c.defined.Of(j.name).Fits(wire.ScoreValue{Kind: j.kind, Number: v.X})
+	if j.kind == wire.ScoreCategory || !fits {
 		return
 	}
 	key := scoreKey{j.name, max(j.kind, wire.ScoreNumber)} // an integer is a number
 	if c.scores[key] == nil && len(c.scores) < scoreNamesMax {
 		key.name = strings.Clone(key.name)
-		c.scores[key] = &comparedScore{}
+		c.scores[key] = new([]significance.Value)
 	}
 	if s := c.scores[key]; s != nil {
-		x := float64(j.exact.whole) + float64(j.exact.billionths)/1e9
-		s.means[i].Add(x)
-		s.shares[i].Count++
-		s.shares[i].Hits += x
+		*s = append(*s, v)
 	}
 }
 
@@ -107,7 +113,7 @@ func (c *Comparison) addScore(i int, j judged) {
 // that are more count.
 func (c *Comparison) compareScores() {
 	keys := slices.SortedFunc(maps.Keys(c.scores), func(x, y scoreKey) int {
-		return cmp.Or(cmp.Compare(c.scores[y].count(), c.scores[x].count()),
+		return cmp.Or(cmp.Compare(len(*c.scores[y]), len(*c.scores[x])),
 			strings.Compare(x.name, y.name), cmp.Compare(x.kind, y.kind))
 	})
 	seen := make(map[string]bool)
@@ -121,10 +127,10 @@ func (c *Comparison) compareScores() {
 		if d := c.defined.Of(key.name); d != nil {
 			better = d.Better
 		}
-		if s := c.scores[key]; key.kind == wire.ScoreBoolean {
-			c.compare("score", key.name, "newcombe", better, significance.Shares(s.shares[0], s.shares[1]))
+		if key.kind == wire.ScoreBoolean {
+			c.compare("score", key.name, "newcombe", better, significance.Shares(*c.scores[key]))
 		} else {
-			c.compare("score", key.name, "welch", better, significance.Means(&s.means[0], &s.means[1]))
+			c.compare("score", key.name, "welch", better, significance.Means(*c.scores[key]))
 		}
 	}
 }
@@ -137,32 +143,108 @@ func (c *Comparison) Answer(late bool) wire.VersionComparison {
 			c.calls[i].Progress = wire.Progress{}
 		}
 	}
+	note := c.runs()
+	together, how := c.keepTogether()
 
 	c.compareScores()
-	c.compare("errors", "", "newcombe", "lower", significance.Shares(c.errors[0], c.errors[1]))
-	c.compare("cost", "", "welch", "lower", significance.Means(&c.costs[0], &c.costs[1]))
-	c.compare("latency_p50", "", "bootstrap", "lower", significance.Quantiles(0.5, c.latencies[0], c.latencies[1]))
-	c.compare("latency_p95", "", "bootstrap", "lower", significance.Quantiles(0.95, c.latencies[0], c.latencies[1]))
-	c.compare("tokens", "", "welch", "", significance.Means(&c.tokens[0], &c.tokens[1]))
+	errors := significance.Shares(c.errors)
+	c.compare("errors", "", "newcombe", "lower", errors)
+	c.compare("cost", "", "welch", "lower", significance.Means(c.costs))
+	c.compare("latency_p50", "", "bootstrap", "lower", significance.Quantiles(0.5, c.latencies))
+	c.compare("latency_p95", "", "bootstrap", "lower", significance.Quantiles(0.95, c.latencies))
+	c.compare("tokens", "", "welch", "", significance.Means(c.tokens))
 
+	least := min(errors.Counts[0], errors.Counts[1])
+	if least > 0 {
+		note += how
+	}
 	significance.Judge(c.differences)
 	for i, d := range c.differences {
 		m := &c.metrics[i]
+		if judged := together || least < wire.TogetherMin && !d.Enough; !judged {
+			continue
+		}
 		m.Verdict, m.Needed = verdict(d, m.Better), int64(d.Needed)
 		if d.Enough {
-			m.Low, m.High = &d.Low, &d.High
+			m.Difference, m.Low, m.High = d.Difference, &d.Low, &d.High
 		}
 	}
 
-	return wire.VersionComparison{Success: true, A: c.calls[0], B: c.calls[1], Metrics: c.metrics}
+	c.calls[0].Requests, c.calls[1].Requests = int64(errors.Counts[0]), int64(errors.Counts[1])
+
+	return wire.VersionComparison{
+		Success: true, A: c.calls[0], B: c.calls[1], Metrics: c.metrics, Together: together, Note: note,
+	}
+}
+
+// runs returns when each version ran, and whether most of its errors are of one day.
+func (c *Comparison) runs() (note string) {
+	for i, calls := range c.calls {
+		var first, last string
+		errors, errorDays := 0, make(map[string]int)
+		for _, v := range c.errors {
+			if v.Sample == i {
+				first = time.Unix(0, v.At).In(c.zone).Format("Jan 2")
+				last = cmp.Or(last, first)
+				errors += int(v.X)
+				errorDays[first] += int(v.X)
+			}
+		}
+
+		switch {
+		case last == "":
+			continue
+		case calls.Incomplete:
+			note += fmt.Sprintf("Version %d ran until %s. ", calls.Version, last)
+		case first == last:
+			note += fmt.Sprintf("Version %d ran on %s. ", calls.Version, last)
+		default:
+			note += fmt.Sprintf("Version %d ran from %s to %s. ", calls.Version, first, last)
+		}
+		for day, n := range errorDays {
+			if n > 1 && 2*n > errors && first != last {
+				note += fmt.Sprintf("%d of its %d errors are from %s. ", n, errors, day)
+			}
+		}
+	}
+
+	return note
+}
+
+// keepTogether keeps the values of when both versions ran if there are enough calls, and returns that in words.
+func (c *Comparison) keepTogether() (together bool, note string) {
+	var calls [2]int
+	times := make(map[int64]bool)
+	for _, v := range significance.Together(c.errors) {
+		calls[v.Sample]++
+		times[v.At] = true
+	}
+	switch {
+	case len(times) == 0:
+		return false, "They never ran side by side; to know, give part of the traffic the new label."
+	case min(calls[0], calls[1]) < wire.TogetherMin:
+		return false, "They hardly ran side by side; to know, give part of the traffic the new label."
+	}
+
+	for _, values := range append(slices.Collect(maps.Values(c.scores)), &c.errors, &c.costs, &c.tokens, &c.latencies) {
+		*values = slices.DeleteFunc(*values, func(v significance.Value) bool { return !times[v.At] })
+	}
+
+	return true, "Compared are the calls while both ran, hour by hour."
 }
 
 func (c *Comparison) compare(metric, name, method, better string, d significance.Comparison) {
-	c.differences = append(c.differences, &d)
-	c.metrics = append(c.metrics, wire.ComparedMetric{
+	m := wire.ComparedMetric{
 		Metric: metric, Name: name, Method: method, Better: better,
-		CountA: int64(d.CountA), CountB: int64(d.CountB), A: d.A, B: d.B,
-	})
+		CountA: int64(d.Counts[0]), CountB: int64(d.Counts[1]), A: d.Of[0], B: d.Of[1],
+	}
+	switch both := m.CountA > 0 && m.CountB > 0; {
+	case both:
+		m.Difference = m.B - m.A
+	case method != "welch": // of a version alone, only means are given
+		m.A, m.B = 0, 0
+	}
+	c.differences, c.metrics = append(c.differences, &d), append(c.metrics, m)
 }
 
 // verdict names what a comparison shows, by which values are better.
@@ -174,7 +256,7 @@ func verdict(d *significance.Comparison, better string) string {
 		return wire.VerdictNoDifference
 	case better == "":
 		return wire.VerdictDifferent
-	case (better == "higher") == (d.B > d.A):
+	case (better == "higher") == (d.Difference > 0):
 		return wire.VerdictBetter
 	}
 

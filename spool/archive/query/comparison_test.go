@@ -14,11 +14,14 @@ import (
 
 func TestAComparisonEndsWhenBothVersionsHaveEnough(t *testing.T) {
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
-	c := query.NewComparison(7, 8, 2, nil)
+	c := query.NewComparison(7, 8, 2, nil, "")
 	for i, step := range []struct {
 		version int64
 		more    bool
-	}{{8, true}, {8, true}, {8, true}, {7, true}, {8, true}, {7, true}, {7, false}} {
+	}{
+		{8, true}, {8, true}, {8, true}, // more than it takes, but version 7 does not run yet
+		{7, true}, {8, true}, {8, true}, {8, true}, {7, true}, {7, false},
+	} {
 		row := wire.Row{ListTime: now.Add(-time.Duration(i) * time.Minute), PromptVersion: &step.version}
 		if more := c.Add(&row); more != step.more {
 			t.Errorf("after row %d, it takes more: %t", i, more)
@@ -29,8 +32,8 @@ func TestAComparisonEndsWhenBothVersionsHaveEnough(t *testing.T) {
 	since := func(minutes int) wire.Progress {
 		return wire.Progress{Incomplete: true, Since: now.Add(-time.Duration(minutes) * time.Minute)}
 	}
-	a := wire.ComparedCalls{Version: 7, Requests: 2, Progress: since(5)}
-	b := wire.ComparedCalls{Version: 8, Requests: 2, Progress: since(1)}
+	a := wire.ComparedCalls{Version: 7, Requests: 2, Progress: since(7)}
+	b := wire.ComparedCalls{Version: 8, Requests: 4, Progress: since(5)}
 	if w.A != a || w.B != b {
 		t.Errorf("compared are %+v and %+v", w.A, w.B)
 	}
@@ -38,13 +41,14 @@ func TestAComparisonEndsWhenBothVersionsHaveEnough(t *testing.T) {
 
 func TestWhatIsBetterDependsOnTheMetric(t *testing.T) {
 	toxic := wire.ScoreDefinition{Name: "toxic", Kind: "boolean", Better: "lower"}
-	c := query.NewComparison(1, 2, 1000, wire.ScoreDefinitions{toxic})
+	c := query.NewComparison(1, 2, 1000, wire.ScoreDefinitions{toxic}, "")
 	for i := range int64(800) {
 		version, slower := i%2+1, float64(i%2)
 		price, latency := 0.01+0.001*slower, 1+slower
 		isTrue := wire.ScoreValue{Kind: wire.ScoreBoolean, Number: slower}
 		tokens := 100 + 10*(i%2)
 		c.Add(&wire.Row{
+			ListTime:      time.Unix(1_800_000_000-100*i, 0),
 			PromptVersion: &version,
 			Status:        []string{"SUCCESS", "ERROR"}[i%2],
 			Price:         &price,
@@ -67,8 +71,8 @@ func TestWhatIsBetterDependsOnTheMetric(t *testing.T) {
 	if got != want || w.A.Incomplete || !w.B.Since.IsZero() {
 		t.Errorf("%+v %+v:\n%s", w.A, w.B, got)
 	}
-	w = query.NewComparison(1, 2, 9, nil).Answer(true)
-	if !w.A.Incomplete || w.Metrics[0].Verdict != wire.VerdictTooFew {
+	w = query.NewComparison(1, 2, 9, nil, "").Answer(true)
+	if !w.A.Incomplete || w.Together || w.Metrics[0].Verdict != wire.VerdictTooFew || w.Note != "" {
 		t.Errorf("%+v", w)
 	}
 }

@@ -3,6 +3,7 @@ package query
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"testing"
@@ -235,6 +236,51 @@ func TestAScoreIsSummedUpAsWhatMostOfItsValuesAre(t *testing.T) {
 	check(all["tone"], wire.ScoreSum{Name: "tone", Kind: "category", Count: 1, Unfit: 3,
 		Categories: []wire.CategoryCount{{Value: "kind", Count: 1, Share: 1}}})
 	check(all["cited"], wire.ScoreSum{Name: "cited", Kind: "number", Unfit: 2})
+}
+
+// A person's score beside the app's counts in a comparison as it does in statistics, whether it fits or not.
+func TestAComparisonTakesAuthorsTogetherAsStatisticsDo(t *testing.T) {
+	by := func(author, name string, v wire.ScoreValue) wire.Score {
+		return wire.Score{ScoreSlot: wire.ScoreSlot{Name: name, Author: author}, ScoreValue: v}
+	}
+	version := int64(1)
+	var rows []wire.Row
+	for _, of := range [][]wire.Score{
+		{by("", "faithful", wire.NumberScore(0.5)), by("ann", "faithful", wire.NumberScore(0.7))},
+		{by("", "faithful", wire.NumberScore(0.5)), by("ann", "faithful", wire.NumberScore(80))},
+		{by("", "cited", wire.ScoreValue{Kind: wire.ScoreBoolean}),
+			by("ann", "cited", wire.ScoreValue{Kind: wire.ScoreBoolean, Number: 1})},
+		{by("", "cited", wire.ScoreValue{Kind: wire.ScoreBoolean, Number: 1})},
+	} {
+		rows = append(rows, wire.Row{ListTime: time.Now(), PromptVersion: &version, Scores: of})
+	}
+	defined := wire.ScoreDefinitions{{Name: "faithful", Kind: "number", Min: new(0.0), Max: new(1.0)}}
+
+	answer, _, err := Statistics(rows, wire.StatisticsQuery{Definitions: defined})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := NewComparison(1, 2, 1000, defined, "")
+	for i := range rows {
+		c.Add(&rows[i])
+	}
+	other := wire.Row{ListTime: time.Now(), PromptVersion: new(int64(2)), Scores: rows[3].Scores}
+	c.Add(&other)
+	compared := 0
+	for _, m := range c.Answer(false).Metrics {
+		sum := wire.SumOf(answer.Scores, m.Name)
+		if m.Metric != "score" {
+			continue
+		}
+		compared++
+		if m.CountA != sum.Count || math.Abs(m.A-sum.Mean) > 0.008 {
+			t.Errorf("%s: %d of %v are compared, and statistics have %d of %v",
+				m.Name, m.CountA, m.A, sum.Count, sum.Mean)
+		}
+	}
+	if compared != 2 {
+		t.Errorf("%d scores are compared, want 2", compared)
+	}
 }
 
 func TestAClassOfNumbersIsShownByItsRoundestOne(t *testing.T) {

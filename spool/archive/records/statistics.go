@@ -88,7 +88,7 @@ func (svc *Service) CompareVersions(
 	if err := svc.Define(ctx, id, &defined); err != nil {
 		return wire.VersionComparison{}, err
 	}
-	both := query.NewComparison(s.VersionA, s.VersionB, wire.ComparedMax, defined.Definitions)
+	both := query.NewComparison(s.VersionA, s.VersionB, wire.ComparedMax, defined.Definitions, s.Zone)
 	late, err := svc.newest(ctx, id, &where, query.ComparisonColumns, both.Add)
 	if err != nil {
 		return wire.VersionComparison{}, err

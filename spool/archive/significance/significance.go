@@ -14,7 +14,10 @@
 // them is 5 %. Benjamini and Hochberg's method would only bound the share of wrong ones among those
 // seen, which is for thousands of metrics and not for the ten that lead to one decision.
 //
-// Values must be independent of each other.
+// Failures come in bursts, and traffic shifts from one version to the other. So values are compared
+// with those of the same hour, which weighs as much as both samples have there (Cochran, Biometrics
+// 10, 1954), and count for as many independent ones as the hours differ (Rao and Scott, Biometrics
+// 48, 1992). Hours must be independent of each other, except for what happens to both samples.
 package significance
 
 import (
@@ -51,64 +54,49 @@ const (
 	TooFew // Needed more values of each sample would show a difference of this size
 )
 
-// Comparison is how a metric of sample B differs from that of sample A.
+// Comparison is how a metric of sample 1 differs from that of sample 0.
 type Comparison struct {
-	CountA, CountB int
-	A, B           float64
-	Low, High      float64 // the 95 % interval of B - A
-	Enough         bool    // whether there are enough values for the interval; by Judge
-	Verdict        Verdict // by Judge
-	Needed         int     // if TooFew
+	Counts     [2]int
+	Of         [2]float64 // the metric of each sample
+	Difference float64    // of sample 1 from sample 0, within the same units of time
+	Low, High  float64    // its 95 % interval
+	Enough     bool       // whether there are enough values for the interval; by Judge
+	Verdict    Verdict    // by Judge
+	Needed     int        // if TooFew
 
-	p          float64             // the chance of such a difference where there is none
-	varA, varB float64             // of one value
-	enough     func(more int) bool // whether the method holds with more values of each sample
+	samples [2]sample
+	p       float64                      // the chance of such a difference where there is none
+	least   func(n0, n1 float64) float64 // values of each sample for which the method holds
 }
 
-// Mean is a sample whose mean is compared. The zero Mean is empty.
-type Mean struct {
-	count         int
-	mean, squares float64 // of the distances from the mean
+// Value is a value of one of two samples.
+type Value struct {
+	At     int64 // when it was measured, in Unix nanoseconds
+	X      float64
+	Sample int // 0 or 1
 }
 
-// Add adds a value.
-func (m *Mean) Add(x float64) {
-	m.count++
-	far := x - m.mean
-	m.mean += far / float64(m.count)
-	m.squares += far * (x - m.mean)
-}
-
-// Means compares two means.
-func Means(a, b *Mean) Comparison {
-	c := Comparison{
-		CountA: a.count, CountB: b.count, A: a.mean, B: b.mean,
-		varA: a.squares / float64(a.count-1), varB: b.squares / float64(b.count-1),
-	}
+// Means compares the means of two samples, whose values are sorted by time.
+func Means(values []Value) Comparison {
+	c := weigh(values, func(x float64) float64 { return x })
 	// Skewness, as costs have it, cancels out in samples of one size. The mean of a smaller one needs
 	// more values before its distribution is normal.
-	c.enough = func(more int) bool {
-		nA, nB := float64(a.count+more), float64(b.count+more)
-		least := min(meanMin*max(nA, nB)/min(nA, nB), unequalMin)
-		return min(nA, nB) >= least
-	}
-	if min(a.count, b.count) < 2 {
+	c.least = func(n0, n1 float64) float64 { return min(meanMin*max(n0, n1)/min(n0, n1), unequalMin) }
+	a, b := &c.samples[0], &c.samples[1]
+	if min(a.n, b.n) <= 1 {
 		return c
 	}
 
-	partA, partB := c.varA/float64(a.count), c.varB/float64(b.count)
-	deviation := math.Sqrt(partA + partB)
-	freedom := (partA + partB) * (partA + partB) /
-		(partA*partA/float64(a.count-1) + partB*partB/float64(b.count-1))
-	beyond := func(t float64) float64 { return mathext.RegIncBeta(freedom/2, 0.5, freedom/(freedom+t*t)) }
+	variance := a.part + b.part
+	freedom := variance * variance / (a.part*a.part/(a.n-1) + b.part*b.part/(b.n-1))
 	switch {
-	case deviation > 0:
-		c.p = beyond((c.B - c.A) / deviation)
-		t := bisect(0, 1000, func(t float64) bool { return beyond(t) < level })
-		c.Low, c.High = c.B-c.A-t*deviation, c.B-c.A+t*deviation
+	case variance > 0:
+		c.p = mathext.RegIncBeta(freedom/2, 0.5, freedom/(freedom+c.Difference*c.Difference/variance))
+		reach := student(freedom) * math.Sqrt(variance)
+		c.Low, c.High = c.Difference-reach, c.Difference+reach
 	default: // all values of a sample are equal
-		c.Low, c.High = c.B-c.A, c.B-c.A
-		if c.A == c.B {
+		c.Low, c.High = c.Difference, c.Difference
+		if c.Difference == 0 {
 			c.p = 1
 		}
 	}
@@ -116,39 +104,33 @@ func Means(a, b *Mean) Comparison {
 	return c
 }
 
-// Share is a sample of which a share is compared: Hits of Count. A hit may count in part.
-type Share struct {
-	Hits  float64
-	Count int
+// wilson returns the score interval of a share, which is the mean, for so many standard deviations.
+func (s *sample) wilson(z float64) (low, high float64) {
+	middle := s.mean + z*z/(2*s.n)
+	reach := z * math.Sqrt(max(0, s.mean*(1-s.mean))/s.n+z*z/(4*s.n*s.n))
+
+	return (middle - reach) / (1 + z*z/s.n), (middle + reach) / (1 + z*z/s.n)
 }
 
-// wilson returns the score interval of a share, for so many standard deviations.
-func (s Share) wilson(z float64) (low, high float64) {
-	n, p := float64(s.Count), s.Hits/float64(s.Count)
-	middle := p + z*z/(2*n)
-	reach := z * math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
-
-	return (middle - reach) / (1 + z*z/n), (middle + reach) / (1 + z*z/n)
-}
-
-// Shares compares two shares.
-func Shares(a, b Share) Comparison {
-	c := Comparison{CountA: a.Count, CountB: b.Count}
-	c.enough = func(more int) bool { return min(a.Count, b.Count)+more >= countMin }
-	if min(a.Count, b.Count) == 0 {
+// Shares compares two shares: the means of values from 0 to 1, sorted by time.
+func Shares(values []Value) Comparison {
+	c := weigh(values, func(x float64) float64 { return x })
+	c.least = func(_, _ float64) float64 { return countMin }
+	a, b := &c.samples[0], &c.samples[1]
+	if a.n == 0 {
 		return c
 	}
 
-	c.A, c.B = a.Hits/float64(a.Count), b.Hits/float64(b.Count)
-	variance := func(s Share) float64 { // also known where nothing was hit yet
-		p := (s.Hits + 2) / float64(s.Count+4)
-		return p * (1 - p)
+	for i := range c.samples { // also known where nothing was hit yet
+		s := &c.samples[i]
+		p := (s.mean*s.n + 2) / (s.n + 4)
+		s.part = p * (1 - p) / s.n
 	}
-	c.varA, c.varB = variance(a), variance(b)
 	interval := func(z float64) (low, high float64) {
 		lowA, highA := a.wilson(z)
 		lowB, highB := b.wilson(z)
-		return c.B - c.A - math.Hypot(c.B-lowB, highA-c.A), c.B - c.A + math.Hypot(highB-c.B, c.A-lowA)
+		return c.Difference - math.Hypot(b.mean-lowB, highA-a.mean),
+			c.Difference + math.Hypot(highB-b.mean, a.mean-lowA)
 	}
 	c.Low, c.High = interval(deviations(level))
 	c.p = math.Erfc(bisect(0, 38, func(z float64) bool {
@@ -159,18 +141,30 @@ func Shares(a, b Share) Comparison {
 	return c
 }
 
-// Quantiles compares two quantiles, such as 0.95, of values that it sorts.
-func Quantiles(quantile float64, a, b []float64) Comparison {
-	c := Comparison{CountA: len(a), CountB: len(b)}
-	least := max(countMin, int(math.Round(tailMin/min(quantile, 1-quantile))))
-	c.enough = func(more int) bool { return min(len(a), len(b))+more >= least }
-	if min(len(a), len(b)) == 0 {
+// Quantiles compares two quantiles, such as 0.95, of values that are sorted by time.
+func Quantiles(quantile float64, values []Value) Comparison {
+	var sizes [3][]float64 // of both samples, and of all
+	for _, v := range values {
+		sizes[v.Sample] = append(sizes[v.Sample], v.X)
+		sizes[2] = append(sizes[2], v.X)
+	}
+	limit := nearestRank(quantile, sizes[2])
+	c := weigh(values, func(x float64) float64 {
+		if x > limit {
+			return 1
+		}
+		return 0
+	})
+	c.Of = [2]float64{nearestRank(quantile, sizes[0]), nearestRank(quantile, sizes[1])}
+	c.least = func(_, _ float64) float64 { return max(countMin, math.Round(tailMin/min(quantile, 1-quantile))) }
+	if c.samples[0].n == 0 {
 		return c
 	}
 
-	var all, drawnA, drawnB []float64
-	c.A, c.varA, drawnA = bootstrap(quantile, a)
-	c.B, c.varB, drawnB = bootstrap(quantile, b)
+	atA, drawnA := c.samples[0].bootstrap(quantile)
+	atB, drawnB := c.samples[1].bootstrap(quantile)
+	c.Difference = atB - atA
+	var all []float64
 	for _, x := range drawnA {
 		for _, y := range drawnB {
 			all = append(all, y-x)
@@ -187,28 +181,42 @@ func Quantiles(quantile float64, a, b []float64) Comparison {
 	return c
 }
 
-// bootstrap sorts values, and returns a quantile of them, the variance that one value contributes to
-// it, and equally likely quantiles of samples that are drawn from them.
-func bootstrap(quantile float64, values []float64) (at, variance float64, drawn []float64) {
+// nearestRank sorts values and returns a quantile of them, 0 if there are none.
+func nearestRank(quantile float64, values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
 	slices.Sort(values)
-	n := float64(len(values))
-	rank := math.Ceil(quantile * n)
-	at = values[int(rank)-1]
 
-	// The quantile drawn is at most value j if at least rank of n values are.
-	first := max(1, rank-math.Ceil(6*math.Sqrt(n*quantile*(1-quantile))))
-	for j := first; len(drawn) < replicates; j++ {
-		atMost := mathext.RegIncBeta(rank, n-rank+1, min(j/n, 1))
+	return values[max(1, int(math.Ceil(quantile*float64(len(values)))))-1]
+}
+
+// bootstrap sorts the values, and returns a quantile of them, and equally likely quantiles of samples that
+// are drawn from them.
+func (s *sample) bootstrap(quantile float64) (at float64, drawn []float64) {
+	slices.SortFunc(s.values, func(x, y weighted) int { return cmp.Compare(x.x, y.x) })
+	rank := min(max(1, math.Ceil(quantile*s.n)), s.n)
+	sum, mean := 0.0, 0.0
+	for _, v := range s.values {
+		if sum < quantile-1e-9 {
+			at = v.x
+		}
+		sum += v.weight
+
+		// A quantile drawn is at most this value if at least rank of n values are.
+		atMost := mathext.RegIncBeta(rank, s.n-rank+1, min(sum+1e-9, 1))
 		for len(drawn) < replicates && atMost*replicates >= float64(len(drawn))+0.5 {
-			drawn = append(drawn, values[int(j)-1])
+			drawn = append(drawn, v.x)
+			mean += v.x / replicates
 		}
 	}
-	var moments Mean
+
+	s.part = 0
 	for _, x := range drawn {
-		moments.Add(x)
+		s.part += (x - mean) * (x - mean) / replicates
 	}
 
-	return at, n * moments.squares / replicates, drawn
+	return at, drawn
 }
 
 // Judge sets the verdicts of comparisons that are seen together.
@@ -237,15 +245,36 @@ func Judge(comparisons []*Comparison) {
 	}
 }
 
+// enough reports whether the method holds with more values of each sample, as independent as these are.
+func (c *Comparison) enough(more int) bool {
+	n := [2]float64{float64(c.Counts[0] + more), float64(c.Counts[1] + more)}
+	least := c.least(n[0], n[1])
+	for i, s := range c.samples {
+		independent := float64(more)
+		if s.n > 0 {
+			independent = s.n * n[i] / float64(c.Counts[i])
+		}
+		if hold := n[i] >= least && independent >= least/2; !hold {
+			return false
+		}
+	}
+
+	return true
+}
+
 // lack sets the verdict if no difference is shown, at a level.
 func (c *Comparison) lack(level float64) {
-	if c.A == c.B {
+	if c.Difference == 0 {
 		return
 	}
-	reach := math.Abs(c.B-c.A) / (deviations(level) + deviations(2*(1-power)))
-	most := max(neededMax, neededTimesMax*max(c.CountA, c.CountB))
+	reach := math.Abs(c.Difference) / (deviations(level) + deviations(2*(1-power)))
+	most := max(neededMax, neededTimesMax*max(c.Counts[0], c.Counts[1]))
 	needed := sort.Search(most, func(more int) bool {
-		return c.varA/float64(c.CountA+more)+c.varB/float64(c.CountB+more) <= reach*reach
+		variance := 0.0
+		for i, s := range c.samples {
+			variance += s.part / (1 + float64(more)/float64(c.Counts[i]))
+		}
+		return variance <= reach*reach
 	})
 	if needed < most {
 		c.Verdict, c.Needed = TooFew, roundUp(needed)
@@ -265,6 +294,11 @@ func roundUp(n int) int {
 // deviations returns how many standard deviations a normal value exceeds, on both sides, with a
 // chance.
 func deviations(chance float64) float64 { return math.Sqrt2 * math.Erfcinv(chance) }
+
+// student returns how far from 0 a value of Student's distribution is with the chance of level.
+func student(freedom float64) float64 {
+	return math.Sqrt(freedom * (1/mathext.InvRegIncBeta(freedom/2, 0.5, level) - 1))
+}
 
 // bisect returns the least number between two from which something is true, the greater if it never
 // is.

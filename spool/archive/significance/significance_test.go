@@ -1,10 +1,13 @@
 package significance_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 
 	"promptspool/spool/archive/significance"
 )
@@ -15,15 +18,13 @@ func TestComparisonsAreThoseOfTheLiterature(t *testing.T) {
 	first := meanOf(0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0)
 	second := meanOf(1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4)
 	shares := func(hitsA, countA, hitsB, countB int) significance.Comparison {
-		return significance.Shares(
-			significance.Share{Hits: float64(hitsA), Count: countA},
-			significance.Share{Hits: float64(hitsB), Count: countB})
+		return significance.Shares(pair(hitsOf(hitsA, countA), hitsOf(hitsB, countB)))
 	}
 	for _, test := range []struct {
 		got       significance.Comparison
 		low, high float64
 	}{
-		{significance.Means(second, first), -3.3655, 0.2055},
+		{significance.Means(pair(second, first)), -3.3655, 0.2055},
 		{shares(48, 80, 56, 70), 0.0524, 0.3339},
 		{shares(0, 29, 5, 56), -0.0381, 0.1926},
 		{shares(0, 29, 0, 56), -0.1169, 0.0642},
@@ -34,12 +35,41 @@ func TestComparisonsAreThoseOfTheLiterature(t *testing.T) {
 	}
 }
 
-func meanOf(values ...float64) *significance.Mean {
-	m := new(significance.Mean)
-	for _, x := range values {
-		m.Add(x)
+// meanOf returns values of as many hours.
+func meanOf(values ...float64) (all []significance.Value) {
+	for i, x := range values {
+		all = append(all, significance.Value{At: int64(i) * int64(time.Hour), X: x})
 	}
-	return m
+	return all
+}
+
+// hitsOf returns values of one moment, of which some are 1.
+func hitsOf(hits, count int) []significance.Value {
+	all := make([]significance.Value, count)
+	for i := range hits {
+		all[i].X = 1
+	}
+	return all
+}
+
+// spread returns n values, one after the other in a hundred hours.
+func spread(n int, draw func() float64) (all []significance.Value) {
+	for i := range n {
+		all = append(all, significance.Value{At: int64(i) * 100 * int64(time.Hour) / int64(n), X: draw()})
+	}
+	return all
+}
+
+// pair returns two samples together, the newest value first.
+func pair(a, b []significance.Value) []significance.Value {
+	both := slices.Clone(a)
+	for _, v := range b {
+		v.Sample = 1
+		both = append(both, v)
+	}
+	slices.SortStableFunc(both, func(x, y significance.Value) int { return cmp.Compare(y.At, x.At) })
+
+	return both
 }
 
 // populations are what samples are drawn from.
@@ -67,7 +97,7 @@ func TestAnIntervalHolds95OfAHundredTimes(t *testing.T) {
 			if c.Low <= 0 && 0 <= c.High {
 				held++
 			}
-			if wrong := c.Verdict == significance.Different; wrong == (c.Low <= 0 && 0 <= c.High) {
+			if wrong := c.Verdict == significance.Different; c.Enough && wrong == (c.Low <= 0 && 0 <= c.High) {
 				t.Fatalf("%s, %v: the verdict of %+v contradicts its interval", what, n, c)
 			}
 		}
@@ -80,26 +110,16 @@ func TestAnIntervalHolds95OfAHundredTimes(t *testing.T) {
 		for _, n := range sizes {
 			// The mean of a heavy tail is seldom near that of its sample. Latencies have quantiles.
 			if i < 4 {
-				check(n, p.name, 97, func() significance.Comparison {
-					var means [2]significance.Mean
-					for i := range means {
-						for range n[i] {
-							means[i].Add(p.draw(r))
-						}
-					}
-					return significance.Means(&means[0], &means[1])
+				check(n, p.name, 98, func() significance.Comparison {
+					draw := func() float64 { return p.draw(r) }
+					return significance.Means(pair(spread(n[0], draw), spread(n[1], draw)))
 				})
 			}
 			for _, quantile := range []float64{0.5, 0.95} {
 				if (i == 0 || i == 4) && (n[0] == 400 || n[0] == 50 && quantile == 0.5) {
-					check(n, fmt.Sprint(p.name, " ", quantile), 97.5, func() significance.Comparison {
-						var values [2][]float64
-						for i := range values {
-							for range n[i] {
-								values[i] = append(values[i], p.draw(r))
-							}
-						}
-						return significance.Quantiles(quantile, values[0], values[1])
+					check(n, fmt.Sprint(p.name, " ", quantile), 98, func() significance.Comparison {
+						draw := func() float64 { return p.draw(r) }
+						return significance.Quantiles(quantile, pair(spread(n[0], draw), spread(n[1], draw)))
 					})
 				}
 			}
@@ -111,19 +131,11 @@ func TestAnIntervalHolds95OfAHundredTimes(t *testing.T) {
 			// That of a few failures is wider than it has to be, never narrower.
 			highest := 100.0
 			if float64(min(n[0], n[1]))*min(p, 1-p) >= 8 {
-				highest = 97
+				highest = 98
 			}
 			check(n, fmt.Sprint("share ", p), highest, func() significance.Comparison {
-				var shares [2]significance.Share
-				for i := range shares {
-					shares[i].Count = n[i]
-					// How many values a hit is after the one before has this distribution.
-					next := func() int { return 1 + int(math.Log(1-r.Float64())/math.Log(1-p)) }
-					for at := next(); at <= n[i]; at += next() {
-						shares[i].Hits++
-					}
-				}
-				return significance.Shares(shares[0], shares[1])
+				draw := func() float64 { return math.Floor(p + r.Float64()) }
+				return significance.Shares(pair(spread(n[0], draw), spread(n[1], draw)))
 			})
 		}
 	}
@@ -134,29 +146,17 @@ func TestOfManyMetricsFewLookDifferentByChance(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	fooled := 0
 	for range rounds {
-		var means [2][5]significance.Mean
-		var latencies [2][]float64
-		var errors [2]significance.Share
-		for i := range means {
-			errors[i].Count = n
-			for range n {
-				for j := range means[i] {
-					means[i][j].Add(populations[j%4].draw(r))
-				}
-				latencies[i] = append(latencies[i], populations[4].draw(r))
-				if r.IntN(20) == 0 {
-					errors[i].Hits++
-				}
-			}
-		}
-
+		latency := func() float64 { return populations[4].draw(r) }
+		latencies := pair(spread(n, latency), spread(n, latency))
+		failed := func() float64 { return math.Floor(0.05 + r.Float64()) }
 		all := []*significance.Comparison{
-			new(significance.Shares(errors[0], errors[1])),
-			new(significance.Quantiles(0.5, latencies[0], latencies[1])),
-			new(significance.Quantiles(0.95, latencies[0], latencies[1])),
+			new(significance.Shares(pair(spread(n, failed), spread(n, failed)))),
+			new(significance.Quantiles(0.5, latencies)),
+			new(significance.Quantiles(0.95, latencies)),
 		}
-		for j := range means[0] {
-			all = append(all, new(significance.Means(&means[0][j], &means[1][j])))
+		for j := range 5 {
+			draw := func() float64 { return populations[j%4].draw(r) }
+			all = append(all, new(significance.Means(pair(spread(n, draw), spread(n, draw)))))
 		}
 		significance.Judge(all)
 		for _, c := range all {
@@ -173,15 +173,13 @@ func TestOfManyMetricsFewLookDifferentByChance(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	// of returns n values with this mean and a standard deviation of about 10.
-	of := func(n int, mean float64) *significance.Mean {
-		m := new(significance.Mean)
-		for i := range n {
-			m.Add(mean + 10*float64(1-i%2*2))
-		}
-		return m
+	of := func(n int, mean float64) []significance.Value {
+		i := 0
+		return spread(n, func() float64 { i++; return mean - 10*float64(1-i%2*2) })
 	}
-	zeros := make([]float64, 60)
-	share := func(hits, count int) significance.Share { return significance.Share{Hits: float64(hits), Count: count} }
+	zeros := hitsOf(0, 60)
+	share := hitsOf
+	means := func(a, b []significance.Value) significance.Comparison { return significance.Means(pair(a, b)) }
 
 	for _, test := range []struct {
 		name    string
@@ -189,20 +187,20 @@ func TestVerdicts(t *testing.T) {
 		verdict significance.Verdict
 		needed  int
 	}{
-		{"nothing", significance.Means(of(0, 0), of(0, 0)), significance.TooFew, 50},
-		{"one", significance.Means(of(1, 3), of(1, 9)), significance.TooFew, 49},
-		{"one has none", significance.Means(of(200, 3), of(0, 0)), significance.TooFew, 130},
-		{"a clear difference", significance.Means(of(100, 50), of(100, 70)), significance.Different, 0},
-		{"two standard deviations of 80 % power", significance.Means(of(50, 50), of(50, 53)), significance.TooFew, 130},
-		{"no difference", significance.Means(of(100, 50), of(100, 50)), significance.NoDifference, 0},
-		{"too small to matter", significance.Means(of(3000, 50), of(3000, 50.1)), significance.NoDifference, 0},
-		{"all equal", significance.Means(meanOf(zeros...), meanOf(zeros...)), significance.NoDifference, 0},
-		{"no failures", significance.Shares(share(0, 100), share(0, 100)), significance.NoDifference, 0},
-		{"a few failures", significance.Shares(share(0, 100), share(3, 100)), significance.TooFew, 470},
-		{"failures", significance.Shares(share(0, 100), share(20, 100)), significance.Different, 0},
-		{"no calls", significance.Shares(share(0, 0), share(0, 0)), significance.TooFew, 30},
-		{"no latencies", significance.Quantiles(0.95, nil, nil), significance.TooFew, 200},
-		{"equal latencies", significance.Quantiles(0.5, zeros, zeros), significance.NoDifference, 0},
+		{"nothing", means(of(0, 0), of(0, 0)), significance.TooFew, 50},
+		{"one", means(of(1, 3), of(1, 9)), significance.TooFew, 49},
+		{"one has none", means(of(200, 3), of(0, 0)), significance.TooFew, 130},
+		{"a clear difference", means(of(100, 50), of(100, 70)), significance.Different, 0},
+		{"two standard deviations of 80 % power", means(of(50, 50), of(50, 53)), significance.TooFew, 130},
+		{"no difference", means(of(100, 50), of(100, 50)), significance.NoDifference, 0},
+		{"too small to matter", means(of(3000, 50), of(3000, 50.1)), significance.NoDifference, 0},
+		{"all equal", means(zeros, zeros), significance.NoDifference, 0},
+		{"no failures", significance.Shares(pair(share(0, 100), share(0, 100))), significance.NoDifference, 0},
+		{"a few failures", significance.Shares(pair(share(0, 100), share(3, 100))), significance.TooFew, 470},
+		{"failures", significance.Shares(pair(share(0, 100), share(20, 100))), significance.Different, 0},
+		{"no calls", significance.Shares(pair(share(0, 0), share(0, 0))), significance.TooFew, 30},
+		{"no latencies", significance.Quantiles(0.95, nil), significance.TooFew, 200},
+		{"equal latencies", significance.Quantiles(0.5, pair(zeros, zeros)), significance.NoDifference, 0},
 	} {
 		significance.Judge([]*significance.Comparison{&test.got})
 		if test.got.Verdict != test.verdict || test.got.Needed != test.needed {
@@ -212,11 +210,11 @@ func TestVerdicts(t *testing.T) {
 	}
 
 	// The same difference is less sure among many.
-	alone, among := significance.Means(of(100, 50), of(100, 53)), significance.Means(of(100, 50), of(100, 53))
+	alone, among := means(of(100, 50), of(100, 53)), means(of(100, 50), of(100, 53))
 	significance.Judge([]*significance.Comparison{&alone})
 	all := []*significance.Comparison{&among}
 	for range 9 {
-		all = append(all, new(significance.Means(of(100, 50), of(100, 50))))
+		all = append(all, new(means(of(100, 50), of(100, 50))))
 	}
 	significance.Judge(all)
 	if alone.Verdict != significance.Different || among.Verdict != significance.TooFew {

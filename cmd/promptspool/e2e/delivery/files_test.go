@@ -179,7 +179,7 @@ func TestTheCommandsOfATemplatesLife(t *testing.T) {
 		{"The label prod of team/greet already points to version 2.", 0, []string{"label", "team/greet", "prod", "2"}},
 		{`"content": "Good day Bob"`, 0, []string{"render", "team/greet", "--label", "prod", "--var", "name=Bob"}},
 		{"prod=2", 0, []string{"list"}},
-		{"too few, 29 more of each needed", 0, []string{"compare", "team/greet", "1", "prod"}},
+		{"too few: 29 more calls of each", 0, []string{"compare", "team/greet", "1", "prod"}},
 		{"1 call of version 2; 1 call of version 1.", 0, []string{"compare", "team/greet", "2", "1"}},
 		{`"verdict": "too_few"`, 0, []string{"compare", "team/greet", "1", "2", "-o", "json"}},
 		{"0 calls of version 1; 0 calls of version 2.", 0, []string{"compare", "team/greet", "1", "2", "--tag", "x"}},

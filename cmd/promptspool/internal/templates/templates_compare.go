@@ -1,14 +1,12 @@
 package templates
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
-	"strings"
 
-	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/dashboard/number"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/filter"
@@ -26,7 +24,7 @@ func compareVersions(c *cli.Context) error {
 		return err
 	}
 
-	q := wire.ComparisonQuery{FilterGroup: selected}
+	q := wire.ComparisonQuery{FilterGroup: selected, FilterLine: wire.FilterLine{Zone: filter.Zone(v)}}
 	for i, version := range []*int{&q.VersionA, &q.VersionB} {
 		selector := wire.Selector{Label: args[1+i]}
 		if n, err := strconv.Atoi(args[1+i]); err == nil {
@@ -47,48 +45,13 @@ func compareVersions(c *cli.Context) error {
 		t.Head("METRIC", fmt.Sprint(">VERSION ", answer.A.Version), fmt.Sprint(">VERSION ", answer.B.Version),
 			">DIFFERENCE", "95% INTERVAL", "VERDICT").Spare("95% INTERVAL")
 		for _, m := range answer.Metrics {
-			if m.CountA+m.CountB > 0 {
-				t.Row(comparedCells(m)...)
+			if shown := number.OfMetric(m); m.CountA+m.CountB > 0 {
+				t.Row(shown.Title, shown.A, shown.B, shown.Difference, shown.Interval, shown.Verdict)
 			}
 		}
+		t.Row(answer.Note)
 		t.Row(callsText(answer.A) + "; " + callsText(answer.B) + ".")
 	})
-}
-
-// comparedCells returns the row of a metric. Where a version has no value, its cells have a dash.
-func comparedCells(m wire.ComparedMetric) []any {
-	format, times := "%.1f", 1.0
-	switch m.Metric {
-	case "errors":
-		format, times = "%.1f%%", 100
-	case "cost":
-		format = "%.6f USD"
-	case "latency_p50", "latency_p95":
-		format = "%.3f s"
-	}
-	value := func(x float64) string { return fmt.Sprintf(format, times*x) }
-	if m.IsShareOfTrue() {
-		format, times, value = "%.1f%%", 100, wire.TrueShare
-	}
-	signed := strings.Replace(format, "%", "%+", 1)
-	cells := []any{cmp.Or(m.Name, m.Metric), "-", "-", "-", "-", strings.ReplaceAll(m.Verdict, "_", " ")}
-	if m.CountA > 0 {
-		cells[1] = value(m.A)
-	}
-	if m.CountB > 0 {
-		cells[2] = value(m.B)
-	}
-	if m.CountA > 0 && m.CountB > 0 {
-		cells[3] = fmt.Sprintf(signed, times*(m.B-m.A))
-	}
-	if m.Low != nil {
-		cells[4] = fmt.Sprintf(signed+" to "+signed, times**m.Low, times**m.High)
-	}
-	if m.Verdict == wire.VerdictTooFew {
-		cells[5] = "too few, " + humanize.Comma(m.Needed) + " more of each needed"
-	}
-
-	return cells
 }
 
 // callsText returns how many calls of a version were compared.
