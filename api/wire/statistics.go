@@ -530,7 +530,7 @@ type ComparedMetric struct {
 	Low     *float64 `json:"low"`              // of its 95 % interval; null if there are too few values
 	High    *float64 `json:"high"`             // the upper end of that interval
 	Verdict string   `json:"verdict"`          // better or worse for B, different, no_difference, too_few or ""
-	Needed  int64    `json:"needed,omitempty"` // how many more values of each version, if there are too few
+	Needed  int64    `json:"needed,omitempty"` // how many more values of each version would tell, if not too many
 }
 
 // IsShareOfTrue reports whether the metric is a score that is a boolean.

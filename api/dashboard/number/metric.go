@@ -63,12 +63,12 @@ func verdict(m wire.ComparedMetric) string {
 	switch {
 	case m.Verdict == "":
 		return "–"
-	case m.Verdict == wire.VerdictNoDifference:
+	case m.Verdict == wire.VerdictNoDifference && m.Needed == 0:
 		return "no difference shown"
-	case m.Verdict == wire.VerdictTooFew && m.Name != "":
-		return "too few: " + Grouped(m.Needed) + " more scores of each"
+	case m.Verdict == wire.VerdictNoDifference:
+		return "no difference shown (" + more(m) + " would tell)"
 	case m.Verdict == wire.VerdictTooFew:
-		return "too few: " + Grouped(m.Needed) + " more calls of each"
+		return "too few: " + more(m)
 	case m.Verdict == wire.VerdictDifferent && m.Difference < 0:
 		return "lower"
 	case m.Verdict == wire.VerdictDifferent:
@@ -76,4 +76,14 @@ func verdict(m wire.ComparedMetric) string {
 	}
 
 	return m.Verdict
+}
+
+// more returns how many more values are needed.
+func more(m wire.ComparedMetric) string {
+	of := " more calls of each"
+	if m.Name != "" {
+		of = " more scores of each"
+	}
+
+	return Grouped(m.Needed) + of
 }

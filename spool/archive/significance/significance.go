@@ -51,7 +51,7 @@ type Verdict int
 const (
 	NoDifference Verdict = iota // chance alone may explain the difference
 	Different
-	TooFew // Needed more values of each sample would show a difference of this size
+	TooFew // the method does not hold yet
 )
 
 // Comparison is how a metric of sample 1 differs from that of sample 0.
@@ -62,7 +62,7 @@ type Comparison struct {
 	Low, High  float64    // its 95 % interval
 	Enough     bool       // whether there are enough values for the interval; by Judge
 	Verdict    Verdict    // by Judge
-	Needed     int        // if TooFew
+	Needed     int        // more values of each sample that would tell; 0 if too many, or the verdict is Different
 
 	samples [2]sample
 	p       float64                      // the chance of such a difference where there is none
@@ -262,7 +262,7 @@ func (c *Comparison) enough(more int) bool {
 	return true
 }
 
-// lack sets the verdict if no difference is shown, at a level.
+// lack sets how many more values would show a difference of this size, at a level.
 func (c *Comparison) lack(level float64) {
 	if c.Difference == 0 {
 		return
@@ -277,7 +277,7 @@ func (c *Comparison) lack(level float64) {
 		return variance <= reach*reach
 	})
 	if needed < most {
-		c.Verdict, c.Needed = TooFew, roundUp(needed)
+		c.Needed = roundUp(needed)
 	}
 }
 

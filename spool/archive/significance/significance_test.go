@@ -191,12 +191,12 @@ func TestVerdicts(t *testing.T) {
 		{"one", means(of(1, 3), of(1, 9)), significance.TooFew, 49},
 		{"one has none", means(of(200, 3), of(0, 0)), significance.TooFew, 130},
 		{"a clear difference", means(of(100, 50), of(100, 70)), significance.Different, 0},
-		{"two standard deviations of 80 % power", means(of(50, 50), of(50, 53)), significance.TooFew, 130},
+		{"two standard deviations of 80 % power", means(of(50, 50), of(50, 53)), significance.NoDifference, 130},
 		{"no difference", means(of(100, 50), of(100, 50)), significance.NoDifference, 0},
 		{"too small to matter", means(of(3000, 50), of(3000, 50.1)), significance.NoDifference, 0},
 		{"all equal", means(zeros, zeros), significance.NoDifference, 0},
 		{"no failures", significance.Shares(pair(share(0, 100), share(0, 100))), significance.NoDifference, 0},
-		{"a few failures", significance.Shares(pair(share(0, 100), share(3, 100))), significance.TooFew, 470},
+		{"a few failures", significance.Shares(pair(share(0, 100), share(3, 100))), significance.NoDifference, 470},
 		{"failures", significance.Shares(pair(share(0, 100), share(20, 100))), significance.Different, 0},
 		{"no calls", significance.Shares(pair(share(0, 0), share(0, 0))), significance.TooFew, 30},
 		{"no latencies", significance.Quantiles(0.95, nil), significance.TooFew, 200},
@@ -217,7 +217,7 @@ func TestVerdicts(t *testing.T) {
 		all = append(all, new(means(of(100, 50), of(100, 50))))
 	}
 	significance.Judge(all)
-	if alone.Verdict != significance.Different || among.Verdict != significance.TooFew {
+	if alone.Verdict != significance.Different || among.Verdict != significance.NoDifference {
 		t.Errorf("alone the verdict is %d, among ten %d", alone.Verdict, among.Verdict)
 	}
 }
