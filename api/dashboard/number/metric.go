@@ -30,13 +30,14 @@ func OfMetric(m wire.ComparedMetric) Metric {
 		value, text = wire.TrueShare, Percent
 	}
 	signed := func(v float64) string {
+		size, sign := text(math.Abs(v)), "+"
 		switch {
+		case size == text(0): // also one that is rounded to it
+			return size
 		case v < 0:
-			return "−" + text(-v)
-		case v > 0:
-			return "+" + text(v)
+			sign = "−"
 		}
-		return text(0)
+		return sign + size
 	}
 
 	// Of a version alone, only means are known.
