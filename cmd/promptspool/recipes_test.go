@@ -43,7 +43,7 @@ var recipes = []struct {
 	{
 		heading: "Add a route",
 		example: `reprice-requests|Reprice|/requests/reprice`,
-		besides: `what it does, not how it is called: ^spool/archive/`,
+		besides: `what it does, not how it is called: ^spool/(archive|database/databasetest)/`,
 	},
 	{
 		heading: "Add a flag of both roles",

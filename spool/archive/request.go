@@ -83,7 +83,8 @@ func readRequest(object wire.Object, w wire.RequestWrite) *Request {
 	// Whether the body is a track-request or a log-request,
 	// most fields have the same names.
 	r := newRequest(w)
-	r.ReadCall(object)
+	call := calls.ReadObject(context.Background(), object)
+	r.take(&call)
 	if wire.IsLog(object) {
 		r.takeLog(calls.ReadLogDetails(object))
 	}
@@ -130,10 +131,21 @@ func readTraced(span *otel.Span) *Request {
 	return r
 }
 
-// ReadCall reads from a request's body what the call says, as today's version understands it.
-func (r *Request) ReadCall(object wire.Object) {
-	call := calls.ReadObject(context.Background(), object)
-	r.take(&call)
+// ReadAgain reads from the body of its event what the call says, as today's version understands it.
+// Where and when the call was, and what it is filed under, stays as it was.
+func (r *Request) ReadAgain(kind wire.Kind, body wire.Object) {
+	e := Event{Event: wire.Event{Kind: kind}}
+	e.read(body)
+	// Today's version may see no call in a span: the record stays one.
+	if e.Request == nil {
+		return
+	}
+
+	before := *r
+	*r = *e.Request
+	r.FunctionName, r.Traced, r.Place = before.FunctionName, before.Traced, before.Place
+	r.Start, r.End, r.GroupID = before.Start, before.End, before.GroupID
+	r.Tags, r.Metadata, r.Prompt = before.Tags, before.Metadata, before.Prompt
 }
 
 // take copies what a call says.

@@ -10,6 +10,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/textindex"
 	"promptspool/spool/database/badgerdb/blocks"
 	"promptspool/spool/database/compress"
 )
@@ -67,7 +68,8 @@ func (db *DB) WithoutWords(t *testing.T, fn func()) {
 	}
 }
 
-// AgeBlocks makes each block one of before: of another folding, with a summary that ends where it ended first.
+// AgeBlocks makes each block one of before: of another folding, whose index has no word that today's has, and
+// with a summary that ends where it ended first.
 func (db *DB) AgeBlocks(t *testing.T) {
 	t.Helper()
 	first := func(summary []byte) []byte {
@@ -89,6 +91,9 @@ func (db *DB) AgeBlocks(t *testing.T) {
 				summary, _ := b.readSummary(nil)
 				writes = append(writes, write{bytes.Clone(key), head.Encode()},
 					write{k.part(b.Place, blocks.Summary), compress.Plain(first(summary))})
+				for page := range textindex.Pages {
+					writes = append(writes, write{k.words(page, b.Place), compress.Plain(nil)})
+				}
 				return true, err
 			})
 		})

@@ -55,6 +55,7 @@ func Run(t *testing.T, open Open) {
 		{"sessions, traces and users are found by their calls", findingSessions},
 		{"spans are found by trace, whatever arrives meanwhile", findingSpans},
 		{"records are edited whole", editing},
+		{"records that another version read are read again, once each", rereading},
 	})
 }
 

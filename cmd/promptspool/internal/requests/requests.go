@@ -56,8 +56,8 @@ func Command() *cli.Command {
 			}, config.RemoteFlags()),
 
 		config.Command("reprice",
-			"read what is stored again and price it by what the server's prices say for its time; can be "+
-				"interrupted and resumed",
+			"read tokens, status, model and texts of what is stored again, as this version does, and price it by "+
+				"the server's prices for its time; can be interrupted and resumed",
 			reprice, []cli.Flag{
 				config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted run printed"),
 			}, config.RemoteFlags()),

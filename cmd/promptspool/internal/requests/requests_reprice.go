@@ -11,7 +11,7 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-// reprice brings the cost of what is stored up to date, a part in each request.
+// reprice brings what is stored up to date, some records in each request.
 func reprice(c *cli.Context) error {
 	v := config.Read(c)
 	sum := wire.Repriced{Success: true, Cursor: v.Text("cursor")}
@@ -28,6 +28,7 @@ func reprice(c *cli.Context) error {
 
 		sum.Seen += part.Seen
 		sum.Changed += part.Changed
+		sum.Parts.Add(part.Parts)
 		sum.Cursor, sum.Done = part.Cursor, part.Done
 		return sum.Seen, nil
 	})
@@ -38,6 +39,11 @@ func reprice(c *cli.Context) error {
 	return print.Output(c, sum, func(t *print.Table) {
 		t.Row("records", sum.Seen)
 		t.Row("changed", sum.Changed)
+		t.Row("  tokens", sum.Parts.Tokens)
+		t.Row("  price", sum.Parts.Price)
+		t.Row("  status", sum.Parts.Status)
+		t.Row("  model", sum.Parts.Model)
+		t.Row("  text", sum.Parts.Text)
 	})
 }
 
