@@ -21,6 +21,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"promptspool/api"
+	"promptspool/api/wire"
 	"promptspool/metrics"
 )
 
@@ -120,6 +121,44 @@ func TestNoRequestIsSmuggledInAnother(t *testing.T) {
 		if statuses, _ := exchange(t, addr, sent); !slices.Equal(statuses, []int{422, 404}) {
 			t.Errorf("%s: answered with %v", name, statuses)
 		}
+	}
+}
+
+// A caller that asks whether to send a body that is too large must not send it first.
+func TestABodyThatIsTooLargeIsNotAskedFor(t *testing.T) {
+	_, addr := startTCP(t, nil)
+	for length, want := range map[int]string{
+		wire.BodyBytesMax + 1: "HTTP/1.1 413 ", 2: "HTTP/1.1 100 ",
+	} {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = fmt.Fprintf(conn, "POST /track-request HTTP/1.1\r\nHost: localhost\r\nX-API-KEY: app\r\n"+
+			"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n", length)
+		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		answer := make([]byte, 4096)
+		n, err := conn.Read(answer)
+		if err != nil || !strings.HasPrefix(string(answer[:n]), want) ||
+			length > 2 && !strings.Contains(string(answer[:n]), `{"success":false,"error":"too_large"`) {
+			t.Errorf("%d bytes: %q, %v", length, answer[:n], err)
+		}
+		_ = conn.Close()
+	}
+}
+
+func TestAHeadHasNoBody(t *testing.T) {
+	_, addr := startTCP(t, nil)
+	for path, want := range map[string]int{"/prompt-templates/greet": 501, "/track-request": 405} {
+		res, err := http.Head("http://" + addr + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err != nil || len(body) > 0 || res.StatusCode != want {
+			t.Errorf("%s: %d %q %v", path, res.StatusCode, body, err)
+		}
+		_ = res.Body.Close()
 	}
 }
 

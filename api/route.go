@@ -65,6 +65,10 @@ func (r *route) hasIdent() bool { return len(r.path) > 1 && r.path[len(r.path)-1
 // match reports whether the route has this path, and returns the identifier in it, as it was
 // sent.
 func (r *route) match(path []byte) (ident []byte, ok bool) {
+	// A slash at the end belongs to a name, or is a slip.
+	if !r.hasIdent() && len(path) > 1 {
+		path = bytes.TrimRight(path, "/")
+	}
 	if len(path) < len(r.path) || string(path[:len(r.path)]) != r.path {
 		return nil, false
 	}
@@ -136,6 +140,11 @@ const (
 // The identifier may have several segments: old clients send a name with its slashes, newer ones
 // with %2F. It is decoded once.
 func findRoute(method, path []byte) (r *route, ident, allow string, err error) {
+	asked := method
+	if string(method) == "HEAD" { // a GET without its body, which the HTTP server leaves out
+		method = []byte("GET")
+	}
+
 	// Base URLs are often configured with a slash at their end.
 	for len(path) > 1 && path[1] == '/' {
 		path = path[1:]
@@ -144,7 +153,7 @@ func findRoute(method, path []byte) (r *route, ident, allow string, err error) {
 	// Exporters are given bases of other services, and whole paths with a slash at the end.
 	for _, base := range []string{"", "/otlp", "/otel", "/api/public/otel"} {
 		if rest, ok := bytes.CutPrefix(path, []byte(base)); ok && bytes.HasPrefix(rest, []byte("/v1/")) {
-			path = bytes.TrimRight(rest, "/")
+			path = rest
 		}
 	}
 
@@ -181,7 +190,7 @@ func findRoute(method, path []byte) (r *route, ident, allow string, err error) {
 
 	if allowed != nil {
 		allow = strings.Join(allowed, ", ")
-		return nil, "", allow, wire.Errorf(wire.CodeMethod, "This path takes %s, not %.20s.", allow, method)
+		return nil, "", allow, wire.Errorf(wire.CodeMethod, "This path takes %s, not %.20s.", allow, asked)
 	}
 
 	return nil, "", "", wire.Errorf(wire.CodeNotFound,

@@ -47,6 +47,12 @@ func TestPathsFindTheirRoutes(t *testing.T) {
 		{"GET", "/api/public/v2/requests/0198", "get-request", "0198"},
 		{"POST", "/sync/events", "sync-events", ""},
 
+		{"POST", "/rest/track-request/", "track-request", ""},
+		{"POST", "/api/public/v2/requests/search//", "search-requests", ""},
+		{"GET", "/prompt-templates/", "list-templates", ""},
+		{"HEAD", "/api/public/v2/requests/0198", "get-request", "0198"},
+		{"HEAD", "/prompt-templates/greet", "raw-template", "greet"},
+
 		{"POST", "/v1/traces/", "otlp-traces", ""},
 		{"POST", "/otlp/v1/traces", "otlp-traces", ""},
 		{"POST", "/otlp/v1/logs/", "otlp-logs", ""},
@@ -67,13 +73,13 @@ func TestPathsThatAreNoRoutes(t *testing.T) {
 	}{
 		{"GET", "/", wire.CodeNotFound, ""},
 		{"POST", "/rest/track-requests", wire.CodeNotFound, ""},
-		{"POST", "/rest/track-request/", wire.CodeNotFound, ""},
-		{"POST", "/prompt-templates/", wire.CodeNotFound, ""},
+		{"POST", "/prompt-templates/", wire.CodeMethod, "GET"},
 		{"POST", "/prompt-templates/%zz", wire.CodeNotFound, ""},
 		{"GET", "/prompt-templates/greet/snippet-usage", wire.CodeNotFound, ""},
 		{"GET", "/prompt-templates/team/greet/snippet-usage", wire.CodeNotFound, ""},
 
 		{"GET", "/rest/track-request", wire.CodeMethod, "POST"},
+		{"HEAD", "/rest/track-request", wire.CodeMethod, "POST"},
 		{"DELETE", "/prompt-templates/greet", wire.CodeMethod, "POST, GET"},
 		{"PUT", "/prompt-templates", wire.CodeMethod, "GET"},
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"promptspool/api/edge"
+	"promptspool/api/intake"
 	"promptspool/api/wire"
 )
 
@@ -54,6 +55,13 @@ func (a *API) newServer(handler fasthttp.RequestHandler) *edge.Server {
 		IdleTimeout:     2 * time.Minute,
 		NoDefaultDate:   true,
 		CloseOnShutdown: true,
+	}
+	s.ExpectHandler = func(ctx *fasthttp.RequestCtx) int {
+		if _, err := intake.Encoding(ctx, a.c.BodyBytesMax); err != nil {
+			writeError(ctx, a.c.Logger, err)
+			return ctx.Response.StatusCode()
+		}
+		return fasthttp.StatusContinue
 	}
 	a.conns.Bound(s)
 
