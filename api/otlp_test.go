@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"compress/flate"
 	"compress/zlib"
 	"context"
 	"encoding/base64"
@@ -58,6 +59,10 @@ func TestSpansAreRecordedOnceHoweverTheyCome(t *testing.T) {
 	deflate := zlib.NewWriter(&deflated)
 	_, _ = io.WriteString(deflate, oneSpan)
 	_ = deflate.Close()
+	var raw bytes.Buffer
+	bare, _ := flate.NewWriter(&raw, flate.BestSpeed)
+	_, _ = io.WriteString(bare, oneSpan)
+	_ = bare.Close()
 	basic := base64.StdEncoding.EncodeToString([]byte("public:app"))
 	const protobuf = "application/x-protobuf"
 
@@ -74,6 +79,7 @@ func TestSpansAreRecordedOnceHoweverTheyCome(t *testing.T) {
 		{"/", oneSpan, []string{"X-API-KEY", "app", "Content-Type", "application/json; charset=utf-8"}},
 		{"/v1/traces", gzipOf(oneSpan), []string{"X-API-KEY", "app", "Content-Encoding", "gzip"}},
 		{"/v1/traces", deflated.String(), []string{"X-API-KEY", "app", "Content-Encoding", "deflate"}},
+		{"/v1/traces", raw.String(), []string{"X-API-KEY", "app", "Content-Encoding", "deflate"}},
 		{"/v1/traces", zstdOf(t, []byte(oneSpan)), []string{"X-API-KEY", "app", "Content-Encoding", "zstd"}},
 	} {
 		status, kind, answer, _ := s.export(c.path, c.body, c.header...)
@@ -86,8 +92,8 @@ func TestSpansAreRecordedOnceHoweverTheyCome(t *testing.T) {
 		}
 	}
 
-	if len(s.recorder.events) != 10 {
-		t.Fatalf("%d events were recorded, want 10", len(s.recorder.events))
+	if len(s.recorder.events) != 11 {
+		t.Fatalf("%d events were recorded, want 11", len(s.recorder.events))
 	}
 	first := s.recorder.events[0]
 	for _, e := range s.recorder.events {

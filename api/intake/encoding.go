@@ -1,11 +1,14 @@
 package intake
 
 import (
+	"bufio"
+	"encoding/binary"
 	"errors"
 	"io"
 	"strings"
 	"sync"
 
+	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
@@ -66,7 +69,13 @@ func unpack(encoding string, r io.Reader, decoder func() *zstd.Decoder) (io.Read
 		}
 		return z, err
 	case "deflate":
-		z, err := zlib.NewReader(r)
+		// Some clients leave out the header of zlib (RFC 9110, section 8.4.1.2).
+		packed := bufio.NewReader(r)
+		head, _ := packed.Peek(2)
+		if len(head) == 2 && (head[0]&0x0f != 8 || binary.BigEndian.Uint16(head)%31 != 0) {
+			return flate.NewReader(packed), nil
+		}
+		z, err := zlib.NewReader(packed)
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}

@@ -75,6 +75,9 @@ func syntaxError(body []byte) error {
 	if err := encodingError(body); err != nil {
 		return err
 	}
+	if bytes.HasPrefix(body, []byte("\ufeff")) {
+		return Errorf(CodeBadJSON, "The body is not JSON: it begins with a byte order mark. Send UTF-8 without one.")
+	}
 	if d := jsonscan.Depth(body, JSONDepthMax); d > JSONDepthMax {
 		return Errorf(CodeBadJSON, "The body is nested %d deep or more; at most %d is accepted.",
 			d, JSONDepthMax)
@@ -112,9 +115,16 @@ func syntaxPlace(body []byte) string {
 		return ""
 	}
 
-	line, column := jsonscan.Position(body, int(max(fault.Offset-1, 0)))
+	at := int(max(fault.Offset-1, 0))
+	line, column := jsonscan.Position(body, at)
+	reason := fault.Error()
+	for _, word := range []string{"NaN", "Infinity"} { // as Python's json.dumps writes them
+		if bytes.HasPrefix(body[at:], []byte(word)) {
+			reason = word + " is no value of JSON: send null; in Python json.dumps(..., allow_nan=False) shows where"
+		}
+	}
 
-	return fmt.Sprintf(" (line %d, column %d: %s)", line, column, fault)
+	return fmt.Sprintf(" (line %d, column %d: %s)", line, column, reason)
 }
 
 // pairwiseMax is up to how many members are compared with each other; more than that go

@@ -84,6 +84,10 @@ func TestABodyThatIsNotJSONIsAnsweredWithThePlace(t *testing.T) {
 	for body, want := range map[string]string{
 		"{\n  \"é\": 1,\n  \"b\": 1795224000.N\n}": "(line 3, column 19: invalid character 'N' after decimal point " +
 			"in numeric literal)",
+		`{"a": [1, NaN]}`: "(line 1, column 11: NaN is no value of JSON: send null; " +
+			"in Python json.dumps(..., allow_nan=False) shows where)",
+		"{\n\"a\": -Infinity}": "(line 2, column 7: Infinity is no value of JSON: send null; " +
+			"in Python json.dumps(..., allow_nan=False) shows where)",
 		`{"é": x}`:           "(line 1, column 7: invalid character 'x' looking for beginning of value)",
 		"{\"a\": 1,\n":       "(line 1, column 9: unexpected end of JSON input)",
 		"":                   "(line 1, column 1: unexpected end of JSON input)",
