@@ -87,7 +87,7 @@ func (a *API) trackScore(c *exchange) error {
 	if w.Target != nil {
 		w.RequestID = ""
 	}
-	edge.WriteJSON(c.ctx, 200, wire.Scored(c.tracked(w.RequestID, "Score recorded.")))
+	edge.WriteJSON(c.ctx, 200, wire.Scored(c.tracked(w.RequestID, "Score recorded."+w.Note)))
 	return nil
 }
 

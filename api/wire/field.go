@@ -181,7 +181,9 @@ func (f *fields) tags(name string) []string {
 		// Kept even if it is too long: the archive takes
 		// what it can of an accepted write.
 		f.bound(path, tag, NameRunesMax)
-		tags = append(tags, tag)
+		if !f.isCall || tag != "" && !slices.Contains(tags, tag) {
+			tags = append(tags, tag)
+		}
 	}
 	f.excess(more, name, "has more than %d entries", TagsMax)
 

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -58,6 +59,7 @@ type ScoreWrite struct {
 	RequestID string       // the record that keeps the score
 	Target    *ScoreTarget // nil for the score of a request
 	Score     Score        // without a value, if that is at fault
+	Note      string       // see RequestWrite
 }
 
 // ScoreTarget is what a score is of that names no request: a span with its trace, a trace, a session.
@@ -197,6 +199,7 @@ func DecodeScore(object Object) (ScoreWrite, error) {
 	}
 
 	w.Score.ScoreValue = f.scoreValue()
+	w.Note = f.note
 	d := ScoreDetails{
 		AuthorVersion: f.textOrInteger("author_version", false, NameRunesMax),
 		Source:        f.text("source", false, NameRunesMax),
@@ -229,6 +232,9 @@ func (f *fields) scoreValue() (v ScoreValue) {
 	}
 	if !typed {
 		return v
+	}
+	if ok {
+		f.note = " The value counts; the score beside it is not read."
 	}
 
 	v, ok = parseScoreValue(value)
@@ -275,8 +281,8 @@ func DecodePrompt(object Object) (PromptWrite, error) {
 		RequestID: f.requestID(),
 		PromptLink: PromptLink{
 			Name:           f.textOrInteger("prompt_name", true, NameRunesMax),
-			Version:        f.version("version"),
-			Label:          f.text("label", false, NameRunesMax),
+			Version:        cmp.Or(f.version("version"), f.version("prompt_version")),
+			Label:          cmp.Or(f.text("label", false, NameRunesMax), f.text("prompt_label", false, NameRunesMax)),
 			InputVariables: f.json("prompt_input_variables", true),
 		},
 	}

@@ -497,3 +497,27 @@ func TestWhatAClientSaysBesideTheContract(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatAWriteSaysTwice(t *testing.T) {
+	w, err := DecodeRequest(parse(t, edit(t, smallest["request"], "tags", `["a","","b","a",""]`)), true, noon)
+	if err != nil || strings.Join(w.Tags, ",") != "a,b" {
+		t.Errorf("tags %q, %v", w.Tags, err)
+	}
+
+	link := edit(t, edit(t, smallest["prompt"], "prompt_version", "3"), "prompt_label", `"prod"`)
+	p, err := DecodePrompt(parse(t, link))
+	if err != nil || p.Version != 3 || p.Label != "prod" {
+		t.Errorf("link %+v, %v", p.PromptLink, err)
+	}
+
+	for value, want := range map[string]string{
+		"":       "",
+		"0.5":    " The value counts; the score beside it is not read.",
+		`"good"`: " The value counts; the score beside it is not read.",
+	} {
+		s, err := DecodeScore(parse(t, edit(t, smallest["score"], "value", value)))
+		if err != nil || s.Note != want {
+			t.Errorf("value %s: %q, %v", value, s.Note, err)
+		}
+	}
+}
