@@ -142,19 +142,28 @@ func (a *API) decodeRollupSearch(object wire.Object) (wire.RollupSearch, error) 
 	if err != nil {
 		return s, err
 	}
-	line, clock, err := a.parseLine(s.FilterLine)
-	if err != nil {
+	if err := a.carryOutRollup(&s.FilterLine, &s.FilterGroup, &s.Having); err != nil {
 		return s, err
+	}
+
+	return s, a.carryOut(&s.FilterLine, &s.FilterGroup, &s.Q)
+}
+
+// carryOutRollup makes a line part of what calls, and what has them, must be.
+func (a *API) carryOutRollup(l *wire.FilterLine, calls, having **wire.Filter) error {
+	line, clock, err := a.parseLine(*l)
+	if err != nil {
+		return err
 	}
 
 	found, err := line.CompileRollup(clock)
 	if err != nil {
-		return s, err
+		return err
 	}
-	s.Having = filterline.Both(found.Having, s.Having)
-	s.FilterLine, s.FilterGroup = wire.FilterLine{}, filterline.Both(found.Calls, s.FilterGroup)
+	*having, *calls = filterline.Both(found.Having, *having), filterline.Both(found.Calls, *calls)
+	*l = wire.FilterLine{}
 
-	return s, a.carryOut(&s.FilterLine, &s.FilterGroup, &s.Q)
+	return nil
 }
 
 // decodeStatistics reads a question about statistics.

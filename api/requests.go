@@ -224,6 +224,9 @@ func (a *API) searchRollups(c *exchange) error {
 // searchSpans lists spans.
 func (a *API) searchSpans(c *exchange) error {
 	s, err := wire.DecodeSpanSearch(c.object)
+	if err == nil {
+		err = a.carryOutRollup(&s.FilterLine, &s.FilterGroup, &s.Having)
+	}
 	if err != nil {
 		return err
 	}

@@ -391,9 +391,10 @@ type SpanSearch struct {
 	Status string `json:"status,omitempty"` // one of SUCCESS, WARNING and ERROR
 
 	FilterGroup *Filter `json:"filter_group,omitempty"` // what at least one call of its trace must match
-	Having      *Filter `json:"having,omitempty"`       // what its trace must be, as in a search for traces
-	PerPage     int     `json:"per_page,omitempty"`     // at most 1,000; the default is 10
-	Cursor      string  `json:"cursor,omitempty"`       // the next_cursor of an earlier page
+	FilterLine
+	Having  *Filter `json:"having,omitempty"`   // what its trace must be, as in a search for traces
+	PerPage int     `json:"per_page,omitempty"` // at most 1,000; the default is 10
+	Cursor  string  `json:"cursor,omitempty"`   // the next_cursor of an earlier page
 }
 
 // DecodeSpanSearch reads the body of a search for spans. A nil object matches everything.
@@ -404,6 +405,7 @@ func DecodeSpanSearch(object Object) (SpanSearch, error) {
 		Kind:        f.text("kind", false, QueryRunesMax),
 		Status:      f.oneOf("status", []string{"SUCCESS", "WARNING", "ERROR"}),
 		FilterGroup: f.filter("filter_group"),
+		FilterLine:  f.filterLine(),
 		Having:      f.filter("having"),
 		PerPage:     f.count("per_page", PageItemsMax),
 		Cursor:      f.text("cursor", false, CursorRunesMax),
@@ -414,7 +416,7 @@ func DecodeSpanSearch(object Object) (SpanSearch, error) {
 
 // Matches reports whether a span is what the search is for, apart from its trace.
 func (s *SpanSearch) Matches(span *TraceSpan) bool {
-	return strings.Contains(span.Name, s.Name) && (s.Kind == "" || s.Kind == span.Kind) &&
+	return strings.Contains(span.Name, s.Name) && (s.Kind == "" || strings.EqualFold(s.Kind, span.Kind)) &&
 		(s.Status == "" || s.Status == span.Status)
 }
 
