@@ -56,7 +56,7 @@ func (c *Cache) find(
 
 	// The server is not asked about the name of a template that the key may not use.
 	if _, notID := strconv.ParseInt(ident, 10, 64); notID != nil && !id.Sees(ident) {
-		return found{}, noTemplate(ident)
+		return found{}, noTemplate(id, ident)
 	}
 
 	k := newKey(id.Account, ident, s)
@@ -76,7 +76,7 @@ func (c *Cache) find(
 func onlySeen(id wire.Identity, ident string, f found, err error) (found, error) {
 	hidden := f.entry != nil && !id.Sees(f.entry.meta.name)
 	if hidden || wire.IsCode(err, wire.CodeNotFound) && !id.Sees(ident) {
-		return found{}, noTemplate(ident)
+		return found{}, noTemplate(id, ident)
 	}
 	return f, err
 }

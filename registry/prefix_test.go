@@ -92,6 +92,19 @@ func TestForAKeyWithAPrefixOtherTemplatesDoNotExist(t *testing.T) {
 	}
 }
 
+func TestAKeyWithAPrefixIsToldOfIt(t *testing.T) {
+	r := newRegistry(t)
+	publish(t, r, released("hr/salary", "hush"))
+	for ident, want := range map[string]string{
+		"hr/salary": "There is no template `hr/salary` for this key, " +
+			"which sees those whose names begin with `support/`.",
+		"support/none": "There is no template `support/none`. GET /prompt-templates lists those that exist.",
+	} {
+		_, err := r.Raw(t.Context(), support, ident, latest)
+		equal(t, ident, wire.AsError(err).Message, want)
+	}
+}
+
 func TestAKeyWithAPrefixPublishesOnlyBelowIt(t *testing.T) {
 	r, ctx := newRegistry(t), t.Context()
 	if _, err := r.Publish(ctx, support, says("support/greet", "hello")); err != nil {

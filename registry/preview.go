@@ -14,7 +14,7 @@ import (
 func (r *Registry) Head(ctx context.Context, id wire.Identity, ident string) (wire.Template, error) {
 	head, err := r.store.Template(ctx, id.Account, ident)
 	if wire.IsCode(err, wire.CodeNotFound) || err == nil && !id.Sees(head.Name) {
-		return wire.Template{}, noTemplate(ident)
+		return wire.Template{}, noTemplate(id, ident)
 	}
 
 	return head, err

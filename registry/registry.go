@@ -235,13 +235,18 @@ func (r *Registry) version(
 func (r *Registry) head(ctx context.Context, id wire.Identity, ident string) (wire.Template, error) {
 	head, err := r.Head(ctx, id, ident)
 	if err == nil && head.DeletedAt != nil {
-		err = noTemplate(ident)
+		err = noTemplate(id, ident)
 	}
 
 	return head, err
 }
 
-func noTemplate(ident string) error {
+func noTemplate(id wire.Identity, ident string) error {
+	if !id.Sees(ident) {
+		return wire.Errorf(wire.CodeNotFound,
+			"There is no template %s for this key, which sees those whose names begin with %s.",
+			quote(ident), quote(id.Prefix))
+	}
 	return wire.Errorf(wire.CodeNotFound,
 		"There is no template %s. GET /prompt-templates lists those that exist.", quote(ident))
 }
