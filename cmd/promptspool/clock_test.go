@@ -78,6 +78,31 @@ func serverWithoutFlags(t *testing.T) role {
 	return r
 }
 
+// An earlier bootstrap key works until it is revoked, so people must learn of it.
+func TestAnEarlierBootstrapKeyIsLogged(t *testing.T) {
+	data, key := t.TempDir(), wire.Secret(clockKey)
+	for _, c := range []struct {
+		key  wire.Secret
+		want int
+	}{{key, 0}, {key, 0}, {key + "2", 1}, {key + "3", 2}} {
+		var log bytes.Buffer
+		role := anyPort(data, "central")
+		role.logger = slog.New(slog.NewTextHandler(&log, nil))
+		_, stop := startRole(t, func(ctx context.Context, ready func(addresses)) error {
+			return server(ctx, serverConfig{
+				roleConfig:   role,
+				bootstrapKey: c.key,
+				prices:       prices.BuiltIn(),
+				ready:        func(at addresses, _ wire.Secret) { ready(at) },
+			})
+		})
+		stop()
+		if got := strings.Count(log.String(), "an earlier bootstrap key still works"); got != c.want {
+			t.Errorf("%d are logged, want %d: %s", got, c.want, log.String())
+		}
+	}
+}
+
 // sidecarWithClock runs a sidecar with a clock of its own.
 func sidecarWithClock(t *testing.T, data string, upstream role, now func() time.Time) (r role, stop func()) {
 	t.Helper()

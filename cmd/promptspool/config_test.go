@@ -180,6 +180,30 @@ func TestARelativeFileIsBesideTheConfigurationThatNamesIt(t *testing.T) {
 	}
 }
 
+// A key file is often written by an editor or a script.
+func TestAKeyFileWithMoreThanItsKey(t *testing.T) {
+	withoutVariables(t)
+	key := strings.Repeat("k", 40)
+	for content, code := range map[string]int{
+		key: 0, "\ufeff" + key + "\r\n": 0, `"` + key + `"`: 2, "'" + key + "'\n": 2, key + "\n" + key: 2,
+	} {
+		file := written(t, "key", content)
+		path := written(t, "f.yaml", "server:\n  data: data\n  bootstrap-key-file: "+file+"\n")
+		got := say(t, "config", "check", path)
+		told := strings.Contains(got.Out+got.Err, "must hold one line, without quotes")
+		if told != (code > 0) || (got.Code > 0) != (code > 0) {
+			t.Errorf("%q: %+v", content, got)
+		}
+	}
+}
+
+func TestTheFolderOfAnotherUserIsNamed(t *testing.T) {
+	file := filepath.Join(written(t, "file", ""), "below")
+	if got := say(t, "server", "--data", file); !strings.Contains(got.Err, "--data "+file+": ") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestNoSecretIsPrinted(t *testing.T) {
 	withoutVariables(t)
 	path := written(t, "f.yaml", "server:\n  bootstrap-key: a-key-that-nobody-may-see-anywhere-else\n")

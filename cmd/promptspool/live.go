@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/admission"
 	"promptspool/api/auth"
 	"promptspool/api/auth/oidc"
+	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/proxy"
 	"promptspool/proxy/redact"
@@ -25,8 +27,7 @@ func prepareServer(
 			return nil, err
 		}
 		if n.bootstrapKey != "" {
-			// The key before it stays until it is revoked.
-			if _, err := keys.Bootstrap(context.Background(), n.bootstrapKey); err != nil {
+			if err := bootstrap(context.Background(), keys, n.bootstrapKey, c.logger); err != nil {
 				return nil, err
 			}
 		}
@@ -45,6 +46,24 @@ func prepareServer(
 			}
 		}, nil
 	}
+}
+
+// bootstrap makes the bootstrap key. Those before it stay until they are revoked, and are logged.
+func bootstrap(ctx context.Context, keys *auth.Auth, key wire.Secret, logger *slog.Logger) error {
+	k, err := keys.Bootstrap(ctx, key)
+	if err != nil {
+		return err
+	}
+
+	all, err := keys.Keys(ctx)
+	for _, old := range all {
+		if old.Name == k.Name && old.AccountID == k.AccountID && old.ID != k.ID && old.RevokedAt == nil {
+			logger.Warn("an earlier bootstrap key still works; revoke it with `promptspool keys revoke`",
+				"key", k.ID, "earlier", old.ID)
+		}
+	}
+
+	return err
 }
 
 // prepareSidecar returns what puts another configuration in force in a sidecar that runs with c.

@@ -96,7 +96,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	people := auth.NewPeople(c.signIn.people)
 	issuer := oidc.New(c.signIn.issuer)
 	if c.bootstrapKey != "" {
-		if _, err := keys.Bootstrap(ctx, c.bootstrapKey); err != nil {
+		if err := bootstrap(ctx, keys, c.bootstrapKey, c.logger); err != nil {
 			return err
 		}
 	}

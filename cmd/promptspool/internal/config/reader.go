@@ -227,9 +227,10 @@ func (r *Reader) Secret(name string) wire.Secret {
 		r.Note(Usagef(r.c, "%s: %v", SettingName(r.c, name+"-file"), err))
 		return ""
 	}
-	value = strings.TrimSpace(string(content))
-	if value == "" || strings.ContainsAny(value, "\r\n") {
-		r.Note(Usagef(r.c, "%s: %s must hold one line", SettingName(r.c, name+"-file"), path))
+	value = strings.TrimSpace(strings.TrimPrefix(string(content), "\ufeff")) // as some editors begin a file
+	isQuoted := len(value) > 1 && value[0] == value[len(value)-1] && strings.Contains("\"'`", value[:1])
+	if value == "" || strings.ContainsAny(value, "\r\n") || isQuoted {
+		r.Note(Usagef(r.c, "%s: %s must hold one line, without quotes", SettingName(r.c, name+"-file"), path))
 		return ""
 	}
 	return wire.Secret(value)

@@ -72,7 +72,7 @@ func ServerOf(ctx context.Context, data string) (url, key string, err error) {
 // releases it when the process ends.
 func Open(data string) (*os.File, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
-		return nil, fmt.Errorf("the data folder: %w", err)
+		return nil, fmt.Errorf("--data %s: %w", data, err)
 	}
 	lock, err := disk.LockFolder(data)
 	if err == nil {
@@ -83,7 +83,7 @@ func Open(data string) (*os.File, error) {
 		err = fmt.Errorf("it is in use by another process (%s); stop that one first, or choose another folder",
 			holderOf(data))
 	}
-	return nil, fmt.Errorf("the data folder %s: %w", data, err)
+	return nil, fmt.Errorf("--data %s: %w", data, err)
 }
 
 // holderOf describes the process that has a data folder open.
@@ -121,7 +121,7 @@ var crashOutput sync.Once
 func OpenCrashFile(data string, logger *slog.Logger) (*crashFile, error) {
 	file, err := os.OpenFile(filepath.Join(data, crashName), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--data %s: %w", data, err)
 	}
 	text, err := io.ReadAll(io.LimitReader(file, 1<<20))
 	// The disk that cannot read this file is the fault that it would report.
