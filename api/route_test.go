@@ -49,7 +49,6 @@ func TestPathsFindTheirRoutes(t *testing.T) {
 
 		{"POST", "/rest/track-request/", "track-request", ""},
 		{"POST", "/api/public/v2/requests/search//", "search-requests", ""},
-		{"GET", "/prompt-templates/", "list-templates", ""},
 		{"HEAD", "/api/public/v2/requests/0198", "get-request", "0198"},
 		{"HEAD", "/prompt-templates/greet", "raw-template", "greet"},
 
@@ -73,7 +72,8 @@ func TestPathsThatAreNoRoutes(t *testing.T) {
 	}{
 		{"GET", "/", wire.CodeNotFound, ""},
 		{"POST", "/rest/track-requests", wire.CodeNotFound, ""},
-		{"POST", "/prompt-templates/", wire.CodeMethod, "GET"},
+		{"POST", "/prompt-templates/", wire.CodeNotFound, ""},
+		{"GET", "/prompt-templates/", wire.CodeNotFound, ""},
 		{"POST", "/prompt-templates/%zz", wire.CodeNotFound, ""},
 		{"GET", "/prompt-templates/greet/snippet-usage", wire.CodeNotFound, ""},
 		{"GET", "/prompt-templates/team/greet/snippet-usage", wire.CodeNotFound, ""},
