@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"time"
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
@@ -98,7 +97,8 @@ func (b *bulkSpan) fault() error {
 func timeOf(name string, at func(b *bulkSpan) *uint64) member[bulkSpan] {
 	return set(0, name, func(b *bulkSpan, v value) {
 		nanos, unit, ok := bulkTime(v.json)
-		if *at(b) = nanos; !ok {
+		*at(b) = nanos
+		if !ok {
 			b.noTime = name
 		}
 		if unit != "" && unit != "nanoseconds" {
@@ -156,9 +156,6 @@ var (
 	})
 )
 
-// bulkEnd is after every span.
-var bulkEnd = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
-
 // bulkTime returns a time in nanoseconds since 1970, which is sent as a number, a string of
 // digits, an ISO 8601 time, or a pair of seconds and nanoseconds. A number in another unit is read in
 // that. It is 0 if there is none; ok is false if it is none of these.
@@ -174,8 +171,7 @@ func bulkTime(value []byte) (nanos uint64, unit string, ok bool) {
 	}
 
 	word, _ := jsonWord(value)
-	at, unit := wire.UnixTime(string(word), bulkEnd)
-	if at.After(wire.CallsBegan) && at.Before(bulkEnd) {
+	if at, unit := wire.SpanTime(string(word)); !at.IsZero() {
 		return uint64(at.UnixNano()), unit, true
 	}
 	if at, ok := wire.ParseTime(string(word)); ok && at.UnixNano() > 0 {

@@ -455,6 +455,20 @@ func UnixTime(number string, now time.Time) (t time.Time, unit string) {
 	return time.Time{}, ""
 }
 
+// spansEnd is after every span.
+var spansEnd = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// SpanTime is UnixTime for a span: the zero time if no unit makes it one of this time. It is the same
+// whenever the span is read.
+func SpanTime(number string) (t time.Time, unit string) {
+	t, unit = UnixTime(number, spansEnd)
+	if t.Before(CallsBegan) || t.After(spansEnd) {
+		return time.Time{}, ""
+	}
+
+	return t, unit
+}
+
 // plainNumber returns a number without an exponent. ok is false if it is far from every time.
 func plainNumber(number string) (plain string, ok bool) {
 	if !strings.ContainsAny(number, "eE") {

@@ -92,6 +92,21 @@ func TestTimesInOtherUnits(t *testing.T) {
 	}
 }
 
+func TestTimesOfSpans(t *testing.T) {
+	for _, number := range []string{
+		"1772366400", "1772366400000", "1772366400000000", "1772366400000000000", "1.7723664e9",
+	} {
+		if got, _ := SpanTime(number); got != at(2026, 3, 1, 12, 0, 0, 0) {
+			t.Errorf("%s is %v", number, got)
+		}
+	}
+	for _, number := range []string{"", "0", "5", "-1772366400", "4102444800001", "32503680000", "x", "1e300"} {
+		if got, _ := SpanTime(number); !got.IsZero() {
+			t.Errorf("%s is %v", number, got)
+		}
+	}
+}
+
 // A number that is a time of a call in no unit is not taken for one, or left out in silence.
 func TestNumbersThatAreNoTime(t *testing.T) {
 	for _, value := range []string{

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -26,6 +27,18 @@ func spanWith(attributes map[string]any) map[string]any {
 			"startTimeUnixNano": "1700000000000000000", "endTimeUnixNano": "1700000001500000000",
 			"attributes": attributes,
 		},
+	}
+}
+
+// Exporters that people write themselves count in other units.
+func TestTimesInOtherUnits(t *testing.T) {
+	want := time.Date(2023, 11, 14, 22, 13, 20, 0, time.UTC)
+	for _, start := range []any{"1700000000", 1700000000000, "1700000000000000", "1700000000000000000"} {
+		body := spanWith(nil)
+		body["span"].(map[string]any)["startTimeUnixNano"] = start
+		if got := otel.Read(encode(t, body)).Start; got != want {
+			t.Errorf("%v is %v", start, got)
+		}
 	}
 }
 

@@ -178,12 +178,16 @@ func (s *span) read() Span {
 	return r
 }
 
-// moment reads nanoseconds since 1970; the zero time if they are senseless.
+// moment reads nanoseconds since 1970, or what makes sense only in a longer unit; the zero time if it
+// is senseless.
 func moment(v value) time.Time {
 	if v.absent() {
 		return time.Time{}
 	}
 
+	if at, _ := wire.SpanTime(v.shown()); !at.IsZero() {
+		return at
+	}
 	nanos, err := strconv.ParseInt(v.shown(), 10, 64)
 	if err != nil || nanos <= 0 {
 		return time.Time{}
