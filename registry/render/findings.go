@@ -47,12 +47,18 @@ func (x Expanded) Findings(metadata json.RawMessage) []wire.Finding {
 // Hints reports what can be rendered, but is hardly meant so. These are names in doubled braces in
 // the format f-string, and variables that are given and used nowhere.
 func (p *Prepared) Hints(given iter.Seq[string]) []wire.Finding {
-	hints := slices.Clip(p.doubled)
-	for _, name := range slices.Sorted(given) {
-		if p.used != nil && !p.used[name] && len(hints) < findingsMax {
-			message := "has " + language.Shorten(name) + ", which is used nowhere"
-			hints = append(hints, wire.Finding{Path: "input_variables", Line: 1, Column: 1, Message: message})
+	var unused []string // mostly none: this is done for each fetch
+	for name := range given {
+		if p.used != nil && !p.used[name] {
+			unused = append(unused, name)
 		}
+	}
+	slices.Sort(unused)
+
+	hints := slices.Clip(p.doubled)
+	for _, name := range unused[:min(len(unused), findingsMax)] {
+		message := "has " + language.Shorten(name) + ", which is used nowhere"
+		hints = append(hints, wire.Finding{Path: "input_variables", Line: 1, Column: 1, Message: message})
 	}
 
 	return hints

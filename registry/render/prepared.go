@@ -46,9 +46,10 @@ func Prepare(blueprint, metadata json.RawMessage) (*Prepared, error) {
 		metadata:  completed(&model, metadata),
 		model:     model,
 		planSpace: space,
-		bytes:     space + 4*len(blueprint) + 2*len(metadata) + 1024,
+		bytes:     space + 3*len(blueprint) + 2*len(metadata) + 1024,
 	}
 	p.prepareHints()
+	p.bytes += 64 * len(p.used)
 
 	return p, nil
 }
