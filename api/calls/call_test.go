@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -69,7 +70,7 @@ func oneLine(body []byte) string {
 }
 
 func TestEveryProvidersCallsAreRead(t *testing.T) {
-	for _, c := range cases[family](t, "calls.json") {
+	for _, c := range append(cases[family](t, "calls.json"), cases[family](t, "streams.json")...) {
 		t.Run(c.Name, func(t *testing.T) {
 			if got := oneLine(c.Call); got != c.Want {
 				t.Errorf("got\n  %s\nwant\n  %s", got, c.Want)
@@ -98,8 +99,11 @@ func TestALogRequestIsRead(t *testing.T) {
 	}
 }
 
+// withoutText is what answers have that have no text: vectors, pictures, spans without content.
+var withoutText = regexp.MustCompile(`(?i)embed|"url|b64|"list"|"message"\s*:\s*{\s*}|"span"|\\\\u`)
+
 func FuzzReadCall(f *testing.F) {
-	for _, c := range cases[family](f, "calls.json") {
+	for _, c := range append(cases[family](f, "calls.json"), cases[family](f, "streams.json")...) {
 		f.Add([]byte(c.Call))
 	}
 	f.Add([]byte(`{"input":{"messages":[{}]},"output":{"content":[7]}}`))
@@ -110,6 +114,12 @@ func FuzzReadCall(f *testing.F) {
 		_ = call.Shape()
 		if u := call.Usage; u.Cached != nil && *u.Cached > *u.Input || u.Reasoning != nil && *u.Reasoning > *u.Output {
 			t.Errorf("more cached or reasoning tokens than tokens in all: %+v", u)
+		}
+
+		// A record is readable if there is something to read: an answer, why there is none, or vectors.
+		nothing := len(call.Output) == 0 && call.FinishReason == "" && call.Failure == nil
+		if nothing && call.Readable && !withoutText.Match(body) {
+			t.Errorf("a record of nothing is readable: %s", body)
 		}
 	})
 }

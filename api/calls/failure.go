@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"promptspool/api/wire"
@@ -66,6 +65,9 @@ var errorPlaces = [][]string{
 	{"last_error"},        // OpenAI assistants
 	{"errors"},            // a list of them
 }
+
+// errorMarks are bytes that all of them have one of. Most streams have none.
+var errorMarks = []string{"rror", "xception", "lockReason", "lock_reason", `"code"`, "failed", "expired"}
 
 // providerError reads the error that a provider sent instead of a response, nil if it sent none. Those
 // in a stream are read with it. Besides those of errorPlaces, the shapes are:
@@ -131,7 +133,7 @@ func errorIn(r node) *Failure {
 	}
 
 	// Without an error member, something else must mark the object as an error.
-	coded := r.texts("message") != "" && isErrorCode(r.at("code").compact()) && !r.first(ownMembers...).exists()
+	coded := r.texts("message") != "" && r.texts("code") != "" && !r.first(ownMembers...).exists()
 	if kind == "error" || r.texts("object") == "error" || r.first("__type", "$fault").exists() || coded {
 		return namedError(r)
 	}
@@ -158,15 +160,6 @@ func errorAt(e node) *Failure {
 	}
 
 	return namedError(e)
-}
-
-// isErrorCode reports whether a code beside a message marks an error: a word, or the status of HTTP.
-func isErrorCode(code string) bool {
-	if n, err := strconv.Atoi(code); err == nil {
-		return n >= 400
-	}
-
-	return code != "" && !strings.EqualFold(code, "success") && !strings.EqualFold(code, "ok")
 }
 
 // exception reads an exception of Bedrock's streams, which is a member with its name.

@@ -61,7 +61,7 @@ func TestAnswersAreNoErrors(t *testing.T) {
 		`[{"role":"assistant","content":"an error"}]`,
 		`{"object":"response","status":"incomplete","output":[]}`,
 		`[{"type":"tool-error","error":"of a tool"},{"type":"text-delta","text":"x"}]`,
-		`{"code":"Success","message":"as it should"}`, `{"code":0,"message":"ok","result":{}}`,
+		`{"code":"Success","message":"as it should","output":{"text":"x"}}`, `{"code":0,"message":"ok","result":{}}`,
 		`{"promptFeedback":{"blockReason":"BLOCK_REASON_UNSPECIFIED"},"candidates":[]}`,
 		`{}`, `null`, `7`,
 	} {

@@ -133,7 +133,7 @@ func readMessage(n node, usual string) Message {
 	m.add(PartText, n.texts("tool_plan")) // Cohere's, before its calls
 	// OpenAI has tool calls beside the content; function_call
 	// is the older form, with one call.
-	for c := range n.at("tool_calls").each {
+	for c := range n.first("tool_calls", "toolCalls").each {
 		m.call(c)
 	}
 	if f := n.at("function_call"); f.isObject() {

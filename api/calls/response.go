@@ -50,26 +50,21 @@ func responseOf(n node) node {
 // streamText returns the elements of a stream that was logged as one text, or as a list of its lines: events
 // of SSE, or an object a line. It returns n if it is none.
 func streamText(n node) node {
-	lines, isEvents := n.text(), false
-	if first := n.element(); first.isText() {
+	text := n.text()
+	if n.element().isText() {
 		var all []string
 		for e := range nodeOf(n.raw).each {
 			all = append(all, e.text())
 		}
-		lines = strings.Join(all, "")
-		if !strings.Contains(lines, "\n") {
-			lines = strings.Join(all, "\n")
-		}
+		text = strings.Join(all, "\n")
 	}
-	for _, mark := range []string{"data:", "event:", "id:", ":"} {
-		isEvents = isEvents || strings.HasPrefix(lines, mark)
-	}
-	if !isEvents && !strings.HasPrefix(lines, "{") {
+	isEvents := strings.HasPrefix(text, "data:") || strings.HasPrefix(text, "event:") || strings.HasPrefix(text, ":")
+	if !isEvents && !strings.HasPrefix(text, "{") {
 		return n
 	}
 
 	objects, list := 0, []byte{'['}
-	for line := range strings.Lines(lines) {
+	for line := range strings.Lines(text) {
 		line, isData := strings.CutPrefix(strings.TrimSpace(line), "data:")
 		if _, err := wire.ParseObject([]byte(line)); err == nil && (isData || !isEvents) {
 			list = append(append(list, line...), ',')
@@ -90,7 +85,7 @@ func streamText(n node) node {
 // thoughts returns what a message or a piece of it has of the model's thoughts. Some OpenAI-like APIs
 // put them beside the content, OpenRouter in a list as well.
 func thoughts(n node) string {
-	if text := n.texts("reasoning_content", "reasoning", "thinking"); text != "" {
+	if text := n.texts("reasoning_content", "reasoning", "thinking", "reasoningText"); text != "" {
 		return text
 	}
 	var all strings.Builder
@@ -101,12 +96,15 @@ func thoughts(n node) string {
 	return all.String()
 }
 
+// idOf returns the id that a response, or an element of a stream, has itself.
+func idOf(r node) string { return r.texts("id", "responseId", "response_id") }
+
 // responseID returns the provider's id of a response, which may be the chunks of a stream.
 func responseID(r node) string {
 	if r.isArray() {
 		r = r.element()
 	}
-	id := r.texts("id", "responseId", "response_id")
+	id := idOf(r)
 	for _, inner := range []string{"response", "message", "response_metadata"} {
 		if id == "" {
 			id = r.at(inner).texts("id")
@@ -139,25 +137,16 @@ func (c *Call) readResponse(r node) bool {
 	// The order matters: shapes with members that others have too come last.
 	for _, read := range []func(*Call, node) bool{
 		(*Call).choices, (*Call).candidates, (*Call).responses, (*Call).converse, (*Call).anthropic,
-		(*Call).generations, (*Call).aiSDK, (*Call).cohere, (*Call).dashScope, (*Call).plain, (*Call).message,
+		(*Call).generations, (*Call).cohere, (*Call).plain, (*Call).message,
 	} {
 		if read(c, r) {
-			return len(c.Output) > 0 || c.FinishReason != "" || isBare(r.at("choices").element().at("message"))
+			// A span may leave its message out.
+			bare := r.at("choices").element().at("message")
+			return len(c.Output) > 0 || c.FinishReason != "" || bare.isObject() && bare.empty()
 		}
 	}
 
 	return isVectors(r)
-}
-
-// isBare reports whether a message has nothing that could be read, as that of a span without content.
-func isBare(m node) bool {
-	for name := range m.indexed().names {
-		if !m.at(string(name)).empty() && string(name) != "role" {
-			return false
-		}
-	}
-
-	return m.isObject()
 }
 
 // answer adds an output, unless it is empty. Parts of no known kind would show nothing.
@@ -179,7 +168,7 @@ func (c *Call) finish(reason string) {
 // Groq, DeepSeek, vLLM, ...). Streams that a client put together have role and content
 // directly in the choice, or a delta.
 func (c *Call) choices(r node) bool {
-	choices := r.at("choices")
+	choices := r.at("choices").or(r.at("output", "choices")) // DashScope's
 	if !choices.isArray() {
 		return false
 	}
@@ -324,7 +313,7 @@ func (c *Call) generated(generations node) bool {
 	return len(c.Output) > 0
 }
 
-// cohere reads Cohere's chat (v2: message, v1: text), Ollama's, and a bare text
+// cohere reads Cohere's chat (v2: message, v1: text), Ollama's, a result of the AI SDK, and a bare text
 // of LangChain's completions.
 func (c *Call) cohere(r node) bool {
 	// An object under message is a chat's; a lone text is an error's, see providerError.
@@ -338,49 +327,12 @@ func (c *Call) cohere(r node) bool {
 	default:
 		return false
 	}
-	c.finish(r.texts("finish_reason", "done_reason", "stop_reason"))
+	c.finish(r.texts("finish_reason", "done_reason", "stop_reason", "finishReason"))
 
 	return true
 }
 
-// aiSDK reads a result of the AI SDK.
-func (c *Call) aiSDK(r node) bool {
-	if !r.at("finishReason").isText() {
-		return false
-	}
-
-	m := Message{Role: "assistant"}
-	m.add(PartThinking, r.texts("reasoningText", "reasoning"))
-	if text := r.texts("text"); text != "" {
-		m.add(PartText, text)
-	} else {
-		m.content(r.at("content"))
-	}
-	m.add(PartText, r.at("object").compact())
-	if len(m.ToolCalls) == 0 {
-		for call := range r.at("toolCalls").each {
-			m.call(call)
-		}
-	}
-	c.answer(m)
-	c.finish(r.texts("finishReason"))
-
-	return true
-}
-
-// dashScope reads DashScope's answer: a text, or choices.
-func (c *Call) dashScope(r node) bool {
-	output := r.at("output")
-	if !output.at("text").isText() {
-		return c.choices(output)
-	}
-	c.answer(readMessage(output.at("text"), "assistant"))
-	c.finish(output.texts("finish_reason"))
-
-	return true
-}
-
-// plain reads what has no more than a text: of Titan, Llama and Mistral on Bedrock, and of TGI.
+// plain reads what has no more than a text: of Titan, Llama and Mistral on Bedrock, TGI, DashScope.
 func (c *Call) plain(r node) bool {
 	for _, place := range []struct {
 		of     node
@@ -391,6 +343,7 @@ func (c *Call) plain(r node) bool {
 		{r, "generation", []string{"stop_reason"}},
 		{r.at("outputs").element(), "text", []string{"stop_reason"}},
 		{r, "generated_text", nil},
+		{r.at("output"), "text", []string{"finish_reason"}},
 	} {
 		if text := place.of.at(place.text); text.isText() {
 			c.answer(readMessage(text, "assistant"))
@@ -403,18 +356,12 @@ func (c *Call) plain(r node) bool {
 	return false
 }
 
-// isVectors reports whether a response has embeddings, pictures or speech, which have no text.
+// isVectors reports whether a response has embeddings, pictures or speech, which have no text. A span
+// leaves them out.
 func isVectors(r node) bool {
 	data := r.at("data")
-	for _, v := range []node{
-		r.at("embeddings"), r.at("embedding"), data.element().first("embedding", "url", "b64_json"),
-	} {
-		if !v.empty() {
-			return true
-		}
-	}
-
-	return r.texts("object") == "list" && !data.exists() // of a span, which leaves them out
+	return !r.first("embeddings", "embedding").empty() || r.texts("object") == "list" && !data.exists() ||
+		!data.element().first("embedding", "url", "b64_json").empty()
 }
 
 // message reads a lone message, as some wrappers send instead of a response.

@@ -21,10 +21,7 @@ import (
 //	                  the final usage
 //	Bedrock Converse  {contentBlockDelta:{delta:{text}}}, {messageStop:{stopReason}},
 //	                  {metadata:{usage}}
-//	Cohere, AI SDK    {type:"content-delta"}, {type:"text-delta"} and others, see events
-//	Ollama            {message or response, done}
-//	DashScope         {output:{text or choices}}, with the text so far or with a piece
-//	TGI, Titan, ...   {token:{text}}, {outputText}
+//	others            see events and members
 //
 // It may also be a list of several answers.
 
@@ -38,7 +35,7 @@ type stream struct {
 	ofItems bool              // the choices are items of the responses API: pieces of one answer
 	whole   bool              // the answer came in one piece
 	ended   bool              // the answer has a reason to end
-	endID   string            // the id that it ended with
+	endID   string            // the id of the element with that
 	known   bool              // some element is of a stream, or an answer
 	id      string            // the first that an answer has
 	before  *Usage            // of the answers in front of this one; nil without any
@@ -50,19 +47,14 @@ type stream struct {
 // readStream reads the list of a response, and reports whether it holds elements of a stream, or
 // answers.
 func (c *Call) readStream(list node) bool {
-	s := stream{call: c, reading: list.reading, choices: map[int64]*choice{}}
-	var before int
-	if list.reading != nil {
-		before = list.reading.elements
-	}
+	s := stream{call: c, reading: cmp.Or(list.reading, &reading{}), choices: map[int64]*choice{}}
+	met := s.reading.elements
+	mayFail := slices.ContainsFunc(errorMarks, func(mark string) bool { return bytes.Contains(list.raw, []byte(mark)) })
 	for e := range list.each {
-		s.element(e)
+		s.element(e, mayFail)
 	}
 	if !s.known {
-		// It is read once more, as something else.
-		if list.reading != nil && !list.reading.over {
-			list.reading.elements = before
-		}
+		s.reading.elements = met // it is read once more, as something else
 		return false
 	}
 
@@ -83,14 +75,10 @@ const (
 	hasModel chunkHas = 1 << iota
 	hasTier
 	hasUsage
-	hasType     // an event's
-	hasInner    // an object that may have a model and a usage, too
-	hasChoice   // OpenAI's, or Gemini's candidate
-	hasConverse // Bedrock's
-	hasText     // a piece of a lone text
-	hasOutput   // DashScope's, or a whole answer's
-	hasDone     // Ollama's
-	hasError
+	hasType    // an event's
+	hasInner   // an object that may have a model and a usage, too
+	hasChoice  // OpenAI's, or Gemini's candidate
+	hasPiece   // of members
 	hasWrapper // of wrappers
 )
 
@@ -112,28 +100,15 @@ func chunkOf(n node) (has chunkHas) {
 			has |= hasInner
 		case "response":
 			has |= hasInner | hasWrapper
-		case "type", "event_type":
+		case "type":
 			has |= hasType
 		case "choices", "candidates":
 			has |= hasChoice
-		case "messageStart", "contentBlockStart", "contentBlockDelta", "messageStop":
-			has |= hasConverse
-		case "outputText", "generation", "completion", "outputs", "token":
-			has |= hasText
-		case "output", "generated_text":
-			has |= hasOutput
-		case "done":
-			has |= hasDone
-		case "error", "Error", "errors", "promptFeedback", "prompt_feedback", "last_error", "code":
-			has |= hasError
-		case "data", "body", "chunk", "modelOutput":
+		case "data", "body", "chunk", "modelOutput", "result":
 			has |= hasWrapper
-		case "result":
-			has |= hasWrapper | hasError
-		default:
-			if bytes.HasSuffix(name, []byte("Exception")) {
-				has |= hasError
-			}
+		case "messageStart", "contentBlockStart", "contentBlockDelta", "messageStop", "outputText", "generation",
+			"completion", "outputs", "done", "token", "output":
+			has |= hasPiece
 		}
 	}
 
@@ -142,35 +117,29 @@ func chunkOf(n node) (has chunkHas) {
 
 // element reads one element of any provider. Nothing says whose stream this is, but an element has
 // the members of one provider only.
-func (s *stream) element(n node) {
-	has := chunkOf(n)
-	var kind string
+func (s *stream) element(n node, mayFail bool) {
+	has, kind := chunkOf(n), ""
 	if has&hasType != 0 {
-		kind = n.texts("type", "event_type")
+		kind = n.texts("type")
 	}
 	pieces, isEvent := events[kind]
-	if has&hasWrapper != 0 && !isEvent && !strings.HasPrefix(kind, "response.") {
+	isEvent = isEvent || strings.HasPrefix(kind, "response.")
+	if has&hasWrapper != 0 && !isEvent {
 		n = responseOf(n)
-		has, kind = chunkOf(n), n.texts("type", "event_type")
+		has, kind = chunkOf(n), n.texts("type")
 		pieces, isEvent = events[kind]
 	}
 
 	switch {
-	case isEvent || strings.HasPrefix(kind, "response."):
+	case isEvent:
 		s.known = s.known || kind != "text" // which may be a part of a message
-		s.event(n, kind, pieces)
-	case has&hasConverse != 0:
+		s.take(n, kind, pieces)
+	case has&hasChoice != 0 && s.chunk(n), has&hasPiece != 0 && s.takeMembers(n):
 		s.known = true
-		s.converse(n)
-	case has&hasChoice != 0 && s.chunk(n):
-		s.known = true
-	case has&(hasDone|hasText|hasOutput) != 0 && s.plain(n):
-		s.known = true
-	case has != 0:
+	default:
 		s.answer(n, kind)
 	}
-
-	if has&hasError != 0 || kind == "error" || kind == "message-end" || kind == "response.failed" {
+	if mayFail {
 		s.fail(errorIn(n))
 	}
 	s.about(n, has, kind)
@@ -184,15 +153,17 @@ func (s *stream) about(n node, has chunkHas, kind string) {
 		response = n.at("response").indexedIn(&s.memory.response)
 		metadata = n.at("metadata").indexedIn(&s.memory.metadata)
 	}
-	switch inner := message.or(response); {
-	// Other events have ids of their own.
-	case s.id == "" && kind != "":
+	inner := message.or(response)
+	switch {
+	case s.id != "":
+	case kind != "": // other events have ids of their own
 		s.id = inner.texts("id")
-	case s.id == "":
-		s.id = n.texts("id", "responseId", "response_id")
+	default:
+		s.id = idOf(n)
 	}
+
 	// Anthropic names the model in its first message, the responses API in each response.
-	if inner := message.or(response); !s.model(inner, chunkOf(inner)) {
+	if !s.model(inner, chunkOf(inner)) {
 		s.model(n, has)
 	}
 	if has&hasTier != 0 {
@@ -226,18 +197,9 @@ func (s *stream) usage(n node, has chunkHas) {
 	}
 
 	u, into := readUsage(n), &s.call.Usage
-	for _, c := range []struct{ to, from **int64 }{
-		{&into.Input, &u.Input},
-		{&into.Output, &u.Output},
-		{&into.Cached, &u.Cached},
-		{&into.CacheWrite, &u.CacheWrite},
-		{&into.CacheWriteHour, &u.CacheWriteHour},
-		{&into.Reasoning, &u.Reasoning},
-		{&into.AudioInput, &u.AudioInput},
-		{&into.AudioOutput, &u.AudioOutput},
-	} {
-		if *c.from != nil {
-			*c.to = *c.from
+	for i, count := range u.counts() {
+		if *count != nil {
+			*into.counts()[i] = *count
 		}
 	}
 	// The parts and the whole may come from different chunks.
@@ -246,12 +208,8 @@ func (s *stream) usage(n node, has chunkHas) {
 
 // fail takes the first error of a stream. The rest of it may have the usage.
 func (s *stream) fail(f *Failure) {
-	if f == nil {
-		return
-	}
-	s.known = true
-	if s.call.Failure == nil {
-		s.call.Failure = f
+	if f != nil && s.call.Failure == nil {
+		s.known, s.call.Failure = true, f
 	}
 }
 
@@ -274,21 +232,21 @@ func (s *stream) choice(index int64) *choice {
 	return c
 }
 
-// begin begins another answer, if there is one in front of it.
-func (s *stream) begin() {
-	if len(s.choices) > 0 {
-		s.next()
-	}
+// clear forgets the pieces of an answer.
+func (s *stream) clear() {
+	clear(s.choices)
+	s.last, s.ofItems = nil, false
 }
 
-// next ends the answer that is being read.
+// next ends the answer that is being read, if there is one.
 func (s *stream) next() {
-	all := make([]*choice, 0, len(s.choices))
-	for _, index := range slices.Sorted(maps.Keys(s.choices)) {
-		all = append(all, s.choices[index])
+	if len(s.choices) == 0 {
+		return
 	}
+
 	one := Message{Role: "assistant"}
-	for _, c := range all {
+	for _, index := range slices.Sorted(maps.Keys(s.choices)) {
+		c := s.choices[index]
 		s.call.finish(c.finish)
 		if m := c.done(); s.ofItems {
 			one.Parts = append(one.Parts, m.Parts...)
@@ -300,48 +258,34 @@ func (s *stream) next() {
 	s.call.answer(one)
 
 	// Each answer has its own usage, of which an element has the counts so far.
-	if len(all) > 0 {
-		u := s.call.Usage
-		if s.before != nil {
-			u = s.before.plus(&u)
-		}
-		s.before, s.call.Usage = &u, Usage{}
+	u := s.call.Usage
+	if s.before != nil {
+		u.plus(s.before)
 	}
+	s.before, s.call.Usage = &u, Usage{}
 	s.clear()
 	s.whole, s.ended, s.endID = false, false, ""
 }
 
-// clear forgets the pieces of an answer.
-func (s *stream) clear() {
-	clear(s.choices)
-	s.last, s.ofItems = nil, false
+// counts returns all counts, those of what went in and out first.
+func (u *Usage) counts() []**int64 {
+	return []**int64{
+		&u.Input, &u.Output,
+		&u.Cached, &u.CacheWrite, &u.CacheWriteHour, &u.Reasoning, &u.AudioInput, &u.AudioOutput,
+	}
 }
 
-// plus returns the usage of two answers. One that does not say how much went in or out makes both
-// unknown.
-func (u *Usage) plus(v *Usage) Usage {
-	both := func(a, b *int64) *int64 {
-		if b == nil {
-			return nil
+// plus adds the usage of another answer. If one does not say how much went in or out, nor does the sum.
+func (u *Usage) plus(other *Usage) {
+	for i, count := range other.counts() {
+		switch to := u.counts()[i]; {
+		case *to != nil && *count != nil:
+			*to = sum(*to, *count)
+		case i < 2:
+			*to = nil
+		default:
+			*to = cmp.Or(*to, *count)
 		}
-		return sum(a, b)
-	}
-	part := func(a, b *int64) *int64 {
-		if a == nil {
-			return b
-		}
-		return sum(a, b)
-	}
-
-	return Usage{
-		Input:          both(u.Input, v.Input),
-		Output:         both(u.Output, v.Output),
-		Cached:         part(u.Cached, v.Cached),
-		CacheWrite:     part(u.CacheWrite, v.CacheWrite),
-		CacheWriteHour: part(u.CacheWriteHour, v.CacheWriteHour),
-		Reasoning:      part(u.Reasoning, v.Reasoning),
-		AudioInput:     part(u.AudioInput, v.AudioInput),
-		AudioOutput:    part(u.AudioOutput, v.AudioOutput),
 	}
 }
 
@@ -351,24 +295,13 @@ func (s *stream) end(c *choice, n node, reason string) {
 		return
 	}
 	c.finish = cmp.Or(c.finish, Clip(reason))
-	s.ended, s.endID = true, n.texts("id", "responseId", "response_id")
-}
-
-// isOther reports whether an element with content is of another answer than the one that ended.
-func (s *stream) isOther(n node) bool {
-	if !s.ended {
-		return false
-	}
-	id := n.texts("id", "responseId", "response_id")
-
-	return id != "" && s.endID != "" && id != s.endID
+	s.ended, s.endID = true, idOf(n)
 }
 
 // chunk reads the choices of OpenAI's chat or completion, or Gemini's candidates. It reports whether n
 // is a piece of an answer.
 func (s *stream) chunk(n node) bool {
 	choices := n.first("choices", "candidates")
-	isGemini := n.at("candidates").exists()
 	if !choices.isArray() {
 		return false
 	}
@@ -378,48 +311,49 @@ func (s *stream) chunk(n node) bool {
 		start := c.At
 		c.At = jsonscan.SkipValue(choices.raw, start)
 		choice := choices.part(start, c.At).indexedIn(&s.memory.choice)
-		switch {
-		case !choice.hasMembers():
-		case isGemini:
-			s.gemini(n, choice)
-		case choice.at("message").isObject() && !choice.at("delta").isObject():
+		if choice.at("message").isObject() && !choice.at("delta").isObject() {
 			return false
-		default:
-			s.openai(n, choice)
+		}
+
+		// What follows the end under another id is another answer.
+		if s.ended && choice.first("delta", "content").exists() {
+			if id := idOf(n); id != "" && s.endID != "" && id != s.endID {
+				s.next()
+			}
+		}
+		if choice.hasMembers() {
+			to := s.choice(choice.number("index"))
+			s.openai(to, choice)
+			// Gemini's, whose tool calls are never split.
+			if content := choice.at("content"); content.exists() {
+				to.add(readMessage(content, "assistant"))
+			}
+			s.end(to, n, choice.first("finish_reason", "finishReason").compact())
 		}
 	}
 
 	return true
 }
 
-// openai reads a choice of OpenAI's chat or completion, and of all compatible APIs.
-func (s *stream) openai(n, choice node) {
-	delta := choice.at("delta").indexedIn(&s.memory.delta)
-	content := delta.at("content")
-	if len(content.raw) > 2 && s.isOther(n) {
-		s.next()
-	}
-	c := s.choice(choice.number("index"))
-	if e := choice.at("error"); e.exists() {
-		s.fail(errorAt(e))
-	}
-	s.end(c, n, choice.texts("finish_reason"))
-	c.write(PartText, choice.texts("text")) // a completion's
+// openai reads a piece of a choice of OpenAI's chat or completion, and of all compatible APIs.
+func (s *stream) openai(c *choice, n node) {
+	c.write(PartText, n.texts("text")) // a completion's
+	delta := n.at("delta").indexedIn(&s.memory.delta)
 	if !delta.hasMembers() {
 		return
 	}
 
 	c.write(PartThinking, thoughts(delta))
-	if content.isText() {
+	if content := delta.at("content"); content.isText() {
 		c.write(PartText, content.text())
 	} else if content.exists() {
-		c.take(readMessage(content, "assistant"))
+		c.add(readMessage(content, "assistant"))
 	}
 	c.write(PartRefusal, delta.texts("refusal"))
 	c.write(PartText, delta.at("audio").texts("transcript"))
 	for call := range delta.at("tool_calls").each {
 		f := call.at("function")
-		c.toolCall(indexOf(call), call.texts("id"), f.texts("name"), f.first("arguments").compact())
+		c.toolCall(indexOf(call), call.texts("id"), f.texts("name"), f.at("arguments").compact())
 	}
 	// The older form has a single call and no index.
 	if f := delta.at("function_call"); f.isObject() {
@@ -427,78 +361,11 @@ func (s *stream) openai(n, choice node) {
 	}
 }
 
-// indexOf returns the index of a piece, -1 if it has none.
-func indexOf(n node) int64 {
-	if i := n.at("index").count(); i != nil {
-		return *i
-	}
-
-	return -1
-}
-
-// gemini reads a candidate of Gemini's, whose tool calls are never split.
-func (s *stream) gemini(n, candidate node) {
-	content := candidate.at("content")
-	if content.exists() && s.isOther(n) {
-		s.next()
-	}
-	c := s.choice(candidate.number("index"))
-	c.take(readMessage(content, "assistant"))
-	s.end(c, n, candidate.first("finishReason", "finish_reason").compact())
-}
-
-// plain reads a piece of a stream that has a lone text or message in each element, and reports whether
-// it is one.
-func (s *stream) plain(n node) bool {
-	m := Message{Role: "assistant"}
-	output, ends := n.at("output"), n
-	isPiece, soFar := true, false
-	switch message, token := n.at("message"), n.at("token"); {
-	case n.at("done").exists() && message.isObject():
-		m = readMessage(message, "assistant")
-	case n.at("done").exists() && n.at("response").isText():
-		m.add(PartThinking, n.texts("thinking"))
-		m.add(PartText, n.texts("response"))
-	case token.at("text").isText():
-		if string(token.at("special").raw) != "true" {
-			m.add(PartText, token.texts("text"))
-		}
-		ends = n.at("details")
-	case output.at("text").isText():
-		m.add(PartText, output.texts("text"))
-		ends, soFar = output, true
-	case output.at("choices").isArray():
-		ends, soFar = output.at("choices").element(), true
-		m = readMessage(ends.at("message"), "assistant")
-	default:
-		piece := n.first("outputText", "generation", "completion").or(n.at("outputs").element().at("text"))
-		m.add(PartText, piece.text())
-		isPiece = piece.isText()
-		ends = n.at("outputs").element().or(n)
-	}
-	if !isPiece {
-		return false
-	}
-
-	// None of these has an id: after the end, another answer begins.
-	if s.ended && !m.empty() {
-		s.next()
-	}
-	c := s.choice(0)
-	if soFar {
-		c.soFar(&m)
-	}
-	c.take(m)
-	s.end(c, n, ends.texts("done_reason", "stop_reason", "completionReason", "finish_reason"))
-
-	return true
-}
-
 // answer reads a whole answer. It has all of the pieces in front of it, if there are any, unless it
 // follows another one.
 func (s *stream) answer(n node, kind string) {
 	// A list of messages is a conversation, unless they are answers of Anthropic's.
-	if isMessage(n) && (kind != "message" || !n.first("stop_reason", "usage").exists()) {
+	if !n.isObject() || isMessage(n) && (kind != "message" || !n.first("stop_reason", "usage").exists()) {
 		return
 	}
 	one := Call{}
@@ -515,26 +382,4 @@ func (s *stream) answer(n node, kind string) {
 	for i, m := range one.Output {
 		s.choice(int64(i)).replace(m)
 	}
-}
-
-// converse reads an event of Bedrock's Converse.
-func (s *stream) converse(n node) {
-	if n.at("messageStart").exists() {
-		s.begin()
-	}
-	c := s.choice(0)
-	start, piece := n.at("contentBlockStart"), n.at("contentBlockDelta")
-	if use := start.at("start", "toolUse"); use.isObject() {
-		c.toolCall(start.number("contentBlockIndex"), use.texts("toolUseId"), use.texts("name"), "")
-	}
-
-	if delta := piece.at("delta"); delta.isObject() {
-		c.write(PartText, delta.texts("text"))
-		c.write(PartThinking, delta.at("reasoningContent").texts("text"))
-		if use := delta.at("toolUse"); use.isObject() {
-			c.toolCall(piece.number("contentBlockIndex"), "", "", use.texts("input"))
-		}
-	}
-
-	s.end(c, n, n.at("messageStop").texts("stopReason"))
 }

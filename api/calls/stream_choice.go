@@ -17,11 +17,6 @@ type choice struct {
 	calls     map[callKey]int // in message.ToolCalls
 	arguments [][]byte        // of message.ToolCalls, until the stream ends; nil of whole ones
 	finish    string
-
-	// A stream may repeat the text so far with each piece. Whether this one does is known at its end.
-	latest string
-	pieces int
-	parted bool // it has sent a text that does not begin with the one before
 }
 
 // callKey tells a choice's tool calls apart. Without an id it is the latest call of an index; the index
@@ -49,8 +44,16 @@ func (c *choice) endPart() {
 	c.text = c.text[:0]
 }
 
-// take adds what a piece has, as if it were a message.
-func (c *choice) take(m Message) {
+// soFar writes a text that may begin with all of the text in front of it.
+func (c *choice) soFar(text string) {
+	if strings.HasPrefix(text, string(c.text)) {
+		c.text = c.text[:0]
+	}
+	c.write(PartText, text)
+}
+
+// add adds what a piece has, as if it were a message.
+func (c *choice) add(m Message) {
 	for _, p := range m.Parts {
 		if p.Kind != PartMedia {
 			c.write(p.Kind, p.Text)
@@ -65,15 +68,16 @@ func (c *choice) take(m Message) {
 	}
 }
 
-// soFar notes the text of a piece that may be all of the text so far.
-func (c *choice) soFar(m *Message) {
-	for _, p := range m.Parts {
-		if p.Kind == PartText {
-			c.parted = c.parted || !strings.HasPrefix(p.Text, c.latest)
-			c.latest = p.Text
-			c.pieces++
+// begin adds the beginning of a part, or of a tool call. If that has arguments, they are whole.
+func (c *choice) begin(index int64, m Message) {
+	for _, call := range m.ToolCalls {
+		at := c.toolCall(index, call.ID, call.Name, "")
+		if call.Arguments != "" && call.Arguments != "{}" {
+			c.arguments[at] = []byte(call.Arguments)
 		}
 	}
+	m.ToolCalls = nil
+	c.add(m)
 }
 
 // replace makes a message the whole of the choice.
@@ -93,9 +97,6 @@ func (c *choice) replace(m Message) {
 
 // done returns the message.
 func (c *choice) done() Message {
-	if c.pieces > 1 && !c.parted {
-		c.text = []byte(c.latest)
-	}
 	c.endPart()
 	for at, arguments := range c.arguments {
 		if arguments != nil {

@@ -2,147 +2,201 @@ package calls
 
 import "strings"
 
-// partArguments is a piece of a tool call's arguments, which only streams have.
-const partArguments PartKind = "arguments"
+// What a piece may be, besides a part of a message.
+const (
+	pieceArguments PartKind = "arguments" // of a tool call
+	pieceSoFar     PartKind = "so far"    // a text that may begin with all of the text in front of it
+	pieceCall      PartKind = "call"      // a tool call, perhaps without its arguments
+	pieceMessage   PartKind = "message"
+	pieceBlock     PartKind = "block" // the beginning of a part
+	pieceItem      PartKind = "item"  // the whole of one
+	pieceBegin     PartKind = "begin" // of an answer
+	pieceBreak     PartKind = "break" // between two parts
+	pieceEnd       PartKind = "end"   // why the answer ended
+	pieceAnswer    PartKind = "answer"
+)
 
-// piece is what an event adds to an answer, and where the event has it.
+// path is the names on the way to a value. Of a list it takes the first element; nil is the element itself.
+type path []string
+
+// piece is what an element of a stream adds to an answer, and where the element has it.
 type piece struct {
 	kind PartKind
-	path []string
+	path path
 }
 
-// events are the types of events of all providers. Those of OpenAI's responses that are not here say
-// nothing about an answer, or have it whole.
+// events are the pieces of events, by their type. Those of OpenAI's responses that are not here add
+// nothing.
 var events = map[string][]piece{
 	// Anthropic: https://docs.anthropic.com/en/api/messages-streaming
-	"ping": nil, "message_start": nil, "message_delta": nil, "message_stop": nil,
-	"content_block_start": nil, "content_block_stop": nil,
+	"message_start":       {{pieceBegin, nil}},
+	"content_block_start": {{pieceBlock, path{"content_block"}}},
 	"content_block_delta": {
-		{PartText, []string{"delta", "text"}},
-		{PartThinking, []string{"delta", "thinking"}},
-		{partArguments, []string{"delta", "partial_json"}},
+		{PartText, path{"delta", "text"}}, {PartThinking, path{"delta", "thinking"}},
+		{pieceArguments, path{"delta", "partial_json"}},
 	},
+	"message_delta": {{pieceEnd, path{"delta", "stop_reason"}}},
+	"ping":          nil, "content_block_stop": nil, "message_stop": nil,
 
 	// OpenAI: https://platform.openai.com/docs/api-reference/responses-streaming
-	"response.output_text.delta":                {{PartText, []string{"delta"}}},
-	"response.refusal.delta":                    {{PartRefusal, []string{"delta"}}},
-	"response.reasoning_text.delta":             {{PartThinking, []string{"delta"}}},
-	"response.reasoning_summary_text.delta":     {{PartThinking, []string{"delta"}}},
-	"response.audio.transcript.delta":           {{PartText, []string{"delta"}}},
-	"response.audio_transcript.delta":           {{PartText, []string{"delta"}}},
-	"response.output_audio_transcript.delta":    {{PartText, []string{"delta"}}},
-	"response.function_call_arguments.delta":    {{partArguments, []string{"delta"}}},
-	"response.mcp_call_arguments.delta":         {{partArguments, []string{"delta"}}},
-	"response.custom_tool_call_input.delta":     {{partArguments, []string{"delta"}}},
-	"response.code_interpreter_call_code.delta": {{partArguments, []string{"delta"}}},
+	"response.created":                          {{pieceBegin, nil}},
+	"response.output_text.delta":                {{PartText, path{"delta"}}},
+	"response.refusal.delta":                    {{PartRefusal, path{"delta"}}},
+	"response.reasoning_text.delta":             {{PartThinking, path{"delta"}}},
+	"response.reasoning_summary_text.delta":     {{PartThinking, path{"delta"}}},
+	"response.audio.transcript.delta":           {{PartText, path{"delta"}}},
+	"response.audio_transcript.delta":           {{PartText, path{"delta"}}},
+	"response.output_audio_transcript.delta":    {{PartText, path{"delta"}}},
+	"response.function_call_arguments.delta":    {{pieceArguments, path{"delta"}}},
+	"response.mcp_call_arguments.delta":         {{pieceArguments, path{"delta"}}},
+	"response.custom_tool_call_input.delta":     {{pieceArguments, path{"delta"}}},
+	"response.code_interpreter_call_code.delta": {{pieceArguments, path{"delta"}}},
+	"response.content_part.added":               {{pieceBreak, nil}},
+	"response.reasoning_summary_part.added":     {{pieceBreak, nil}},
+	"response.output_item.added":                {{pieceItem, path{"item"}}},
+	"response.output_item.done":                 {{pieceItem, path{"item"}}},
+	"response.completed":                        {{pieceAnswer, path{"response"}}}, "response.incomplete": {{pieceAnswer, path{"response"}}},
+	"response.failed": {{pieceAnswer, path{"response"}}},
 
-	// Cohere v2: https://docs.cohere.com/v2/docs/streaming; and v1
-	"message-start": nil, "message-end": nil, "content-end": nil, "tool-call-end": nil,
-	"citation-start": nil, "citation-end": nil, "tool-call-start": nil,
-	"content-start": cohereContent, "content-delta": cohereContent,
-	"tool-plan-delta": {{PartText, []string{"delta", "message", "tool_plan"}}},
-	"tool-call-delta": {{partArguments, []string{"delta", "message", "tool_calls", "function", "arguments"}}},
-	"stream-start":    nil, "stream-end": nil, "text-generation": {{PartText, []string{"text"}}},
+	// Cohere v2: https://docs.cohere.com/v2/docs/streaming
+	"message-start":   {{pieceBegin, nil}},
+	"content-start":   cohereContent,
+	"content-delta":   cohereContent,
+	"tool-plan-delta": {{PartText, path{"delta", "message", "tool_plan"}}},
+	"tool-call-start": {{pieceCall, path{"delta", "message", "tool_calls"}}},
+	"tool-call-delta": {{pieceArguments, path{"delta", "message", "tool_calls", "function", "arguments"}}},
+	"message-end":     {{pieceEnd, path{"delta", "finish_reason"}}},
+	"content-end":     nil, "tool-call-end": nil, "citation-start": nil, "citation-end": nil,
 
-	// AI SDK: https://ai-sdk.dev/docs/ai-sdk-core/generating-text, and its protocol for pages
-	"start": nil, "start-step": nil, "finish-step": nil, "finish": nil, "text-start": nil, "text-end": nil,
-	"reasoning-start": nil, "reasoning-end": nil, "tool-input-start": nil, "tool-input-end": nil,
-	"tool-call": nil, "tool-input-available": nil, "tool-result": nil, "tool-error": nil,
-	"text":             {{PartText, []string{"text"}}},
-	"text-delta":       aiPiece(PartText),
-	"reasoning-delta":  aiPiece(PartThinking),
-	"tool-input-delta": append(aiPiece(partArguments), piece{partArguments, []string{"inputTextDelta"}}),
+	// AI SDK: https://ai-sdk.dev/docs/ai-sdk-core/generating-text; its versions name pieces otherwise
+	"text":             {{PartText, path{"text"}}},
+	"text-start":       {{pieceBreak, nil}},
+	"text-delta":       {{PartText, path{"text"}}, {PartText, path{"delta"}}, {PartText, path{"textDelta"}}},
+	"reasoning-delta":  {{PartThinking, path{"text"}}, {PartThinking, path{"delta"}}, {PartThinking, path{"textDelta"}}},
+	"tool-input-start": {{pieceCall, nil}}, "tool-call": {{pieceCall, nil}}, "tool-input-available": {{pieceCall, nil}},
+	"tool-input-delta": {{pieceArguments, path{"delta"}}, {pieceArguments, path{"inputTextDelta"}}},
+	"finish":           {{pieceEnd, path{"finishReason"}}},
+	"start":            nil, "start-step": nil, "finish-step": nil, "text-end": nil, "reasoning-start": nil,
+	"reasoning-end": nil, "tool-input-end": nil, "tool-result": nil, "tool-error": nil,
 }
 
 var cohereContent = []piece{
-	{PartText, []string{"delta", "message", "content", "text"}},
-	{PartThinking, []string{"delta", "message", "content", "thinking"}},
+	{PartText, path{"delta", "message", "content", "text"}},
+	{PartThinking, path{"delta", "message", "content", "thinking"}},
 }
 
-// aiPiece returns where versions of the AI SDK have a piece.
-func aiPiece(kind PartKind) []piece {
-	return []piece{{kind, []string{"text"}}, {kind, []string{"delta"}}, {kind, []string{"textDelta"}}}
+// members are the pieces of elements without a type, by the member that marks them.
+var members = map[string][]piece{
+	// Bedrock Converse: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html
+	"messageStart":      {{pieceBegin, nil}},
+	"contentBlockStart": {{pieceCall, path{"contentBlockStart", "start", "toolUse"}}},
+	"contentBlockDelta": {
+		{PartText, path{"contentBlockDelta", "delta", "text"}},
+		{PartThinking, path{"contentBlockDelta", "delta", "reasoningContent", "text"}},
+		{pieceArguments, path{"contentBlockDelta", "delta", "toolUse", "input"}},
+	},
+	"messageStop": {{pieceEnd, path{"messageStop", "stopReason"}}},
+
+	// Models on Bedrock: Titan, Llama, older ones of Anthropic and Mistral
+	"outputText": {{PartText, path{"outputText"}}, {pieceEnd, path{"completionReason"}}},
+	"generation": {{PartText, path{"generation"}}, {pieceEnd, path{"stop_reason"}}},
+	"completion": {{PartText, path{"completion"}}, {pieceEnd, path{"stop_reason"}}},
+	"outputs":    {{PartText, path{"outputs", "text"}}, {pieceEnd, path{"outputs", "stop_reason"}}},
+
+	// Ollama: https://github.com/ollama/ollama/blob/main/docs/api.md
+	"done": {
+		{pieceMessage, path{"message"}}, {PartThinking, path{"thinking"}}, {PartText, path{"response"}},
+		{pieceEnd, path{"done_reason"}},
+	},
+	// TGI: https://huggingface.co/docs/text-generation-inference
+	"token": {{PartText, path{"token", "text"}}, {pieceEnd, path{"details", "finish_reason"}}},
+	// DashScope: https://www.alibabacloud.com/help/en/model-studio/qwen-api-via-dashscope
+	"output": {
+		{PartThinking, path{"output", "choices", "message", "reasoning_content"}},
+		{pieceSoFar, path{"output", "text"}}, {pieceSoFar, path{"output", "choices", "message", "content"}},
+		{pieceEnd, path{"output", "finish_reason"}}, {pieceEnd, path{"output", "choices", "finish_reason"}},
+	},
 }
 
-// event reads an event.
-func (s *stream) event(n node, kind string, pieces []piece) {
-	for _, p := range pieces {
-		v := n.at(p.path...)
+// takeMembers reads an element without a type, and reports whether it has a piece.
+func (s *stream) takeMembers(n node) (any bool) {
+	for name := range n.names {
+		if pieces := members[string(name)]; pieces != nil && s.take(n, "", pieces) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// take reads the pieces of an element, and reports whether there are any.
+func (s *stream) take(n node, kind string, pieces []piece) (any bool) {
+	var base node
+	for i, p := range pieces {
+		v := n
+		if len(p.path) > 0 {
+			// Most pieces of an element are within the same member.
+			if i == 0 || p.path[0] != pieces[i-1].path[0] {
+				base = n.at(p.path[0])
+			}
+			v = base
+			for _, name := range p.path[1:] {
+				v = v.element().or(v).at(name)
+			}
+		}
 		if !v.exists() {
 			continue
 		}
-		c := s.choiceOf(n, kind)
-		if p.kind == partArguments {
-			c.toolCall(indexOf(n), toolID(n, kind), "", v.text())
-		} else {
-			c.write(p.kind, v.text())
+		any = true
+
+		// None of these has an id: after the end, another answer begins.
+		text := v.text()
+		if p.kind == pieceBegin || s.ended && (text != "" || p.kind == pieceMessage) && p.kind != pieceEnd {
+			s.next()
 		}
+		s.takeOne(n, kind, p.kind, v, text)
 	}
 
-	delta := n.at("delta")
-	switch kind {
-	case "message_start", "message-start", "stream-start", "response.created":
-		s.begin()
-	case "content_block_start":
-		s.block(n)
-	case "message_delta", "message-end":
-		s.end(s.choice(0), n, delta.texts("stop_reason", "finish_reason"))
-	case "finish", "stream-end":
-		s.end(s.choice(0), n, n.texts("finishReason", "finish_reason"))
-	case "tool-call-start":
-		call := delta.at("message", "tool_calls")
-		f := call.at("function")
-		s.choice(0).toolCall(indexOf(n), call.texts("id"), f.texts("name"), f.texts("arguments"))
-	case "tool-input-start", "tool-call", "tool-input-available":
-		c := s.choice(0)
-		at := c.toolCall(-1, toolID(n, kind), n.texts("toolName"), "")
-		if whole := n.first("input", "args").compact(); whole != "" {
-			c.arguments[at] = []byte(whole)
-		}
-	case "response.content_part.added", "response.reasoning_summary_part.added":
-		s.choiceOf(n, kind).endPart()
-	case "response.output_item.added", "response.output_item.done":
-		if m := readItem(n.at("item"), "assistant"); !m.empty() {
-			s.choiceOf(n, kind).replace(m)
-		}
-	case "response.completed", "response.incomplete", "response.failed":
-		s.response(n.at("response"))
-	}
+	return any
 }
 
-// choiceOf returns the choice that an event of a piece is of. OpenAI's responses have items.
-func (s *stream) choiceOf(n node, kind string) *choice {
-	if !strings.HasPrefix(kind, "response.") {
-		return s.choice(0)
+// takeOne reads a piece.
+func (s *stream) takeOne(n node, event string, kind PartKind, v node, text string) {
+	index := int64(0)
+	if strings.HasPrefix(event, "response.") {
+		index, s.ofItems = n.number("output_index"), true
 	}
-	s.ofItems = true
-
-	return s.choice(n.number("output_index"))
-}
-
-// toolID returns the id of the tool call that an event of the AI SDK is of.
-func toolID(n node, kind string) string {
-	id := n.texts("toolCallId")
-	if id == "" && strings.HasPrefix(kind, "tool-input") {
-		id = n.texts("id")
-	}
-
-	return id
-}
-
-// block begins a block of Anthropic's.
-func (s *stream) block(n node) {
-	c, block := s.choice(0), n.at("content_block")
-	if t := block.texts("type"); strings.HasSuffix(t, "tool_use") {
-		c.toolCall(indexOf(n), block.texts("id"), block.texts("name"), "")
-		return
-	}
-
-	// A new block of text is its own part, even after another one of the same kind.
-	c.endPart()
 	var m Message
-	m.part(block, depth{kind: PartText})
-	c.take(m)
+	switch c := s.choice(index); kind {
+	case pieceBegin:
+	case pieceBreak:
+		c.endPart()
+	case pieceEnd:
+		s.end(c, n, text)
+	case pieceArguments:
+		c.toolCall(indexOf(n), toolID(n), "", text)
+	case pieceSoFar:
+		m = readMessage(v, "assistant")
+		c.soFar(m.Text())
+	case pieceMessage:
+		c.add(readMessage(v, "assistant"))
+	case pieceItem:
+		if m = readItem(v, "assistant"); !m.empty() {
+			c.replace(m)
+		}
+	case pieceBlock:
+		// A new block of text is its own part, even after another one of the same kind.
+		c.endPart()
+		m.content(v)
+		c.begin(indexOf(n), m)
+	case pieceCall:
+		m.call(v)
+		c.begin(indexOf(n), m)
+	case pieceAnswer:
+		s.response(v)
+	default:
+		c.write(kind, text)
+	}
 }
 
 // response reads the whole answer at the end of OpenAI's responses. It replaces its pieces, whose
@@ -155,4 +209,23 @@ func (s *stream) response(r node) {
 		s.choice(0).replace(one.Output[0])
 	}
 	s.end(s.choice(0), r, one.FinishReason)
+}
+
+// indexOf returns the index of a tool call's piece, -1 if it has none.
+func indexOf(n node) int64 {
+	at := n.first("contentBlockStart", "contentBlockDelta").or(n)
+	if i := at.counts("index", "contentBlockIndex"); i != nil {
+		return *i
+	}
+
+	return -1
+}
+
+// toolID returns the id of the tool call that an event of the AI SDK is of.
+func toolID(n node) string {
+	if id := n.texts("toolCallId"); id != "" || !strings.HasPrefix(n.texts("type"), "tool-input") {
+		return id
+	}
+
+	return n.texts("id")
 }
