@@ -110,7 +110,7 @@ func providerError(r node, failed bool) *Failure {
 // errorIn reads the error in an object: a response, or an element of a stream.
 func errorIn(r node) *Failure {
 	kind := r.texts("type")
-	// A tool's error is for the model, which goes on.
+	// A tool's error is an input of the model.
 	if !r.hasMembers() || strings.HasPrefix(kind, "tool-") {
 		return nil
 	}
@@ -137,7 +137,7 @@ func errorIn(r node) *Failure {
 	if kind == "error" || r.texts("object") == "error" || r.first("__type", "$fault").exists() || coded {
 		return namedError(r)
 	}
-	// It may be all that is known: a response without words, a row of a batch without an answer.
+	// A response, or a row of a batch, may say no more than that it failed.
 	for _, word := range []string{r.texts("status"), r.at("response").texts("status"), r.at("result").texts("type")} {
 		if word == "failed" || word == "errored" || word == "expired" {
 			return &Failure{Type: word}

@@ -156,7 +156,7 @@ func (s *stream) about(n node, has chunkHas, kind string) {
 	inner := message.or(response)
 	switch {
 	case s.id != "":
-	case kind != "": // other events have ids of their own
+	case kind != "": // its id is that of an event or part
 		s.id = inner.texts("id")
 	default:
 		s.id = idOf(n)
@@ -315,8 +315,8 @@ func (s *stream) chunk(n node) bool {
 			return false
 		}
 
-		// What follows the end under another id is another answer.
-		if s.ended && choice.first("delta", "content").exists() {
+		// A piece with another id, after the end of an answer, is of the next one.
+		if content := choice.at("delta").or(choice).first("content", "tool_calls"); s.ended && !content.empty() {
 			if id := idOf(n); id != "" && s.endID != "" && id != s.endID {
 				s.next()
 			}

@@ -2,7 +2,7 @@ package calls
 
 import "strings"
 
-// What a piece may be, besides a part of a message.
+// The kinds of pieces, besides those of a message's parts.
 const (
 	pieceArguments PartKind = "arguments" // of a tool call
 	pieceSoFar     PartKind = "so far"    // a text that may begin with all of the text in front of it

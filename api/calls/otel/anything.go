@@ -84,7 +84,7 @@ func outputOf(v value) conversation {
 	return oneText("assistant", v.shown())
 }
 
-// isResponse reports whether an object is a response of a provider's API.
+// isResponse reports whether an object is a response of a provider's API, or its error.
 func isResponse(v value) bool {
 	for _, list := range []string{"choices", "candidates", "generations", "output", "content"} {
 		if v.at(list).isArray() {
@@ -94,7 +94,8 @@ func isResponse(v value) bool {
 
 	return v.at("completion").isText() || v.at("generation").isText() || v.has("embeddings", "embedding") ||
 		v.at("results").element().has("outputText") || v.at("outputs").element().has("text") ||
-		v.at("data").element().has("embedding", "b64_json") || v.at("output", "message").isObject()
+		v.at("data").element().has("embedding", "b64_json") || v.at("output", "message").isObject() ||
+		v.at("error", "message").isText() && v.at("error").has("type", "code") || v.at("promptFeedback").has("blockReason")
 }
 
 // looksLikeMessages reports whether a list holds messages, or lists of them.

@@ -263,6 +263,23 @@ func TestTheIDOfAResponseIsTakenFromItsOutput(t *testing.T) {
 	}
 }
 
+func TestASpanWhoseResponseHoldsAnErrorFailed(t *testing.T) {
+	for output, want := range map[string]calls.Failure{
+		`{"error":{"message":"Overloaded","type":"overloaded_error"}}`: {Type: "overloaded_error", Message: "Overloaded"},
+		`{"promptFeedback":{"blockReason":"SAFETY"}}`:                  {Type: "SAFETY", Message: "The prompt was blocked: SAFETY"},
+		`{"choices":[{"error":{"message":"Overloaded","code":502}}]}`:  {Type: "502", Message: "Overloaded"},
+		`{"error":"of a tool"}`:                                        {},
+	} {
+		call := calls.Read(encode(t, spanWith(map[string]any{
+			"openinference.span.kind": "LLM", "llm.model_name": "m", "output.value": output,
+		})))
+		failed := want != calls.Failure{}
+		if failed != (call.Failure != nil && *call.Failure == want) || failed != (call.Status == "ERROR") {
+			t.Errorf("%s has the status %s and the failure %+v, want %+v", output, call.Status, call.Failure, want)
+		}
+	}
+}
+
 // Each library has its own names for what an evaluation says, and for who judged.
 func TestEvaluationsBecomeScores(t *testing.T) {
 	evaluated := func(attributes map[string]any) json.RawMessage {
