@@ -131,3 +131,30 @@ func TestThePageOfARequestSaysWhatWasDropped(t *testing.T) {
 		}
 	}
 }
+
+// Calls are alike if they failed: those that succeeded in spite of an error are none of them.
+func TestTheCallsThatFailedAlikeAreFailures(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	call := func(members, response string) wire.Event {
+		return newEvent(wire.KindRequest, `{"function_name":"f",`+members+`"kwargs":{},"request_response":`+response+`,
+			"request_start_time":1,"request_end_time":2}`)
+	}
+	const broken = `{"error":{"message":"Overloaded","type":"overloaded_error"}}`
+	failed, untyped := call("", broken), call("", `{"error":"Overloaded"}`)
+	succeeded, answered := call(`"status":"SUCCESS",`, broken), call("", `"Hello"`)
+	s.record(ann, failed, untyped, succeeded, answered, call("", broken))
+
+	for e, want := range map[*wire.Event]string{
+		&failed:    "1 other call failed like this",
+		&untyped:   "2 other calls failed like this",
+		&succeeded: "",
+		&answered:  "",
+	} {
+		body := s.call(ann, "GET", "/requests/"+e.RequestID, nil).Body.String()
+		isAlike := strings.Contains(body, "failed like this")
+		if isAlike != (want != "") || !strings.Contains(body, want) || isAlike != strings.Contains(body, "status%3AERROR") {
+			t.Errorf("the page of %s does not say %q of calls that are alike: %s", e.Body, want, body)
+		}
+	}
+}
