@@ -123,8 +123,8 @@ func (c *Call) readResponse(r node) bool {
 	case r.element().isArray() && c.generated(r):
 		return true
 	case r.isArray():
-		for _, m := range readMessages(r) {
-			if m.Role == "user" { // what readMessages assumes
+		for _, m := range readItems(r) {
+			if m.Role == "user" { // what readItems assumes
 				m.Role = "assistant"
 			}
 			c.answer(m)
