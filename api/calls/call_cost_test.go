@@ -31,6 +31,16 @@ func TestReadingACallCostsInProportionToItsBytes(t *testing.T) {
 			`{"request_response":[{"type":"message_start"},%s]}`,
 			`{"type":"content_block_delta","index":0,"delta":{"partial_json":"abcdefgh"}}`,
 		},
+		"many events of OpenAI's responses": {
+			`{"request_response":[%s]}`, `{"type":"response.output_text.delta","output_index":1,"delta":"abcdefgh"}`,
+		},
+		"many texts so far": {`{"request_response":[%s]}`, `{"output":{"text":"abcdefgh"}}`},
+		"many whole answers": {
+			`{"request_response":[%s]}`, `{"choices":[{"message":{"content":"abcd"}}],"usage":{"prompt_tokens":1}}`,
+		},
+		"many lines of events": {
+			`{"request_response":"data: {}%s"}`, `\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n:`,
+		},
 		"many tools of one answer": {
 			`{"request_response":[%s]}`,
 			`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":{}}}]}}]}`,
@@ -91,17 +101,21 @@ func allocated() uint64 {
 func TestTheSmallestElementsAllocateInProportionToTheirBytes(t *testing.T) {
 	const bodyBytes, most = 512 << 10, 100
 	lists := map[string]string{
-		"messages":   `{"kwargs":{"messages":[%s]}}`,
-		"input":      `{"kwargs":{"input":[%s]}}`,
-		"prompts":    `{"kwargs":{"prompt":[%s]}}`,
-		"parts":      `{"kwargs":{"messages":[{"role":"user","content":[%s]}]}}`,
-		"tool calls": `{"request_response":{"choices":[{"message":{"role":"assistant","tool_calls":[%s]}}]}}`,
-		"results":    `{"kwargs":{"messages":[{"content":[{"type":"tool_result","content":[%s]}]}]}}`,
-		"tools":      `{"kwargs":{"tools":[%s]}}`, "generations": `{"request_response":{"generations":[%s]}}`,
+		"messages":           `{"kwargs":{"messages":[%s]}}`,
+		"input":              `{"kwargs":{"input":[%s]}}`,
+		"prompts":            `{"kwargs":{"prompt":[%s]}}`,
+		"parts":              `{"kwargs":{"messages":[{"role":"user","content":[%s]}]}}`,
+		"tool calls":         `{"request_response":{"choices":[{"message":{"role":"assistant","tool_calls":[%s]}}]}}`,
+		"results":            `{"kwargs":{"messages":[{"content":[{"type":"tool_result","content":[%s]}]}]}}`,
+		"a stream's choices": `{"request_response":[{"choices":[%s]}]}`,
+		"a stream's calls":   `{"request_response":[{"choices":[{"delta":{"tool_calls":[%s]}}]}]}`,
+		"a stream's content": `{"request_response":[{"choices":[{"delta":{"content":[%s]}}]}]}`,
+		"elements":           `{"request_response":[%s]}`,
+		"tools":              `{"kwargs":{"tools":[%s]}}`, "generations": `{"request_response":{"generations":[%s]}}`,
 		"a log's messages": `{"input":{"type":"chat","messages":[%s]},"output":{},"provider":"p","model":"m"}`,
 	}
 	for list, around := range lists {
-		for _, element := range []string{"[]", `"a"`, `{"a":0}`} {
+		for _, element := range []string{"[]", `"a"`, `{"a":0}`, `{"index":1,"id":"a"}`, `{"text":"a"}`} {
 			body := []byte(strings.Replace(around, "%s", repeated(bodyBytes/(len(element)+1), element), 1))
 			object, err := wire.ParseObject(body)
 			if err != nil {
