@@ -111,6 +111,9 @@ func TestTheSmallestElementsAllocateInProportionToTheirBytes(t *testing.T) {
 		"a stream's calls":   `{"request_response":[{"choices":[{"delta":{"tool_calls":[%s]}}]}]}`,
 		"a stream's content": `{"request_response":[{"choices":[{"delta":{"content":[%s]}}]}]}`,
 		"elements":           `{"request_response":[%s]}`,
+		"documents":          `{"kwargs":{"messages":[{"content":[{"type":"document","source":{"content":[%s]}}]}]}}`,
+		"blocks":             `{"kwargs":{"messages":[{"blocks":[%s]}]}}`,
+		"items":              `{"request_response":{"output":[{"type":"shell_call_output","output":[%s]}]}}`,
 		"tools":              `{"kwargs":{"tools":[%s]}}`, "generations": `{"request_response":{"generations":[%s]}}`,
 		"a log's messages": `{"input":{"type":"chat","messages":[%s]},"output":{},"provider":"p","model":"m"}`,
 	}
@@ -127,6 +130,19 @@ func TestTheSmallestElementsAllocateInProportionToTheirBytes(t *testing.T) {
 			if took := allocated() - before; took > most*bodyBytes {
 				t.Errorf("%s of %s allocate %.1f bytes for each", list, element, float64(took)/bodyBytes)
 			}
+		}
+	}
+}
+
+// Each level around a part reads its bytes again, so there is a bound on them. What is deeper is JSON.
+func TestPartsAreTakenApartToABoundedDepth(t *testing.T) {
+	for levels, isDeep := range map[int]bool{1: false, 5: false, 200: true} {
+		call := calls.Read([]byte(`{"kwargs":{"messages":[{"role":"user","content":[` +
+			strings.Repeat(`{"type":"tool_result","content":[`, levels) + `{"type":"text","text":"words"}` +
+			strings.Repeat("]}", levels) + `]}]}}`))
+		in, _ := call.Texts()
+		if !strings.Contains(in, "words") || strings.Contains(in, "tool_result") != isDeep {
+			t.Errorf("%d levels are read as %.80s", levels, in)
 		}
 	}
 }

@@ -41,17 +41,6 @@ var typeForms = formsOf(map[form]string{
 	formHidden: "redacted_thinking cache cache_point item_reference reasoning.encrypted mcp_list_tools step-start step-finish",
 })
 
-// suffixForms are the forms of types by their ends, where each tool has its own.
-var suffixForms = []struct {
-	suffix string
-	form   form
-}{
-	{"_tool_use", formCall},
-	{"_tool_result", formResult},
-	{"_output", formResult},
-	{"_result", formNested}, // within the result of a tool
-}
-
 // memberForms are the forms of parts by the member that has their content: Gemini, Bedrock and Genkit
 // name no type.
 var memberForms = formsOf(map[form]string{
@@ -84,27 +73,24 @@ func formOf(n node) (form, node) {
 	if f, ok := typeForms[kind]; ok {
 		return f, n
 	}
-	for _, s := range suffixForms {
-		if strings.HasSuffix(kind, s.suffix) {
-			return s.form, n
-		}
-	}
-	if n.at("text").isText() {
+	switch { // each tool has its own types
+	case strings.HasSuffix(kind, "_tool_use"):
+		return formCall, n
+	case strings.HasSuffix(kind, "_tool_result"), strings.HasSuffix(kind, "_output"):
+		return formResult, n
+	case strings.HasSuffix(kind, "_result"): // within the result of a tool
+		return formNested, n
+	case n.at("text").isText(), n.at("text").isObject():
 		return formText, n
 	}
 
 	for name := range n.names {
-		f, ok := memberForms[string(name)]
-		if !ok {
-			continue
-		}
-		switch inner := n.at(string(name)); {
-		case f == formFile && inner.exists():
+		switch f, inner := memberForms[string(name)], n.at(string(name)); {
+		case f == formUnknown || !inner.exists():
+		case f == formFile || f == formNested && !inner.isObject():
 			return f, n
-		case inner.isObject() || inner.exists() && (f == formJSON || f == formThinking || f == formHidden):
+		default:
 			return f, inner.indexed()
-		case inner.isText() && f == formNested:
-			return f, n
 		}
 	}
 
@@ -158,7 +144,11 @@ func (m *Message) part(n node, at depth) {
 	switch form {
 	case formHidden:
 	case formText:
-		m.text(n, at)
+		if string(n.at("thought").raw) == "true" { // Gemini's
+			at.kind = PartThinking
+		}
+		// The Assistants API has the text in an object, and so has Bedrock's guarded content.
+		m.add(at.kind, cmp.Or(n.texts("text"), n.at("text").texts("value", "text")))
 	case formCall:
 		m.call(inner)
 	case formResult:
@@ -176,20 +166,14 @@ func (m *Message) part(n node, at depth) {
 	case formJSON:
 		m.add(at.kind, inner.words())
 	default:
-		m.unknown(n, at)
+		if m.Role == "assistant" {
+			at.kind = PartResult // beside the model's words
+		}
+		if fileOf(n).held {
+			m.file(n)
+		}
+		m.add(at.kind, n.words()) // to be found
 	}
-}
-
-// text reads a text, which may be one of Gemini's thoughts.
-func (m *Message) text(n node, at depth) {
-	text := n.at("text")
-	if text.isObject() { // the Assistants API writes {"text": {"value": ...}}
-		text = text.at("value")
-	}
-	if string(n.at("thought").raw) == "true" {
-		at.kind = PartThinking
-	}
-	m.add(at.kind, text.text())
 }
 
 // result reads a tool's answer.
@@ -252,21 +236,6 @@ func (m *Message) nested(part, n node, at depth) {
 	if len(m.Parts) == before && !n.first("encrypted_content", "content").exists() {
 		m.add(at.kind, n.words())
 	}
-}
-
-// unknown reads a part of a type that no table has. Its words stay to be found, beside those of the model.
-func (m *Message) unknown(n node, at depth) {
-	if m.Role == "assistant" {
-		at.kind = PartResult
-	}
-	if fileOf(n).held {
-		m.file(n)
-	}
-	if text := n.at("text", "text"); text.isText() { // of Bedrock's guarded content
-		m.add(at.kind, text.text())
-		return
-	}
-	m.add(at.kind, n.words())
 }
 
 // thinking reads the model's thoughts: a block of Anthropic's, Bedrock's or Mistral's, or a
