@@ -56,13 +56,13 @@ func (f *file) read(place node, isMember bool) {
 
 	url := place
 	if !place.isText() {
-		url = place.first("url", "uri", "fileUri", "file_uri", "image_url", "file_url").
+		url = place.first("url", "uri", "fileUri", "file_uri", "image_url", "file_url", "data", "content").
 			or(source.at("s3Location", "uri"))
 	}
 	if f.url == "" && addressed.Match(url.raw) {
 		f.url = url.text()
 	}
-	held := place.first("data", "bytes", "b64_json", "blob", "file_data").or(source.at("bytes"))
+	held := place.first("data", "content", "bytes", "b64_json", "blob", "file_data").or(source.at("bytes"))
 
 	f.mime = cmp.Or(f.mime, mime)
 	f.name = cmp.Or(f.name, place.texts("filename", "title", "name", "displayName", "display_name", "file_name"))
@@ -77,7 +77,7 @@ var addressed = regexp.MustCompile(`^"(http|gs://|s3://)`)
 // file adds a part that is a file, by its URL, its type or its kind.
 func (m *Message) file(n node) {
 	f := fileOf(n)
-	kind := n.texts("type", "block_type")
+	kind := n.texts("modality", "type", "block_type")
 	for _, name := range []string{"image", "document", "video", "audio", "inlineData", "fileData"} {
 		if kind == "" && n.at(name).exists() { // Bedrock and Gemini name the kind by a member
 			kind = name
@@ -107,19 +107,20 @@ func (p *Part) Image() string {
 			places = append(places, n.at(string(name)))
 		}
 	}
+	mime := fileOf(n).mime
 	for _, place := range places {
-		url := place.text()
-		if url == "" {
-			url = place.texts("url", "image_url")
+		text := place.text()
+		if text == "" {
+			text = place.texts("url", "image_url", "data", "content")
 		}
-		if rest, ok := strings.CutPrefix(url, "data:"); ok {
-			// Only a data: URL has the bytes. A picture by its address is not shown:
-			// looking at a page must not fetch from elsewhere.
-			kind, data, _ := strings.Cut(rest, ";base64,")
-			return dataURL(kind, data)
+		// Only a data: URL, or base64, has the bytes. A picture by its address is not shown:
+		// looking at a page must not fetch from elsewhere.
+		kind, data := mime, text
+		if rest, ok := strings.CutPrefix(text, "data:"); ok {
+			kind, data, _ = strings.Cut(rest, ";base64,")
 		}
-		if data := place.texts("data"); data != "" {
-			return dataURL(place.texts("mimeType", "mime_type", "media_type"), data)
+		if url := dataURL(kind, data); url != "" {
+			return url
 		}
 	}
 
@@ -133,8 +134,13 @@ func (p *Part) Image() string {
 // holdsBytes reports whether a part may hold a picture. Most hold none, and to look for one at all of
 // its places takes far longer.
 func holdsBytes(media []byte) bool {
-	return bytes.Contains(media, []byte(`data:`)) || bytes.Contains(media, []byte(`"data"`)) ||
-		bytes.Contains(media, []byte(`"bytes"`))
+	for _, mark := range []string{`data:`, `"data"`, `"bytes"`, `"content"`, `"image"`} {
+		if bytes.Contains(media, []byte(mark)) {
+			return true
+		}
+	}
+
+	return false
 }
 
 // dataURL returns "" unless the image is of a kind that is shown. The URL ends up in a

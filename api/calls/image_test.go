@@ -14,6 +14,12 @@ func TestAnImageIsReadOutOfEveryProvidersForm(t *testing.T) {
 		"gemini":       `{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}}`,
 		"google-genai": `{"inline_data":{"mime_type":"image/png","data":"iVBORw0KGgo="}}`,
 		"bedrock":      `{"image":{"format":"png","source":{"bytes":"iVBORw0KGgo="}}}`,
+		"conventions":  `{"type":"blob","modality":"image","mime_type":"image/png","content":"iVBORw0KGgo="}`,
+		"the AI SDK":   `{"type":"image","image":"iVBORw0KGgo=","mediaType":"image/png"}`,
+		"its files":    `{"type":"file","data":"iVBORw0KGgo=","mediaType":"image/png","filename":"a.png"}`,
+		"llamaindex":   `{"block_type":"image","image":"iVBORw0KGgo=","image_mimetype":"image/png"}`,
+		"genkit":       `{"media":{"contentType":"image/png","url":"data:image/png;base64,iVBORw0KGgo="}}`,
+		"mcp":          `{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}`,
 		"a blueprint":  `{"type":"media","media":{"type":"image/png","url":"data:image/png;base64,iVBORw0KGgo="}}`,
 	} {
 		if got := imageOf(t, part); got != want {

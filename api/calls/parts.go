@@ -36,7 +36,8 @@ var typeForms = formsOf(map[form]string{
 	formThinking: "thinking reasoning",
 	formRefusal:  "refusal",
 	formFile: `image image_url image_file input_image output_image computer_screenshot audio audio_url input_audio
-		output_audio video video_url input_video file input_file container_upload document_url media`,
+		output_audio video video_url input_video file input_file container_upload document_url media blob uri
+		binary image-url document-url audio-url video-url`,
 	formNested: "document search_result resource resource_link logs compaction",
 	formHidden: "redacted_thinking cache cache_point item_reference reasoning.encrypted mcp_list_tools step-start step-finish",
 })

@@ -171,8 +171,7 @@ func withRole(m value, role string) value {
 // names.
 var converted = map[string]bool{
 	"tool_call": true, "tool_call_response": true, "server_tool_call": true, "server_tool_call_response": true,
-	"tool-call": true, "tool-result": true, "blob": true, "uri": true, "binary": true, "image-url": true,
-	"document-url": true, "audio-url": true, "video-url": true, "compaction": true, "file": true,
+	"tool-call": true, "tool-result": true, "compaction": true,
 }
 
 // needConversion reports whether parts are written as the GenAI conventions or the Vercel
@@ -181,7 +180,7 @@ func needConversion(parts value) bool {
 	for _, p := range parts.elements() {
 		kind := p.texts("type")
 		if converted[kind] || kind != "" && !p.has(kind) && p.has("content") && kind != "tool_result" ||
-			kind == "reasoning" && p.has("text") || kind == "image" && p.at("image").isText() {
+			kind == "reasoning" && p.has("text") {
 			return true
 		}
 	}
@@ -260,7 +259,7 @@ func (b *builder) part(p value) {
 		return
 	}
 
-	switch kind := p.texts("type"); kind {
+	switch p.texts("type") {
 	case "reasoning", "thinking":
 		b.thinking(p.first("content", "text", "thinking").shown())
 	case "tool_call", "tool-call", "server_tool_call":
@@ -268,7 +267,7 @@ func (b *builder) part(p value) {
 	case "tool_call_response", "tool-result", "server_tool_call_response":
 		b.result(p)
 	case "blob", "uri", "binary", "image", "file", "image-url", "document-url", "audio-url", "video-url":
-		b.media(p, kind)
+		b.add(p) // as they are written, which package calls reads
 	default:
 		if content := p.first("content", "text"); content != nil && string(p.at("thought")) != "true" {
 			b.say(content)
@@ -358,47 +357,7 @@ func (b *builder) result(p value) {
 	})
 }
 
-// media adds a picture, a sound, or another file.
-func (b *builder) media(p value, kind string) {
-	mime := p.texts("mime_type", "mediaType", "mimeType", "media_type")
-	form, _, _ := strings.Cut(mime, "/")
-	if modality := p.texts("modality"); modality != "" {
-		form = modality
-	} else if before, ok := strings.CutSuffix(kind, "-url"); ok {
-		form = before
-	} else if form == "" {
-		form = kind
-	}
-
-	data := p.texts("content", "data", "image")
-	url := p.texts("uri", "url")
-	if isURL(data) {
-		url, data = data, ""
-	}
-	switch {
-	case url != "" && form == "image":
-		b.add(imageURL(url))
-	case url != "":
-		b.add(encoded(map[string]any{
-			"type": form, "source": map[string]string{"type": "url", "url": url},
-		}))
-	case data != "":
-		b.add(encoded(map[string]any{
-			"type":   form,
-			"source": map[string]string{"type": "base64", "media_type": mime, "data": data},
-		}))
-	default:
-		b.add(p)
-	}
-}
-
 // imageURL returns a part that shows a picture by its address.
 func imageURL(url string) value {
 	return encoded(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}})
-}
-
-// isURL reports whether a text is an address, perhaps one that holds the bytes themselves.
-func isURL(text string) bool {
-	return strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://") ||
-		strings.HasPrefix(text, "data:")
 }
