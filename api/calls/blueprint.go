@@ -34,7 +34,7 @@ type (
 	}
 	blueprintMessage struct {
 		Role       string          `json:"role"`
-		Format     string          `json:"template_format,omitempty"`
+		Language   string          `json:"template_format,omitempty"`
 		Name       string          `json:"name,omitempty"`
 		Content    []blueprintPart `json:"content"`
 		ToolCalls  []blueprintCall `json:"tool_calls,omitempty"`
@@ -182,7 +182,7 @@ func (m *Message) blueprint(files map[string]int) blueprintMessage {
 	for _, p := range m.Parts {
 		// A blueprint is a template, in which braces would be a variable's.
 		if strings.ContainsAny(p.Text, "{}") {
-			b.Format = "none"
+			b.Language = "none"
 		}
 		b.Content = append(b.Content, p.blueprint(files))
 	}

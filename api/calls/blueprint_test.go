@@ -46,11 +46,13 @@ func TestTheBlueprintOfACallIsATemplateOfWhatWasSent(t *testing.T) {
 	for _, c := range []struct{ part, want, format string }{
 		{`{"text":"Sum up {this}"}`, text("Sum up {this}"), "none"},
 		{`{"text":"plain"}`, text("plain"), ""},
-		{`{"type":"document","title":"a.pdf","source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0="}}`,
+		{`{"type":"document","title":"a.pdf",` +
+			`"source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0="}}`,
 			`{"type":"media_variable","name":"a.pdf"}`, ""},
 		{`{"type":"input_audio","input_audio":{"data":"UklGRg==","format":"wav"}}`,
 			`{"type":"media_variable","name":"input_audio"}`, ""},
-		{`{"image":{"format":"png","source":{"bytes":"iVBORw0KGgo="}}},{"image":{"format":"png","source":{"bytes":"AAAA"}}}`,
+		{`{"image":{"format":"png","source":{"bytes":"iVBORw0KGgo="}}},` +
+			`{"image":{"format":"png","source":{"bytes":"AAAA"}}}`,
 			`{"type":"media_variable","name":"image"},{"type":"media_variable","name":"image 2"}`, ""},
 		{`{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`,
 			`{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`, ""},

@@ -19,7 +19,7 @@ var base64Text = regexp.MustCompile(`^[A-Za-z0-9+/]+={0,2}$`)
 var filePlaces = set(`image_url source media inlineData inline_data fileData file_data file document_url audio_url
 	video_url input_audio resource image document video audio`)
 
-// file is what a part that is not text says of its file.
+// file describes the file of a part that is not text.
 type file struct {
 	url  string // "" if it has no address
 	mime string // its type, such as application/pdf; "" if it names none
@@ -38,7 +38,7 @@ func fileOf(n node) (f file) {
 			f.read(n.at(string(name)).indexedIn(&memory), true)
 		}
 	}
-	// An id is all that a reader can name the file by.
+	// Where there is only an id, a reader can name the file by that.
 	f.name = cmp.Or(f.name, f.id)
 
 	return f

@@ -77,7 +77,8 @@ func isMessages(n node) bool {
 // isMessage reports whether an object has a member that messages have, or a role
 // as its type.
 func isMessage(n node) bool {
-	return n.first("role", "content", "parts", "blocks", "author", "data", "lc").exists() || roles[n.texts("type")] != ""
+	return n.first("role", "content", "parts", "blocks", "author", "data", "lc").exists() ||
+		roles[n.texts("type")] != ""
 }
 
 // readMessages reads a list of messages, or a single one.

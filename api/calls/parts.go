@@ -23,7 +23,7 @@ const (
 	formFile   // a picture, a sound, or another file
 	formNested // has other parts inside, and perhaps a name: a document, a page that was found
 	formWithin // is only around another part
-	formJSON   // a value that is no text
+	formJSON   // a value that is not a text
 	formHidden // has nothing for a reader: a mark for the cache, what is encrypted
 )
 
@@ -39,7 +39,8 @@ var typeForms = formsOf(map[form]string{
 		output_audio video video_url input_video file input_file container_upload document_url media blob uri
 		binary image-url document-url audio-url video-url`,
 	formNested: "document search_result resource resource_link logs compaction",
-	formHidden: "redacted_thinking cache cache_point item_reference reasoning.encrypted mcp_list_tools step-start step-finish",
+	formHidden: `redacted_thinking cache cache_point item_reference reasoning.encrypted mcp_list_tools step-start
+		step-finish`,
 })
 
 // memberForms are the forms of parts by the member that has their content: Gemini, Bedrock and Genkit
@@ -209,7 +210,7 @@ func (m *Message) result(n node, at depth) {
 var nestedIn = []string{"stdout", "stderr", "output", "content", "text", "lines", "logs"}
 
 // nested reads a part that has others inside: part, or n as its only member. Its name and its address
-// stand before them.
+// come before them.
 func (m *Message) nested(part, n node, at depth) {
 	source := n
 	if s := n.first("source", "resource"); s.isObject() {

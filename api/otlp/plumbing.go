@@ -21,8 +21,8 @@ var modelKeys = strings.Fields(`
 // begin so.
 var modelScopes = append(strings.Fields(`
 	ai @ai-sdk/* @arizeai/openinference-* @opentelemetry/instrumentation-openai* @traceloop/* codex*
-	com.anthropic.claude_code.* com.anthropic.sdk.* gcp.vertex.agent* gemini-cli* genkit-tracer langfuse-sdk* langsmith* litellm*
-	Microsoft.SemanticKernel* openinference.* opentelemetry.util.genai* promptlayer.* pydantic-ai*
+	com.anthropic.claude_code.* com.anthropic.sdk.* gcp.vertex.agent* gemini-cli* genkit-tracer langfuse-sdk*
+	langsmith* litellm* Microsoft.SemanticKernel* openinference.* opentelemetry.util.genai* promptlayer.* pydantic-ai*
 	traceloop.*`), traceloopScopes()...)
 
 // scopeBytes is more than the length of any of these.

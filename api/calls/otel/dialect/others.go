@@ -29,8 +29,8 @@ var mlflowKinds = map[string]Kind{
 
 // genkitKinds are the kinds of genkit:metadata:subtype, of an action.
 var genkitKinds = map[string]Kind{
-	"model": Call, "background-model": Call, "embedder": Embedding, "tool": Tool, "tool.v2": Tool, "retriever": Retriever,
-	"reranker": Retriever, "indexer": Retriever, "evaluator": Evaluator,
+	"model": Call, "background-model": Call, "embedder": Embedding, "tool": Tool, "tool.v2": Tool,
+	"retriever": Retriever, "reranker": Retriever, "indexer": Retriever, "evaluator": Evaluator,
 }
 
 // othersKind takes what Genkit does besides actions for steps: they repeat the content of the calls in them.
