@@ -123,8 +123,8 @@ func (c *Call) readResponse(r node) bool {
 	case r.element().isArray() && c.generated(r):
 		return true
 	case r.isArray():
-		for _, m := range readItems(r) {
-			if m.Role == "user" { // what readItems assumes
+		for _, m := range readEach(r, readItem, "assistant") {
+			if m.Role == "user" { // as some say of all that they have
 				m.Role = "assistant"
 			}
 			c.answer(m)
@@ -149,10 +149,10 @@ func (c *Call) readResponse(r node) bool {
 	return isVectors(r)
 }
 
-// answer adds an output, unless it is empty. Parts of no known kind would show nothing.
+// answer adds an output, unless nothing of it is the model's: a response of unknown parts stays raw.
 func (c *Call) answer(m Message) {
-	m.Parts = slices.DeleteFunc(m.Parts, func(p Part) bool { return p.Kind == PartMedia && p.Text == "unknown" })
-	if !m.empty() {
+	says := func(p Part) bool { return p.Kind != PartResult }
+	if len(m.ToolCalls) > 0 || slices.ContainsFunc(m.Parts, says) {
 		c.Output = append(c.Output, m)
 	}
 }
