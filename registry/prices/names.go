@@ -7,8 +7,9 @@ import (
 
 // endings match what calls add to the name of a model: the version of a Bedrock model, a
 // date in the spellings of the providers (-2024-08-06, -20250514, @20250514), Gemini's
-// -001, and aliases of the newest.
+// -001, aliases of the newest, and variants at the same price: of Claude Code and of OpenRouter.
 var endings = []*regexp.Regexp{
+	regexp.MustCompile(`\[1m\]$|:(thinking|beta)$`),
 	regexp.MustCompile(`-v\d+(:\d+)?(:\d+k)?$|:\d+$`),
 	regexp.MustCompile(`[-@]20\d\d-?\d\d-?\d\d$`),
 	regexp.MustCompile(`-(preview|exp)-\d\d-\d\d(-?\d{4})?$|-preview-\d\d-20\d\d$`),
@@ -44,6 +45,10 @@ func candidates(provider, model string) []string {
 			names = append(names, prefix+"/"+name)
 		}
 		names = append(names, name)
+		// Gateways write claude-3.5-sonnet, and Anthropic a hyphen.
+		if strings.HasPrefix(name, "claude-") && strings.Contains(name, ".") {
+			names = append(names, strings.ReplaceAll(name, ".", "-"))
+		}
 	}
 
 	if strings.Contains(model, "/") { // a cloud's path, or a gateway's provider/model
