@@ -20,6 +20,12 @@ type Call struct {
 	FinishReason string // in the provider's word
 	Tier         string // the service tier charged: "flex", "priority", "batch"; "" for the usual one
 
+	// Asked is set if the response names no model: Model was only asked for.
+	Asked bool `json:"-"`
+
+	// Price is what the provider itself says that the call cost; 0 if it does not.
+	Price Dollars `json:",omitempty"`
+
 	// Readable is false if there is a response of no known shape. It is kept even so.
 	Readable bool
 
@@ -84,20 +90,24 @@ func membersOf(ctx context.Context, object wire.Object) func(name string) node {
 // the choices of the response, which then lacks them.
 func readCall(member func(string) node, answers []otel.Turn) Call {
 	// Both are asked for many names, by readers of all providers.
-	response := responseOf(member("request_response").indexed()).indexed()
+	came := member("request_response").indexed()
+	response := responseOf(came).indexed()
 	kwargs := kwargsOf(member("kwargs").indexed()).indexed()
 	call := Call{
-		Input: readInput(kwargs, member("args")),
-		Usage: readUsage(response),
-		Model: readModel(response, kwargs),
-
+		Input:      readInput(kwargs, member("args")),
+		Model:      answeredModel(response),
 		ResponseID: Clip(responseID(response)),
-		Tier:       tier(response.texts("service_tier"), response.at("usage").texts("service_tier")),
 	}
+	var usage tally
+	usage.read(response)
+	if came.at("custom_id").exists() {
+		usage.tier(batchTier, "batch") // a row of a batch's results
+	}
+	call.settle(&usage, kwargs)
 
 	unread := call
 	list := streamText(response)
-	isList := list.isArray() && call.readStream(list)
+	isList := list.isArray() && call.readStream(list, &usage)
 	if !isList {
 		call.Failure = providerError(response, failed(member))
 	}
@@ -105,6 +115,7 @@ func readCall(member func(string) node, answers []otel.Turn) Call {
 	provided := call.Failure
 	switch {
 	case isList:
+		call.settle(&usage, kwargs)
 	case provided != nil && response.isText():
 		// The text of an exception is not an answer of the model.
 	case answers != nil:
@@ -214,28 +225,19 @@ func (c *Call) RawText() string {
 	return string(c.Raw)
 }
 
-// tier returns the first of these names that is not one for the usual tier.
-func tier(names ...string) string {
-	for _, name := range names {
-		switch name = strings.ToLower(name); name {
-		case "", "auto", "default", "standard", "on_demand":
-		default:
-			return Clip(name)
-		}
-	}
-
-	return ""
-}
-
-// readModel returns the response's model, which really answered, otherwise the
-// one asked for.
-func readModel(response, kwargs node) string {
+// answeredModel returns the model that a response names, which really answered.
+func answeredModel(response node) string {
 	if m := response.texts("model", "modelVersion", "model_version"); m != "" {
 		return Clip(m)
 	}
-	if m := response.first("llm_output", "llmOutput").texts("model_name", "model"); m != "" {
-		return Clip(m)
-	}
+	// The AI SDK has its own object in the response, as Gemini CLI and batches have the provider's.
+	inner := response.first("llm_output", "llmOutput", "response", "response_metadata")
+
+	return Clip(inner.texts("model_name", "model", "modelId", "modelVersion"))
+}
+
+// askedModel returns the model that arguments ask for.
+func askedModel(kwargs node) string {
 	// Older clients of OpenAI say engine, Bedrock's say modelId, and LangChain nests its
 	// own.
 	m := kwargs.texts("model", "engine", "modelId", "model_id", "model_name")

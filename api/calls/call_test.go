@@ -106,14 +106,17 @@ func FuzzReadCall(f *testing.F) {
 	for _, c := range append(cases[family](f, "calls.json"), cases[family](f, "streams.json")...) {
 		f.Add([]byte(c.Call))
 	}
+	for _, c := range cases[usageCase](f, "usage.json") {
+		f.Add(c.body())
+	}
 	f.Add([]byte(`{"input":{"messages":[{}]},"output":{"content":[7]}}`))
 
 	f.Fuzz(func(t *testing.T, body []byte) {
 		call := calls.Read(body)
 		calls.Read(body)
 		_ = call.Shape()
-		if u := call.Usage; u.Cached != nil && *u.Cached > *u.Input || u.Reasoning != nil && *u.Reasoning > *u.Output {
-			t.Errorf("more cached or reasoning tokens than tokens in all: %+v", u)
+		if wrong := wholeOf(call.Usage); wrong != "" {
+			t.Errorf("%s: %+v", wrong, call.Usage)
 		}
 
 		// A record is readable if there is something to read: an answer, why there is none, or vectors.

@@ -291,10 +291,6 @@ func (c *Call) generated(generations node) bool {
 		g = g.at("kwargs").or(g) // as dumps writes it
 		if m := g.at("message"); m.isObject() {
 			c.answer(readMessage(m, "assistant"))
-			// LangChain keeps the usage with each message, if not with the result.
-			if c.Usage == (Usage{}) {
-				c.Usage = readUsage(m)
-			}
 		} else {
 			c.answer(readMessage(g.at("text"), "assistant"))
 		}

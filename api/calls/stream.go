@@ -38,16 +38,16 @@ type stream struct {
 	endID   string            // the id of the element with that
 	known   bool              // some element is of a stream, or an answer
 	id      string            // the first that an answer has
-	before  *Usage            // of the answers in front of this one; nil without any
+	usage   *tally
 
 	// Memory for the parts of an element.
-	memory struct{ message, response, metadata, choice, delta index }
+	memory struct{ message, response, choice, delta index }
 }
 
 // readStream reads the list of a response, and reports whether it holds elements of a stream, or
 // answers.
-func (c *Call) readStream(list node) bool {
-	s := stream{call: c, reading: cmp.Or(list.reading, &reading{}), choices: map[int64]*choice{}}
+func (c *Call) readStream(list node, usage *tally) bool {
+	s := stream{call: c, usage: usage, reading: cmp.Or(list.reading, &reading{}), choices: map[int64]*choice{}}
 	met := s.reading.elements
 	mayFail := slices.ContainsFunc(errorMarks, func(mark string) bool { return bytes.Contains(list.raw, []byte(mark)) })
 	for e := range list.each {
@@ -59,9 +59,6 @@ func (c *Call) readStream(list node) bool {
 	}
 
 	s.next()
-	if s.before != nil {
-		c.Usage = *s.before
-	}
 	c.ResponseID = cmp.Or(Clip(s.id), c.ResponseID)
 	c.Readable = len(c.Output) > 0 || c.FinishReason != ""
 
@@ -72,14 +69,12 @@ func (c *Call) readStream(list node) bool {
 type chunkHas int
 
 const (
-	hasModel chunkHas = 1 << iota
-	hasTier
-	hasUsage
-	hasType    // an event's
-	hasInner   // an object that may have a model and a usage, too
-	hasChoice  // OpenAI's, or Gemini's candidate
-	hasPiece   // of members
-	hasWrapper // of wrappers
+	hasModel   chunkHas = 1 << iota
+	hasType             // an event's
+	hasInner            // an object that may have a model and a usage, too
+	hasChoice           // OpenAI's, or Gemini's candidate
+	hasPiece            // of members
+	hasWrapper          // of wrappers
 )
 
 // chunkOf looks at each name of a chunk once. Few chunks have more than one of these, and
@@ -87,16 +82,9 @@ const (
 func chunkOf(n node) (has chunkHas) {
 	for name := range n.names {
 		switch string(name) {
-		case "model", "modelVersion", "model_version":
+		case "model", "modelVersion", "model_version", "llm_output", "llmOutput", "response_metadata":
 			has |= hasModel
-		case "llm_output", "llmOutput":
-			has |= hasModel | hasUsage
-		case "service_tier":
-			has |= hasTier
-		case "usage", "usageMetadata", "usage_metadata", "meta", "response_metadata", "results",
-			"prompt_token_count", "inputTextTokenCount", "prompt_eval_count", "generation_token_count", "eval_count":
-			has |= hasUsage
-		case "message", "metadata":
+		case "message":
 			has |= hasInner
 		case "response":
 			has |= hasInner | hasWrapper
@@ -147,11 +135,10 @@ func (s *stream) element(n node, mayFail bool) {
 
 // about reads what an element says about the answer.
 func (s *stream) about(n node, has chunkHas, kind string) {
-	var message, response, metadata node
+	var message, response node
 	if has&hasInner != 0 {
 		message = n.at("message").indexedIn(&s.memory.message)
 		response = n.at("response").indexedIn(&s.memory.response)
-		metadata = n.at("metadata").indexedIn(&s.memory.metadata)
 	}
 	inner := message.or(response)
 	switch {
@@ -166,17 +153,7 @@ func (s *stream) about(n node, has chunkHas, kind string) {
 	if !s.model(inner, chunkOf(inner)) {
 		s.model(n, has)
 	}
-	if has&hasTier != 0 {
-		s.call.Tier = cmp.Or(tier(n.texts("service_tier")), s.call.Tier)
-	}
-	s.usage(n, has)
-	s.usage(message, chunkOf(message))
-	s.usage(response, chunkOf(response))
-	s.usage(metadata, chunkOf(metadata))
-	if kind == "message-end" { // Cohere's
-		delta := n.at("delta").indexedIn(&s.memory.delta)
-		s.usage(delta, chunkOf(delta))
-	}
+	s.usage.read(n)
 }
 
 // model takes the model from a chunk or its inner object, and reports whether there is one.
@@ -184,26 +161,12 @@ func (s *stream) model(n node, has chunkHas) bool {
 	if has&hasModel == 0 {
 		return false
 	}
-	m := readModel(n, node{})
-	s.call.Model = cmp.Or(m, s.call.Model)
+	m := answeredModel(n)
+	if m != "" {
+		s.call.Model, s.call.Asked = m, false
+	}
 
 	return m != ""
-}
-
-// usage takes each count from the last chunk, or inner object, that has it.
-func (s *stream) usage(n node, has chunkHas) {
-	if has&hasUsage == 0 {
-		return
-	}
-
-	u, into := readUsage(n), &s.call.Usage
-	for i, count := range u.counts() {
-		if *count != nil {
-			*into.counts()[i] = *count
-		}
-	}
-	// The parts and the whole may come from different chunks.
-	into.check()
 }
 
 // fail takes the first error of a stream. The rest of it may have the usage.
@@ -258,35 +221,9 @@ func (s *stream) next() {
 	s.call.answer(one)
 
 	// Each answer has its own usage, of which an element has the counts so far.
-	u := s.call.Usage
-	if s.before != nil {
-		u.plus(s.before)
-	}
-	s.before, s.call.Usage = &u, Usage{}
+	s.usage.next(s.call.Model)
 	s.clear()
 	s.whole, s.ended, s.endID = false, false, ""
-}
-
-// counts returns all counts, those of what went in and out first.
-func (u *Usage) counts() []**int64 {
-	return []**int64{
-		&u.Input, &u.Output,
-		&u.Cached, &u.CacheWrite, &u.CacheWriteHour, &u.Reasoning, &u.AudioInput, &u.AudioOutput,
-	}
-}
-
-// plus adds the usage of another answer. If one does not say how much went in or out, nor does the sum.
-func (u *Usage) plus(other *Usage) {
-	for i, count := range other.counts() {
-		switch to := u.counts()[i]; {
-		case *to != nil && *count != nil:
-			*to = sum(*to, *count)
-		case i < 2:
-			*to = nil
-		default:
-			*to = cmp.Or(*to, *count)
-		}
-	}
 }
 
 // end notes why a choice ended.

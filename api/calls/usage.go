@@ -1,6 +1,13 @@
 package calls
 
-import "bytes"
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"promptspool/api/wire/jsonscan"
+)
 
 // Usage is the tokens that a call took, as its provider counts them; nil is unknown.
 //
@@ -16,164 +23,327 @@ type Usage struct {
 	Reasoning      *int64 // of Output
 	AudioInput     *int64 // of Input
 	AudioOutput    *int64 // of Output
+	CachedAudio    *int64 `json:",omitempty"` // of Cached and of AudioInput
 }
 
-// usagePlaces are where the providers' responses have their usage.
-var usagePlaces = [][]string{
-	{"usage"},                      // OpenAI, Anthropic, Mistral, Cohere v2, Bedrock Converse
-	{"usageMetadata"},              // Gemini over REST
-	{"usage_metadata"},             // Gemini's Python library, LangChain's messages
-	{"llm_output", "token_usage"},  // LangChain, OpenAI's numbers
-	{"llm_output", "tokenUsage"},   // LangChain in JavaScript
-	{"llmOutput", "tokenUsage"},    // the same, as it calls it itself
-	{"llm_output", "usage"},        // LangChain, Anthropic's
-	{"response", "usage"},          // OpenAI responses, the last event of a stream
-	{"meta", "tokens"},             // Cohere v1
-	{"meta", "billed_units"},       // Cohere v1, older
-	{"response_metadata", "usage"}, // LangChain's messages
-	{"response_metadata", "token_usage"},
+// tally holds the figures of a response's usage. All chunks of a stream are read into one.
+type tally struct {
+	counts [ownCost]struct {
+		n    int64
+		line int // of usageNames
+	}
+	cost, upstream Dollars
+	ownKey         bool
+	tiers          [figures - serviceTier]string // usualTier for the usual price, "" for unknown
+
+	// before and paid are those of the answers in front of this one, if the response has several.
+	before *Usage
+	paid   Dollars
 }
 
-// readUsage finds the usage in a response of any provider.
-func readUsage(response node) Usage {
-	for _, place := range usagePlaces {
-		if u := response.at(place...); u.isObject() {
-			// An object without counts must not hide those of another place.
-			if usage := usageOf(u); usage != (Usage{}) {
-				return usage
-			}
-		}
-	}
+// chunkBytes is up to what length a chunk is searched for counts before it is taken apart.
+const chunkBytes = 2048
 
-	// Some have their counts at the top: Llama and Titan on Bedrock, Ollama.
-	u := Usage{
-		Input:  response.counts("prompt_token_count", "inputTextTokenCount", "prompt_eval_count"),
-		Output: response.counts("generation_token_count", "eval_count"),
-	}
-	if u.Output == nil {
-		u.Output = response.at("results").element().counts("tokenCount")
-	}
-
-	return u
-}
-
-// usageOf reads a usage object.
-//
-//	OpenAI     prompt_tokens or input_tokens include the cached ones, completion_tokens or
-//	           output_tokens the reasoning
-//	           https://platform.openai.com/docs/api-reference/chat/object
-//	Anthropic  input_tokens leave out what was read from the cache and what was written to it
-//	           https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
-//	Bedrock    inputTokens, as Anthropic
-//	           https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_TokenUsage.html
-//	Gemini     promptTokenCount includes the cached ones, candidatesTokenCount leaves out the thoughts
-//	           https://ai.google.dev/api/generate-content#UsageMetadata
-//	Cohere     tokens is what the model saw, billed_units what is paid for: the latter wins
-//	           https://docs.cohere.com/reference/chat
-func usageOf(u node) Usage {
-	// The names of all counts have this word.
-	if !bytes.Contains(u.raw, []byte("oken")) {
-		return Usage{}
-	}
-
-	u = u.indexed()
-	if billed := u.at("billed_units"); billed.counts("input_tokens", "output_tokens") != nil {
-		u = billed.indexed()
-	} else if tokens := u.at("tokens"); tokens.isObject() {
-		u = tokens.indexed()
-	}
-
-	in := u.first("prompt_tokens_details", "input_tokens_details", "input_token_details")
-	out := u.first("completion_tokens_details", "output_tokens_details", "output_token_details")
-	// The first name that exists wins: proxies add their own numbers beside the
-	// provider's.
-	usage := Usage{
-		Input: u.counts("prompt_tokens", "promptTokenCount", "prompt_token_count", "promptTokens"),
-		Output: u.counts("completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount",
-			"candidates_token_count", "completionTokens"),
-		Cached:      in.counts("cached_tokens", "cache_read"),
-		CacheWrite:  in.counts("cache_write_tokens", "cache_creation"),
-		Reasoning:   out.counts("reasoning_tokens", "reasoning", "thinking_tokens"),
-		AudioInput:  in.counts("audio_tokens", "audio"),
-		AudioOutput: out.counts("audio_tokens", "audio"),
-	}
-
-	// Anthropic and Bedrock count what a cache served apart from input_tokens. A proxy
-	// may report it a second time in OpenAI's details: then input_tokens includes it.
-	read := u.counts("cache_read_input_tokens", "cacheReadInputTokens")
-	written := u.counts("cache_creation_input_tokens", "cacheWriteInputTokens")
-	if usage.Input == nil {
-		usage.Input = u.counts("input_tokens", "inputTokens")
-		if usage.Cached == nil {
-			usage.Input = sum(usage.Input, read, written)
-		}
-	}
-	if usage.Cached == nil {
-		usage.Cached = read
-	}
-	if usage.Cached == nil {
-		usage.Cached = u.counts("cachedContentTokenCount", "cached_content_token_count",
-			"prompt_cache_hit_tokens", "cached_tokens")
-	}
-	if usage.CacheWrite == nil {
-		usage.CacheWrite = written
-	}
-	usage.CacheWriteHour = u.at("cache_creation").counts("ephemeral_1h_input_tokens")
-
-	usage.addGemini(u)
-	usage.addReasoning(u)
-	usage.check()
-
-	return usage
-}
-
-// addGemini adds what Gemini counts separately.
-func (u *Usage) addGemini(n node) {
-	if thoughts := n.counts("thoughtsTokenCount", "thoughts_token_count"); thoughts != nil {
-		u.Reasoning = thoughts
-		u.Output = sum(thoughts, u.Output)
-	} else if u.Output == nil && n.first("promptTokenCount", "prompt_token_count").exists() && u.Input != nil {
-		// A blocked answer has no candidates and no count of them. The total shows that
-		// there were none.
-		if total := n.counts("totalTokenCount", "total_token_count"); total != nil && *total == *u.Input {
-			u.Output = new(int64)
-		}
-	}
-
-	u.Input = sum(u.Input, n.counts("toolUsePromptTokenCount", "tool_use_prompt_token_count"))
-}
-
-// addReasoning adds the reasoning for APIs in OpenAI's shape that leave it out of
-// completion_tokens, which their total shows.
-func (u *Usage) addReasoning(n node) {
-	total := n.counts("total_tokens")
-	if u.Reasoning == nil || *u.Reasoning == 0 || u.Input == nil || u.Output == nil || total == nil {
+// read adds the figures of a response, or of a chunk of a stream.
+func (t *tally) read(response node) {
+	t.readTiers(response, answeredTiers)
+	// Nearly all chunks have no usage. All counts but Ollama's have the first word in their names.
+	if raw := response.raw; len(raw) < chunkBytes &&
+		!bytes.Contains(raw, []byte("oken")) && !bytes.Contains(raw, []byte("eval_count")) {
 		return
 	}
-	// Only where the three add up exactly: otherwise the
-	// output includes the reasoning already.
-	if *total == *u.Input+*u.Output+*u.Reasoning {
+
+	for _, path := range usagePlaces.paths {
+		// An object without counts must not hide those of another place.
+		if t.object(response.follow(path), "") {
+			return
+		}
+	}
+}
+
+// follow is at for a path in which 0 stands for the first element of a list.
+func (n node) follow(path []string) node {
+	for _, name := range path {
+		if name == "0" {
+			n = n.element()
+		} else {
+			n = n.member(name)
+		}
+	}
+
+	return n
+}
+
+// readTiers takes the tiers at some places. Those of a later chunk replace those of an earlier one.
+func (t *tally) readTiers(n node, from places) {
+	if n.index == nil || n.index.names&from.bits == 0 {
+		return
+	}
+
+	for _, path := range from.paths {
+		if v := n.follow(path); v.exists() {
+			t.figure(usageNames.lines[string(spelled(nil, path[len(path)-1]))], v)
+		}
+	}
+}
+
+// object adds the figures of an object inside a usage, and reports whether it has a count.
+func (t *tally) object(n node, inside string) (found bool) {
+	if !n.isObject() {
+		return false
+	}
+
+	c := jsonscan.Enter(n.raw, 0)
+	for i := 0; i < membersMax && c.Next(); i++ {
+		v := n.part(c.At, jsonscan.SkipValue(n.raw, c.At))
+		c.At += len(v.raw)
+		var memory [usageNameBytes]byte
+		key := spelled(append(memory[:0], inside...), jsonscan.UnquoteBytes(c.Name))
+		switch to, known := usageNames.objects[string(key)]; {
+		case known && v.isObject():
+			found = t.object(v, to) || found
+		case known && v.isArray():
+			found = t.list(v, to) || found
+		default:
+			found = t.figure(usageNames.lines[string(key)], v) || found
+		}
+	}
+
+	return found
+}
+
+// list adds counts in a list of objects, each with its kind of tokens.
+func (t *tally) list(n node, inside string) (found bool) {
+	sums := make([]int64, len(usageNames.is)) // by line
+	for e := range n.each {
+		key := spelled([]byte(inside), bareEnum(e.texts("modality", "ttl")))
+		if count := e.counts("tokenCount", "token_count", "inputTokens", "input_tokens"); count != nil {
+			sums[usageNames.lines[string(key)]] += *count
+		}
+	}
+	for line, n := range sums {
+		found = n > 0 && t.count(line, n) || found
+	}
+
+	return found
+}
+
+// bareEnum returns a word without its type, which Python's enums have in front.
+func bareEnum(word string) string { return word[strings.LastIndexByte(word, '.')+1:] }
+
+// spelled appends a name as the tables have it: without the hyphens and capitals of a language.
+func spelled[T string | []byte](key []byte, name T) []byte {
+	for i := range len(name) {
+		switch b := name[i]; {
+		case len(key) == usageNameBytes:
+			return nil
+		case 'A' <= b && b <= 'Z':
+			key = append(key, b|0x20)
+		case b != '_' && b != '-':
+			key = append(key, b)
+		}
+	}
+
+	return key
+}
+
+// figure adds the value that a line stands for, and reports whether it is a count.
+func (t *tally) figure(line int, v node) bool {
+	switch is := usageNames.is[line]; {
+	case is < ownCost:
+		n := v.count()
+		return n != nil && t.count(line, *n)
+	case is == ownKey:
+		t.ownKey = t.ownKey || string(v.raw) == "true"
+	case is == ownCost:
+		d, _ := ParseDollars(v.compact())
+		t.cost = max(t.cost, d)
+	case is == upstreamCost:
+		d, _ := ParseDollars(v.compact())
+		t.upstream = max(t.upstream, d)
+	case is < figures:
+		t.tier(is, v.text()+v.texts("type"))
+	}
+
+	return false
+}
+
+// count adds a count. Those of a stream's later chunks are larger: they count what the earlier
+// ones did.
+func (t *tally) count(line int, n int64) bool {
+	is := usageNames.is[line]
+	if is >= ownCost {
+		return false
+	}
+
+	at := &t.counts[is]
+	switch {
+	case at.line == 0 || line < at.line:
+		at.line, at.n = line, n
+	case line == at.line:
+		at.n = max(at.n, n)
+	}
+
+	return true
+}
+
+// get returns the first of some counts that is known.
+func (t *tally) get(all ...figure) *int64 {
+	for _, is := range all {
+		if at := t.counts[is]; at.line != 0 {
+			return &at.n
+		}
+	}
+
+	return nil
+}
+
+// usage returns the counts of a call to a model.
+func (t *tally) usage(model string) Usage {
+	u := Usage{
+		Input:          t.get(allInput, someInput),
+		Output:         t.get(outputTokens),
+		Cached:         t.get(cachedInside, cachedOfSDK, cachedOutside),
+		CacheWrite:     t.get(writtenInside, writtenOutside),
+		CacheWriteHour: t.get(writtenHour),
+		Reasoning:      t.get(thoughtTokens, reasoningTokens),
+		AudioInput:     t.get(audioInput),
+		AudioOutput:    t.get(audioOutput),
+		CachedAudio:    t.get(cachedAudio),
+	}
+	if aged := sum(new(int64), u.CacheWriteHour, t.get(writtenMinutes)); zero(aged) > zero(u.CacheWrite) {
+		u.CacheWrite = aged
+	}
+	u.Input = sum(u.Input, t.get(toolInput))
+
+	total, thoughts := t.get(totalTokens, totalGemini), t.get(thoughtTokens)
+	switch {
+	case thoughts != nil:
+		u.Output = sum(thoughts, u.Output)
+	// A blocked answer has no candidates and no count of them. The total shows that
+	// there were none.
+	case u.Output == nil && t.get(totalGemini) != nil && u.Input != nil && *total == *u.Input:
+		u.Output = new(int64)
+	}
+
+	outside := t.get(allInput, cachedInside, cachedOfSDK) == nil
+	// The AI SDK counts as the provider does, but for its total.
+	if t.get(cachedInside) == nil && t.get(cachedOfSDK) != nil && strings.Contains(model, "claude") {
+		outside, total = true, nil
+	}
+	u.place(outside, thoughts != nil, total)
+	u.check()
+	switch {
+	case t.before == nil:
+		return u
+	case t.counts == (tally{}).counts:
+		return *t.before
+	}
+
+	return t.before.plus(&u)
+}
+
+// next ends an answer of several, which have a usage each.
+func (t *tally) next(model string) {
+	u := t.usage(model)
+	if t.before != nil && t.counts == (tally{}).counts {
+		u = t.before.plus(&Usage{})
+	}
+	*t = tally{before: &u, paid: t.price(), tiers: t.tiers}
+}
+
+// price returns the provider's own price; 0 if the answer has none. A fee may have the price
+// upstream in it.
+func (t *tally) price() Dollars {
+	if t.ownKey && t.upstream > t.cost {
+		return t.paid + t.cost + t.upstream
+	}
+
+	return t.paid + t.cost
+}
+
+// plus returns the usage of two answers. One that does not say how much went in or out makes both
+// unknown.
+func (u *Usage) plus(v *Usage) Usage {
+	both := func(a, b *int64) *int64 {
+		if b == nil {
+			return nil
+		}
+		return sum(a, b)
+	}
+	part := func(a, b *int64) *int64 {
+		if a == nil {
+			return b
+		}
+		return sum(a, b)
+	}
+
+	return Usage{
+		Input:          both(u.Input, v.Input),
+		Output:         both(u.Output, v.Output),
+		Cached:         part(u.Cached, v.Cached),
+		CacheWrite:     part(u.CacheWrite, v.CacheWrite),
+		CacheWriteHour: part(u.CacheWriteHour, v.CacheWriteHour),
+		Reasoning:      part(u.Reasoning, v.Reasoning),
+		AudioInput:     part(u.AudioInput, v.AudioInput),
+		AudioOutput:    part(u.AudioOutput, v.AudioOutput),
+		CachedAudio:    part(u.CachedAudio, v.CachedAudio),
+	}
+}
+
+// place adds to the whole the parts that the provider counts beside it, as the names of its counts
+// and a stated total have it. A whole that they contradict each other about becomes unknown.
+func (u *Usage) place(cacheOutside, hasThoughts bool, total *int64) {
+	in, out, reasoned := zero(u.Input), zero(u.Output), zero(u.Reasoning)
+	cached := zero(u.Cached) + zero(u.CacheWrite)
+	if hasThoughts {
+		reasoned = 0 // Output has them already
+	}
+
+	// Parts that are more than the whole can only be beside it.
+	outside, reasonOutside := cacheOutside || cached > in, reasoned > out
+	if total != nil && u.Input != nil {
+		switch rest := *total - in - out; {
+		case rest == 0 && cacheOutside && cached > 0:
+			u.Input = nil
+		case rest == 0:
+			outside, reasonOutside = false, false
+		case rest == cached, rest == cached+reasoned:
+			outside, reasonOutside = true, rest > cached
+		case rest == reasoned:
+			outside, reasonOutside = false, true
+		default:
+			outside, reasonOutside = cacheOutside, false
+		}
+	}
+
+	if outside {
+		u.Input = sum(u.Input, u.Cached, u.CacheWrite)
+	}
+	if reasonOutside {
 		u.Output = sum(u.Output, u.Reasoning)
 	}
 }
 
-// check drops parts that are larger than what they are a part of.
+// check makes a whole unknown that is smaller than its parts, with them. Which of them is wrong
+// cannot be known.
 func (u *Usage) check() {
-	within := func(part **int64, whole *int64) {
-		if *part != nil && (whole == nil || **part > *whole) {
-			*part = nil
-		}
+	cached, audio := zero(u.Cached), zero(u.AudioInput)
+	if u.Input == nil || max(cached+zero(u.CacheWrite), audio) > *u.Input || zero(u.CachedAudio) > min(cached, audio) {
+		*u = Usage{Output: u.Output, Reasoning: u.Reasoning, AudioOutput: u.AudioOutput}
 	}
-	within(&u.Cached, u.Input)
-	within(&u.CacheWrite, u.Input)
-	// Each may fit although both together do not. Which of them is wrong cannot be known.
-	if u.Cached != nil && u.CacheWrite != nil && *u.Cached+*u.CacheWrite > *u.Input {
-		u.Cached, u.CacheWrite = nil, nil
+	if u.Output == nil || max(zero(u.Reasoning), zero(u.AudioOutput)) > *u.Output {
+		u.Output, u.Reasoning, u.AudioOutput = nil, nil, nil
 	}
-	within(&u.CacheWriteHour, u.CacheWrite)
-	within(&u.Reasoning, u.Output)
-	within(&u.AudioInput, u.Input)
-	within(&u.AudioOutput, u.Output)
+}
+
+// zero returns 0 for an unknown count.
+func zero(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+
+	return *n
 }
 
 // sum adds the known counts to n. It returns nil if n is unknown, or the sum too large.
@@ -184,13 +354,67 @@ func sum(n *int64, more ...*int64) *int64 {
 
 	s := *n
 	for _, m := range more {
-		if m != nil {
-			s += *m
-		}
+		s += zero(m)
 	}
 	if s > 1<<53 {
 		return nil
 	}
 
 	return &s
+}
+
+// settle sets tokens, price and tier by the response, and by the arguments where the response
+// has none.
+func (c *Call) settle(t *tally, kwargs node) {
+	if c.Model == "" {
+		c.Model = askedModel(kwargs)
+		c.Asked = c.Model != ""
+	}
+	c.Usage, c.Price = t.usage(c.Model), t.price()
+	if c.Usage == (Usage{}) {
+		var own tally
+		own.object(kwargs.at("usage").or(kwargs.at("kwargs", "usage")), "") // LlamaIndex's handler
+		c.Usage = own.usage(c.Model)
+	}
+
+	var asked tally
+	asked.readTiers(kwargs, askedTiers)
+	if kwargs.at("batch").compact() == "true" || kwargs.at("custom_id").exists() {
+		asked.tier(batchTier, "batch")
+	}
+	c.Tier = t.tierOver(&asked)
+}
+
+const usualTier = "standard"
+
+// usualTiers are other names of the usual price.
+var usualTiers = strings.Fields("auto default standard_only on_demand unspecified traffic_type_unspecified global " +
+	"not_available")
+
+// tier keeps the name of a tier.
+func (t *tally) tier(is figure, name string) {
+	name = strings.ToLower(bareEnum(name))
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "on_demand_"), "service_tier_")
+	if slices.Contains(usualTiers, name) {
+		name = usualTier
+	}
+	if name == "batch" {
+		is = batchTier
+	}
+	if name != "" {
+		t.tiers[is-serviceTier] = Clip(name)
+	}
+}
+
+// tierOver returns the names of the tiers that were charged, "" for the usual price. Of each kind,
+// the one that was asked for counts only if there is no answer.
+func (t *tally) tierOver(asked *tally) string {
+	var names []string
+	for kind, name := range t.tiers {
+		if name = cmp.Or(name, asked.tiers[kind]); name != "" && name != usualTier {
+			names = append(names, name)
+		}
+	}
+
+	return Clip(strings.Join(names, " "))
 }

@@ -2,10 +2,14 @@ package prices
 
 import (
 	"flag"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"promptspool/api/calls"
 	"promptspool/api/wire/packed/packedtest"
@@ -81,6 +85,10 @@ func TestCosts(t *testing.T) {
 		{"no model", "openai", "", day, io(1000, 100), ""},
 		{"audio without a price", "openai", "gpt-4o", day,
 			calls.Usage{Input: count(1000), Output: count(100), AudioInput: count(1)}, ""},
+		{"audio beside a cache", "google", "gemini-2.5-flash", day,
+			calls.Usage{Input: count(1000), Output: count(0), Cached: count(500), AudioInput: count(400)}, "0.000445"},
+		{"audio from a cache", "google", "gemini-2.5-flash", day, calls.Usage{Input: count(1000), Output: count(0),
+			Cached: count(500), AudioInput: count(400), CachedAudio: count(100)}, ""},
 		{"parts that are more than the whole", "openai", "gpt-4o", day,
 			calls.Usage{Input: count(1), Output: count(1), Cached: count(2)}, ""},
 		{"more tokens than there can be", "openai", "gpt-4o", day, io(1<<53, 1<<53), ""},
@@ -96,6 +104,37 @@ func TestCosts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// More tokens of any kind never cost less.
+func TestPricesGrowWithTheTokens(t *testing.T) {
+	models := slices.Sorted(maps.Keys(BuiltIn().models))
+	rapid.Check(t, func(t *rapid.T) {
+		some := rapid.Int64Range(0, 300_000)
+		plain, read, written, hour := some.Draw(t, "plain"), some.Draw(t, "read"), some.Draw(t, "written"), int64(0)
+		heard, out, thought, spoken := int64(0), some.Draw(t, "out"), some.Draw(t, "thought"), int64(0)
+		usage := func() calls.Usage {
+			return calls.Usage{
+				Input:          count(plain + read + written + hour + heard),
+				Output:         count(out + thought + spoken),
+				Cached:         count(read),
+				CacheWrite:     count(written + hour),
+				CacheWriteHour: count(hour),
+				Reasoning:      count(thought),
+				AudioInput:     count(heard),
+				AudioOutput:    count(spoken),
+			}
+		}
+		model := rapid.SampledFrom(models).Draw(t, "model")
+		tier := rapid.SampledFrom([]string{"", "batch", "flex"}).Draw(t, "tier")
+		before, ok := BuiltIn().Cost("", model, tier, day, usage())
+		kinds := []*int64{&plain, &read, &written, &hour, &heard, &out, &thought, &spoken}
+		*rapid.SampledFrom(kinds).Draw(t, "more") += some.Draw(t, "tokens")
+		after, still := BuiltIn().Cost("", model, tier, day, usage())
+		if ok && still && after < before {
+			t.Errorf("%s, %s: %d, and %d of more tokens", model, tier, before, after)
+		}
+	})
 }
 
 func TestATierHasItsPrice(t *testing.T) {

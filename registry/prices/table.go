@@ -111,17 +111,21 @@ func latest(prices []price, at time.Time) *price {
 // cost adds up what each kind of token costs.
 //
 // Cached tokens, and those written to a cache, cost what plain input does if they have no
-// separate price; reasoning costs what plain output does. Audio has no such default.
+// separate price; reasoning costs what plain output does. Audio has no such default, and no
+// table has a price of cached audio.
 func (r rates) cost(u calls.Usage, percent uint64) (calls.Dollars, bool) {
 	fromCache, written, writtenHour := zeroIfNil(u.Cached), zeroIfNil(u.CacheWrite), zeroIfNil(u.CacheWriteHour)
 	reasoned, heard, spoken := zeroIfNil(u.Reasoning), zeroIfNil(u.AudioInput), zeroIfNil(u.AudioOutput)
 
+	heardFromCache := zeroIfNil(u.CachedAudio)
+
 	var sum total
-	sum.add(*u.Input-fromCache-written-heard, r[input])
-	sum.add(fromCache, r[cached], r[input])
+	sum.add(*u.Input-fromCache-written-heard+heardFromCache, r[input])
+	sum.add(heardFromCache)
+	sum.add(fromCache-heardFromCache, r[cached], r[input])
 	sum.add(written-writtenHour, r[write], r[input])
 	sum.add(writtenHour, r[writeHour])
-	sum.add(heard, r[audioIn])
+	sum.add(heard-heardFromCache, r[audioIn])
 
 	plain := int64(0)
 	switch {

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ type Request struct {
 	FunctionName string `json:"function_name"`
 	Provider     string `json:"provider,omitempty"`
 	Model        string `json:"model,omitempty"`
+	ModelAsked   bool   `json:"model_asked,omitempty"` // the answer names none
 
 	// See calls.Usage for what a count includes. Nil is unknown.
 	InputTokens      *int64 `json:"input_tokens,omitempty"`
@@ -31,6 +33,7 @@ type Request struct {
 	ReasoningTokens  *int64 `json:"reasoning_tokens,omitempty"`
 	AudioInput       *int64 `json:"audio_input_tokens,omitempty"`
 	AudioOutput      *int64 `json:"audio_output_tokens,omitempty"`
+	CachedAudio      *int64 `json:"cached_audio_tokens,omitempty"`
 
 	// Traced is set if the request comes from a span; see State.putRequest.
 	Traced bool `json:"traced,omitempty"`
@@ -40,7 +43,7 @@ type Request struct {
 
 	Tier       string         `json:"tier,omitempty"`
 	Price      *calls.Dollars `json:"price,omitempty"`       // nil: unknown
-	PriceGiven bool           `json:"price_given,omitempty"` // by the caller: no table changes it
+	PriceGiven bool           `json:"price_given,omitempty"` // by the caller or the provider: no table changes it
 	TablePrice *calls.Dollars `json:"table_price,omitempty"` // what a table says beside a given one
 
 	ResponseID   string   `json:"response_id,omitempty"` // the provider's; see State.CallKey
@@ -151,6 +154,7 @@ func (r *Request) ReadAgain(kind wire.Kind, body wire.Object) {
 // take copies what a call says.
 func (r *Request) take(c *calls.Call) {
 	r.Model, r.ResponseID, r.FinishReason, r.Tier = c.Model, c.ResponseID, c.FinishReason, c.Tier
+	r.ModelAsked = c.Asked
 	r.Unreadable = !c.Readable
 	r.Status, r.ErrorType = c.Status, ""
 	if c.Failure != nil {
@@ -167,6 +171,12 @@ func (r *Request) take(c *calls.Call) {
 	r.InputTokens, r.OutputTokens = u.Input, u.Output
 	r.CachedTokens, r.CacheWriteTokens, r.CacheWriteHour = u.Cached, u.CacheWrite, u.CacheWriteHour
 	r.ReasoningTokens, r.AudioInput, r.AudioOutput = u.Reasoning, u.AudioInput, u.AudioOutput
+	r.CachedAudio = u.CachedAudio
+
+	// A price from the caller, which knows its discounts, stays.
+	if price := c.Price; price > 0 && !r.PriceGiven {
+		r.Price, r.PriceGiven = &price, true
+	}
 }
 
 // takeLog copies what a log-request names otherwise than a track-request.
@@ -239,6 +249,15 @@ type Prices interface {
 // others sell. No price list applies to them.
 var selfHosted = []string{"ollama", "vllm", "llamacpp", "lmstudio", "huggingface"}
 
+// legacyNames are models after which many deployments are still named, whatever they run.
+var legacyNames = regexp.MustCompile(`^gpt-(4|4-32k|3\.?5-turbo|3\.?5-turbo-16k)$`)
+
+// isDeployment reports whether the model may be another one under the name of an Azure deployment.
+func (r *Request) isDeployment() bool {
+	return r.ModelAsked && strings.Contains(strings.ToLower(r.Provider), "azure") &&
+		legacyNames.MatchString(strings.ToLower(r.Model))
+}
+
 // SetPrice sets what the call cost when it was made, and reports whether that changed
 // anything. It was made at its start or, if that is unknown, when it was accepted. A price
 // from the caller stays, beside that of the table.
@@ -250,13 +269,13 @@ func (r *Request) SetPrice(prices Prices, accepted time.Time) (changed bool) {
 	}
 
 	var price *calls.Dollars
-	if prices != nil && !slices.Contains(selfHosted, strings.ToLower(r.Provider)) {
+	if prices != nil && !slices.Contains(selfHosted, strings.ToLower(r.Provider)) && !r.isDeployment() {
 		if cost, ok := prices.Cost(r.Provider, r.Model, r.Tier, at, r.usage()); ok {
 			price = &cost
 		}
 	}
 
-	// The caller knows its discounts, and no table does.
+	// The caller and the provider know of discounts, and no table does.
 	to := &r.Price
 	if r.PriceGiven {
 		to = &r.TablePrice
@@ -278,5 +297,6 @@ func (r *Request) usage() calls.Usage {
 		Reasoning:      r.ReasoningTokens,
 		AudioInput:     r.AudioInput,
 		AudioOutput:    r.AudioOutput,
+		CachedAudio:    r.CachedAudio,
 	}
 }

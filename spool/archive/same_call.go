@@ -273,6 +273,7 @@ func (r *Request) takeUsage(o *Request) {
 	r.InputTokens, r.OutputTokens = o.InputTokens, o.OutputTokens
 	r.CachedTokens, r.CacheWriteTokens, r.CacheWriteHour = o.CachedTokens, o.CacheWriteTokens, o.CacheWriteHour
 	r.ReasoningTokens, r.AudioInput, r.AudioOutput = o.ReasoningTokens, o.AudioInput, o.AudioOutput
+	r.CachedAudio = o.CachedAudio
 }
 
 func (r *Request) hasUsage() bool { return r.InputTokens != nil || r.OutputTokens != nil }

@@ -286,12 +286,11 @@ func (s *span) response(out conversation, r *Span) map[string]any {
 		response["choices"] = choices(out, reasons)
 	}
 
-	counts := s.usage()
-	if u := own.at("usage"); u.isObject() && s.find(dialect.UsageObject) == nil {
-		counts = u // with all its details, and as its provider counts
-	}
-	if response["usage_metadata"] == nil && counts != nil && !s.reportsStep() {
+	if counts := s.usage(); response["usage_metadata"] == nil && shallow(counts) && counts != nil && !s.reportsStep() {
 		response["usage"] = counts
+	}
+	if more := s.own.get("ai.response.providerMetadata").inner(); more.isObject() && shallow(more) {
+		response["providerMetadata"] = more
 	}
 	for name, v := range map[string]value{
 		"model": s.find(dialect.ResponseModel), "id": s.find(dialect.ResponseID),

@@ -10,13 +10,14 @@ import (
 // usage is that of a call in OpenAI's form: input includes what the cache served, output
 // the reasoning.
 type usage struct {
-	Input, Output *int64
-	Details, Out  tokenDetails // of Input, of Output
+	Input, Output, Total *int64
+	Details, Out         tokenDetails // of Input, of Output
 }
 
 func (u usage) members(o *object) {
 	o.addCount("prompt_tokens", u.Input)
 	o.addCount("completion_tokens", u.Output)
+	o.addCount("total_tokens", u.Total)
 	if len(u.Details) > 0 {
 		o.add("prompt_tokens_details", u.Details)
 	}
@@ -46,18 +47,60 @@ func (d tokenDetails) members(o *object) {
 	}
 }
 
-// usage returns the tokens of a call, or nil if they are unknown.
+// ownUsage are where responses that libraries keep have their usage, with all details and as the
+// provider counts. 0 is the first element of a list.
+var ownUsage = strings.Fields("usage usageMetadata usage_metadata x_groq.usage llm_output.token_usage " +
+	"llm_output.usage llmOutput.usage generations.0.0.message.kwargs.usage_metadata " +
+	"generations.0.0.message.usage_metadata")
+
+// under returns the object at a path, or nil.
+func (v value) under(path string) value {
+	for name := range strings.SplitSeq(path, ".") {
+		if name == "0" {
+			v = v.element()
+		} else {
+			v = v.at(name)
+		}
+	}
+	if !v.isObject() {
+		return nil
+	}
+
+	return v
+}
+
+// usage returns the tokens of a call in a form that responses have, or nil if they are unknown.
+// Package calls reads all forms.
 func (s *span) usage() value {
 	if object := s.find(dialect.UsageObject).inner(); object.isObject() {
 		if u := langfuseUsage(object); u != nil {
 			return u
 		}
 	}
-	if object := vercelUsage(s); object != nil {
-		return object
+
+	own := s.rawResponse()
+	for _, path := range ownUsage {
+		if object := own.under(path); object != nil {
+			return object
+		}
+	}
+	var within value
+	s.each(dialect.UsageWithin, func(path string, v value) {
+		if within == nil {
+			within = v.inner().under(path)
+		}
+	})
+	if within != nil {
+		return within
 	}
 
+	return s.countedUsage().json()
+}
+
+// countedUsage returns what the attributes say, each of which is a count.
+func (s *span) countedUsage() usage {
 	u := usage{Input: s.count(dialect.InputTokens), Output: s.count(dialect.OutputTokens)}
+	u.Total = s.count(dialect.TotalTokens)
 	read, written := s.count(dialect.CachedTokens), s.count(dialect.CacheWrites)
 	u.Details.add("cached_tokens", read)
 	u.Details.add("cache_write_tokens", written)
@@ -66,20 +109,19 @@ func (s *span) usage() value {
 	s.each(dialect.OutputDetail, func(name string, v value) { u.Out.add(name, v.count()) })
 
 	// Sentry has the provider's own input of Anthropic's, and no cache, but all tokens.
-	total := s.own.get("gen_ai.usage.total_tokens").count()
 	if u.Input != nil && s.own.text("sentry.op") != "" && s.provider() == "anthropic" {
-		*u.Input = max(*u.Input, zero(total)-zero(u.Output))
+		*u.Input = max(*u.Input, zero(u.Total)-zero(u.Output))
 	}
-	// Input normally includes what a cache served or took. Where it cannot, it does not.
-	cached := zero(read) + zero(written)
-	if u.Input != nil && (cached > *u.Input || s.leavesOutCached()) {
-		*u.Input += cached
+	// Some libraries leave out what a cache served or took. Their totals do or do not.
+	if u.Input != nil && s.leavesOutCached() {
+		*u.Input += zero(read) + zero(written)
+		u.Total = nil
 	}
 	if s.tables == ofAgents && u.Output != nil {
 		*u.Output += zero(s.own.get("thoughts_token_count").count()) // as Gemini counts
 	}
 
-	return u.json()
+	return u
 }
 
 // json returns nil if nothing is known.
@@ -171,18 +213,4 @@ func firstCount(object value, names ...string) *int64 {
 	}
 
 	return nil
-}
-
-// vercelUsage returns the provider's own counts, which older versions have only there: of
-// Anthropic all of them. nil if they say no more than the attributes.
-func vercelUsage(s *span) value {
-	if s.own.text("ai.operationId") == "" || s.find(dialect.CachedTokens) != nil {
-		return nil
-	}
-	counts := s.own.get("ai.response.providerMetadata").inner().at("anthropic", "usage")
-	if counts.at("input_tokens").count() == nil {
-		return nil
-	}
-
-	return counts
 }

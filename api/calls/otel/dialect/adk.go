@@ -4,6 +4,7 @@ package dialect
 var adk = Dialect{
 	Name: "Google ADK",
 	Table: []Attribute{
+		{"gcp.vertex.agent.llm_response", UsageWithin, "usageMetadata"},
 		{"gcp.vertex.agent.tool_call_args", ShownInput, ""},
 		{"gcp.vertex.agent.tool_response", ShownOutput, ""},
 		{"gcp.vertex.agent.data", ShownInput, ""},

@@ -62,6 +62,7 @@ var genAI = Dialect{
 		{"gen_ai.usage.image.output_tokens", OutputDetail, "image_tokens"},
 		{"gen_ai.usage.video.input_tokens", InputDetail, "video_tokens"},
 		{"gen_ai.usage.video.output_tokens", OutputDetail, "video_tokens"},
+		{"gen_ai.usage.total_tokens", TotalTokens, ""},
 		{"gen_ai.usage.cost", Price, ""},
 		{"gen_ai.cost.total_cost", Price, ""},
 		{"gen_ai.response.time_to_first_chunk", FirstSeconds, ""},

@@ -25,6 +25,7 @@ var openInference = Dialect{
 		{"llm.token_count.prompt_details.audio", InputDetail, "audio_tokens"},
 		{"llm.token_count.completion_details.reasoning", ReasoningTokens, ""},
 		{"llm.token_count.completion_details.audio", OutputDetail, "audio_tokens"},
+		{"llm.token_count.total", TotalTokens, ""},
 		{"llm.cost.total", Price, ""},
 
 		{"llm.prompt_template.version", PromptVersion, ""},

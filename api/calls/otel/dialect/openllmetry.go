@@ -12,6 +12,7 @@ var openLLMetry = Dialect{
 		{"llm.top_k", Parameter, "top_k"},
 		{"llm.chat.stop_sequences", Parameter, "stop"},
 		{"llm.request.functions.N.*", Tools, ""},
+		{"llm.usage.total_tokens", TotalTokens, ""},
 		{"traceloop.entity.input", ShownInput, ""},
 		{"traceloop.entity.output", ShownOutput, ""},
 		{"traceloop.prompt.key", PromptName, ""},

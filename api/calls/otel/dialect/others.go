@@ -12,6 +12,9 @@ var others = Dialect{
 		{"genkit:name", Provider, ""}, // googleai/gemini-2.5-flash
 		{"mlflow.spanInputs", ShownInput, ""},
 		{"mlflow.spanOutputs", ShownOutput, ""},
+		{"genkit:output", UsageWithin, "raw.usage"},
+		{"genkit:output", UsageWithin, "raw.usageMetadata"},
+		{"genkit:output", UsageWithin, "usage"},
 		{"genkit:input", ShownInput, ""},
 		{"genkit:output", ShownOutput, ""},
 		{"tool.input", ShownInput, ""},

@@ -41,6 +41,7 @@ var vercel = Dialect{
 		{"ai.usage.inputTokenDetails.cacheWriteTokens", CacheWrites, ""},
 		{"ai.usage.outputTokenDetails.reasoningTokens", ReasoningTokens, ""},
 		{"ai.usage.reasoningTokens", ReasoningTokens, ""},
+		{"ai.usage.totalTokens", TotalTokens, ""},
 		{"ai.response.msToFirstChunk", FirstMillis, ""},
 
 		{"ai.telemetry.metadata.userId", Metadata, UserKey},
