@@ -82,7 +82,8 @@ func (t *tally) readTiers(n node, from places) {
 
 	for _, path := range from.paths {
 		if v := n.follow(path); v.exists() {
-			t.figure(usageNames.lines[string(spelled(nil, path[len(path)-1]))], v)
+			var memory [usageNameBytes]byte
+			t.figure(usageNames.lines[string(spelled(memory[:0], path[len(path)-1]))], v)
 		}
 	}
 }
@@ -190,8 +191,9 @@ func (t *tally) count(line int, n int64) bool {
 // get returns the first of some counts that is known.
 func (t *tally) get(all ...figure) *int64 {
 	for _, is := range all {
-		if at := t.counts[is]; at.line != 0 {
-			return &at.n
+		if at := &t.counts[is]; at.line != 0 {
+			n := at.n // a copy: the tally is large
+			return &n
 		}
 	}
 
