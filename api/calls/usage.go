@@ -47,9 +47,9 @@ const chunkBytes = 2048
 // read adds the figures of a response, or of a chunk of a stream.
 func (t *tally) read(response node) {
 	t.readTiers(response, answeredTiers)
-	// Nearly all chunks have no usage. All counts but Ollama's have the first word in their names.
-	if raw := response.raw; len(raw) < chunkBytes &&
-		!bytes.Contains(raw, []byte("oken")) && !bytes.Contains(raw, []byte("eval_count")) {
+	// Nearly all chunks have no usage. All counts but Ollama's have tokens in their names, and k is rare.
+	isOllama := response.index != nil && response.index.names&nameBit("eval_count") != 0
+	if len(response.raw) < chunkBytes && !isOllama && !bytes.Contains(response.raw, []byte("ken")) {
 		return
 	}
 
