@@ -4,8 +4,7 @@
 // has no blanks between words. Case, accents and invisible characters do not count.
 //
 //	words.go   a text, word by word
-//	phrase.go  words that follow each other
-//	sought.go  what a search looks for, and where a text has it
+//	sought.go  what a search looks for, such as words that follow each other, and where a text has it
 package words
 
 import (
