@@ -6,11 +6,10 @@
 // cannot be trusted, its raw files are searched (Evidence), and what is whole there goes
 // to a new edition.
 //
-//	name.go                   the folder's name, and its editions
 //	writer.go                 making one, with all its blocks
 //	commit.go                 events on their way to the disk
 //	seal.go                   closing one for good; is it what it was then?
-//	reader.go, files.go       reading a sealed one, or the one that is written
+//	reader.go, files.go       reading a sealed one, or the one that is written; its name and editions
 //	evidence.go, uncertain.go what the raw files prove
 //	rebuild.go                a new edition from the raw files
 //	badger.go                 Badger's options and its log

@@ -7,11 +7,10 @@
 //	lanes.go              what memory knows about the lanes
 //	move.go, release.go   events in and out
 //	limited.go            dead letters of limits, which give way to everything else
-//	read.go               the events of a lane, one at a time
+//	read.go               the events of a lane, one at a time, also of a stopped spool
 //	segment.go            the format of a file
-//	load.go, salvage.go   opening: what is whole, what is damaged
+//	load.go               opening: what is whole, what is damaged
 //	count.go              how many events there must be, so that a missing file is noticed
-//	folder.go             looking at the lanes of a stopped spool
 //
 // The lanes are a part of the queue: it is package queue that knows the bounds of disk, sets
 // damaged files aside and ends when an fsync fails. Config holds how they talk.
