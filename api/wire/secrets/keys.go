@@ -118,7 +118,10 @@ func (f *finder) run(from, begin, runEnd, end int) int {
 func beforeDot(source []byte, from, i int) int {
 	for _, shape := range dottedShapes {
 		start := i - strings.IndexByte(shape.prefix, '.') - 1
-		if start >= from && bytes.HasPrefix(source[start:], []byte(shape.prefix)) && !continuesWord(source, from, start) {
+		if start < from || !bytes.HasPrefix(source[start:], []byte(shape.prefix)) {
+			continue
+		}
+		if !continuesWord(source, from, start) {
 			return start
 		}
 	}
