@@ -6,8 +6,7 @@
 //	pages.go    the table of pages
 //	queue.go    which calls, and which of them is next
 //	scores.go   the scores to give: what they can be, and the keys for it
-//	screen.go   the page: a call with its form
-//	judge.go    what the form does: saving, skipping, undoing
+//	screen.go   the page: a call with its form, and what that does: saving, skipping, undoing
 package review
 
 import (
