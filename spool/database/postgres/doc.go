@@ -68,7 +68,7 @@
 //	span.go                        what no list shows: spans, traces, orphans
 //	delete.go, retain.go           what a deletion, and the retention, look for
 //	check.go                       a proof that all of this agrees
-//	keyed.go, watch.go             what is small; its changes at other servers
+//	keyed.go                       what is small; its changes at other servers
 //	size.go                        totals; the workers of a Citus
 //	move.go                        copies to and from another kind of database
 //
