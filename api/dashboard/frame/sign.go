@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"cmp"
 	"embed"
 	"net/http"
 	"net/url"
@@ -185,7 +186,7 @@ func (c *Exchange) signUp() error {
 		Email:    f.Get("email"),
 		Password: f.Get("password"),
 		Code:     wire.Secret(f.Get("code")),
-		Account:  f.Get("project"),
+		Account:  cmp.Or(f.Get("project"), f.Get("account")),
 	}
 	s, err := c.frame.People.Join(c.Context(), application, ip(c.Request))
 	if err != nil {
