@@ -52,38 +52,53 @@ func (c *Client) Export(
 	return mark, nil
 }
 
-// ExportCSV calls fn with a line for each record that s finds, in the columns of
-// wire.CSVColumns. The heading comes first, unless s has a cursor. An error of fn ends
-// the export.
+// ExportCSV is Export for a line of each record, in the columns of wire.CSVColumns without the
+// cursor. The heading comes first, unless s has a cursor.
 //
-// Without an error nothing is missing. If the answer breaks off, the error is
-// wire.CodeUnavailable: a later request continues with the last cursor, and repeats the
-// lines after it.
+// It holds the lines until a cursor follows or the answer is complete, so that none comes again.
+// If the answer breaks off, the error is wire.CodeUnavailable.
 func (c *Client) ExportCSV(
 	ctx context.Context, id wire.Identity, s wire.Search, fn func(columns []string) error,
-) error {
+) (mark wire.ExportMark, err error) {
+	mark.Cursor = s.Cursor
 	answer, err := c.openExport(ctx, id, wire.Export{Search: s, Format: wire.FormatCSV})
 	if err != nil {
-		return err
+		return mark, err
 	}
 	defer answer.Close()
 
 	lines := csv.NewReader(answer)
 	lines.FieldsPerRecord = len(wire.CSVColumns)
-	for {
-		columns, err := lines.Read()
+	last := len(wire.CSVColumns) - 1
+	heading := s.Cursor == ""
+	var held [][]string
+	for !mark.Done {
+		next := wire.ExportMark{Done: true}
+		line, err := lines.Read()
 		switch bad := (*csv.ParseError)(nil); {
 		case err == io.EOF:
-			return nil
 		case errors.As(err, &bad) && bad.Err == csv.ErrFieldCount:
-			return c.unusable(200, "%v", err)
+			return mark, c.unusable(200, "%v", err)
 		case err != nil: // cut, maybe in the middle of a line
-			return c.unreachable(answer.ctx, err)
+			return mark, c.unreachable(answer.ctx, err)
+		default:
+			held = append(held, line[:last])
+			if heading || line[last] == "" {
+				heading = false
+				continue
+			}
+			next = wire.ExportMark{Cursor: line[last]}
 		}
-		if err := fn(columns); err != nil {
-			return err
+
+		for _, line := range held {
+			if err := fn(line); err != nil {
+				return mark, err
+			}
 		}
+		held, mark = held[:0], next
 	}
+
+	return mark, nil
 }
 
 // OpenExport requests an export and returns the server's answer as it arrives. The caller

@@ -3,6 +3,7 @@ package requests
 import (
 	"bufio"
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/client"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/filter"
@@ -39,33 +41,61 @@ func exportRequests(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if format == "csv" {
-		return errors.Join(exportCSV(c, cl, id, search, out), closeOut())
+	noun := "event"
+	if format == wire.FormatCSV {
+		noun = "record"
 	}
 
-	// Without a buffer, each line would be a system call. Lines after the last mark come
-	// again: an import recognises an event that it gets twice.
-	w := bufio.NewWriterSize(out, 1<<20)
-	progress := print.NewProgress(c, "Exporting", "events", 0)
-	lines := int64(0)
-	err = inRequests(c.Context, &search.Cursor, func() (done bool, err error) {
-		mark, err := cl.Export(c.Context, id, search, func(line []byte) error {
-			lines++
-			progress.Add(1)
-			_, err := w.Write(line)
-			return errors.Join(err, w.WriteByte('\n'))
-		})
-		search.Cursor = mark.Cursor
-
-		return mark.Done, err
-	})
+	progress := print.NewProgress(c, "Exporting", noun+"s", 0)
+	w := bufio.NewWriterSize(out, 1<<20) // else each line would be a system call
+	lines, err := writeExport(c.Context, cl, id, wire.Export{Search: search, Format: format}, w, progress)
 	progress.End()
 	if err = errors.Join(err, w.Flush(), closeOut()); err != nil {
 		return err
 	}
 
-	fmt.Fprintf(c.App.ErrWriter, "%s exported.\n", print.Quantity(lines, "event"))
+	fmt.Fprintf(c.App.ErrWriter, "%s exported.\n", print.Quantity(lines, noun))
 	return nil
+}
+
+// writeExport writes the lines of an export, and counts them without a heading.
+func writeExport(
+	ctx context.Context, cl *client.Client, id wire.Identity, e wire.Export, w *bufio.Writer, progress *print.Progress,
+) (lines int, err error) {
+	wrote := func() {
+		lines++
+		progress.Add(1)
+	}
+	// Lines after the last mark come again: an import recognises an event that it gets twice.
+	writeEvent := func(line []byte) error {
+		wrote()
+		_, err := w.Write(line)
+		return errors.Join(err, w.WriteByte('\n'))
+	}
+	cells := csv.NewWriter(w)
+	writeCells := func(line []string) error {
+		wrote()
+		return cells.Write(line)
+	}
+
+	headed := e.Format == wire.FormatCSV && e.Cursor == ""
+	err = inRequests(ctx, &e.Cursor, func() (done bool, err error) {
+		var mark wire.ExportMark
+		if e.Format == wire.FormatCSV {
+			mark, err = cl.ExportCSV(ctx, id, e.Search, writeCells)
+		} else {
+			mark, err = cl.Export(ctx, id, e.Search, writeEvent)
+		}
+		e.Cursor = mark.Cursor
+
+		return mark.Done, err
+	})
+	if headed {
+		lines--
+	}
+	cells.Flush()
+
+	return lines, errors.Join(err, cells.Error())
 }
 
 // inRequests repeats a request that exports a part after a cursor, until all is done. It
