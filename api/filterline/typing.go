@@ -115,18 +115,6 @@ func (f *Field) CompletedPart(part string) string {
 	return t.key() + ":"
 }
 
-// CompletedValue returns a value as the line has it.
-func (t Typing) CompletedValue(text string) string {
-	// As if it had been quoted: an @ or a star in it is part of the value.
-	v := Value{Text: text, Quoted: true}
-	return v.print(t.Field, t.listed)
-}
-
-// Condition returns the term of a whole value, to count what it finds.
-func (t Typing) Condition(text string) Line {
-	return Line{Terms: []Term{{Field: t.Field, Part: t.Part, Values: []Value{{Text: text, Quoted: true}}}}}
-}
-
 // Selector splits what is written of a template at the @ in front of a version or a label. ok is false
 // without one, or if it would be part of the name.
 func (t Typing) Selector() (name, selector string, ok bool) {
@@ -138,11 +126,10 @@ func (t Typing) Selector() (name, selector string, ok bool) {
 	return t.Prefix[:i], t.Prefix[i+1:], true
 }
 
-// Selected returns a template with a version or a label, as a value and as its own line.
-func (t Typing) Selected(name, selector string) (text string, line Line) {
-	v := Value{Text: name + "@" + selector}
-
-	return v.print(t.Field, t.listed), Line{Terms: []Term{{Field: t.Field, Values: []Value{v}}}}
+// Offered returns the text of a value in place of what is written, and a line of it alone, to count what it
+// finds.
+func (t Typing) Offered(v Value) (text string, alone Line) {
+	return v.print(t.Field, t.listed), Line{Terms: []Term{{Field: t.Field, Part: t.Part, Values: []Value{v}}}}
 }
 
 // PartField returns the field of a JSON filter that lists the parts of a field; "" if none does.

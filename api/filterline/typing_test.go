@@ -40,7 +40,8 @@ func TestWhatIsBeingTyped(t *testing.T) {
 		"tag:(a or b": `tag:(a or "b, c"`, `user:"a b`: `user:"b, c"`,
 	} {
 		typing := filterline.TypingAt(head)
-		if got := typing.Kept + typing.CompletedValue("b, c"); got != want {
+		text, _ := typing.Offered(filterline.Value{Text: "b, c", Quoted: true})
+		if got := typing.Kept + text; got != want {
 			t.Errorf("%s is completed to %s, want %s", head, got, want)
 		}
 	}
@@ -61,7 +62,7 @@ func TestASelectorIsTypedBehindATemplate(t *testing.T) {
 		name, _, ok := typing.Selector()
 		got := ""
 		if ok {
-			text, line := typing.Selected(name, "3")
+			text, line := typing.Offered(filterline.Value{Text: name + "@3"})
 			got = name + " " + typing.Kept + text
 			if again, err := filterline.Parse(line.String()); err != nil || again.String() != "template:"+name+"@3" {
 				t.Errorf("%s is counted by %s, %v", head, line, err)

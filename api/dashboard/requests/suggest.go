@@ -89,47 +89,58 @@ func (p *pages) offerParts(ctx context.Context, id wire.Identity, f *filterline.
 	return offers
 }
 
-// offerValues suggests values, those of the most requests first, as far as time allows to count
-// them. half is what suggestions have of it.
+// offerValues suggests values, those of the most requests first. half is what suggestions have of it.
 func (p *pages) offerValues(
 	ctx context.Context, id wire.Identity, t filterline.Typing,
 ) (offers []offer, half bool) {
 	if name, selector, ok := t.Selector(); ok {
-		return p.offerVersions(ctx, id, t, name, selector), false
+		return p.counted(ctx, id, t, p.versions(ctx, id, name, selector)), false
 	}
 
-	values := t.Words()
-	known := len(values) > 0 || t.Field.Values != nil
+	texts := t.Words()
+	known := len(texts) > 0 || t.Field.Values != nil
 	if of := t.Field.ValueField(); !known && of != "" {
-		values = p.existing(ctx, id,
+		texts = p.existing(ctx, id,
 			wire.SuggestQuery{Field: of, Key: t.Part, Prefix: t.Prefix, Inside: true})
 	}
 
-	counts, cancel := context.WithTimeout(ctx, countTimeMax)
-	defer cancel()
-	offers = []offer{}
-	half = t.Prefix != "" && len(values) > 0 && len(values) < suggestionsMax
-	for i, value := range values {
-		o := offer{Text: t.CompletedValue(value), found: -1}
-		if i < countedMax && t.Field.Kind != filterline.Time {
-			o.found, o.Note = p.countOf(counts, id, t.Condition(value))
-		}
-		offers = append(offers, o)
-		half = half && !strings.EqualFold(value, t.Prefix)
+	var values []filterline.Value
+	half = t.Prefix != "" && len(texts) > 0 && len(texts) < suggestionsMax
+	for _, text := range texts {
+		// As if it had been quoted: an @ or a star in it is part of the value.
+		values = append(values, filterline.Value{Text: text, Quoted: true})
+		half = half && !strings.EqualFold(text, t.Prefix)
 	}
+	offers = p.counted(ctx, id, t, values)
 	slices.SortStableFunc(offers, func(a, b offer) int { return cmp.Compare(b.found, a.found) })
 
 	return offers, half
 }
 
-// offerVersions suggests a template's versions, newest first, and its labels.
-func (p *pages) offerVersions(
-	ctx context.Context, id wire.Identity, t filterline.Typing, name, prefix string,
+// counted offers values, with how many requests have each of them, as far as time allows.
+func (p *pages) counted(
+	ctx context.Context, id wire.Identity, t filterline.Typing, values []filterline.Value,
 ) []offer {
+	ctx, cancel := context.WithTimeout(ctx, countTimeMax)
+	defer cancel()
 	offers := []offer{}
+	for i, value := range values {
+		text, line := t.Offered(value)
+		o := offer{Text: text, found: -1}
+		if i < countedMax && t.Field.Kind != filterline.Time {
+			o.found, o.Note = p.countOf(ctx, id, line)
+		}
+		offers = append(offers, o)
+	}
+
+	return offers
+}
+
+// versions returns a template's versions, newest first, and its labels.
+func (p *pages) versions(ctx context.Context, id wire.Identity, name, prefix string) (all []filterline.Value) {
 	head, err := p.templates.Head(ctx, id, name)
 	if err != nil {
-		return offers
+		return nil
 	}
 	var selectors []string
 	for n := head.Latest(); n > 0; n-- {
@@ -139,21 +150,13 @@ func (p *pages) offerVersions(
 		selectors = append(selectors, l.Name)
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, countTimeMax)
-	defer cancel()
 	for _, selector := range selectors {
-		if len(offers) == suggestionsMax || !strings.HasPrefix(selector, prefix) {
-			continue
+		if len(all) < suggestionsMax && strings.HasPrefix(selector, prefix) {
+			all = append(all, filterline.Value{Text: name + "@" + selector})
 		}
-		text, line := t.Selected(name, selector)
-		o := offer{Text: text}
-		if len(offers) < countedMax {
-			_, o.Note = p.countOf(ctx, id, line)
-		}
-		offers = append(offers, o)
 	}
 
-	return offers
+	return all
 }
 
 // existing lists values that exist. Fields without such values have none, and so has a server that
@@ -178,9 +181,10 @@ func (p *pages) countOf(ctx context.Context, id wire.Identity, line filterline.L
 	if err != nil {
 		return -1, ""
 	}
+	words = number.Grouped(int64(page.Total))
 	if page.TotalIsLowerBound {
-		return page.Total, number.Grouped(int64(page.Total)) + "+"
+		words += "+"
 	}
 
-	return page.Total, number.Grouped(int64(page.Total))
+	return page.Total, words
 }

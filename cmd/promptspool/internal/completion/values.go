@@ -103,7 +103,7 @@ func plain(words []string, before, after string) (all []offer) {
 func ofLine(c *cli.Context, line string) (all []offer) {
 	t := filterline.TypingAt(line)
 	for _, value := range existing(c, t) {
-		text := t.CompletedValue(value)
+		text, _ := t.Offered(filterline.Value{Text: value, Quoted: true})
 		if !t.Value {
 			text = t.Field.CompletedPart(value)
 		}
