@@ -126,8 +126,7 @@ func (t Typing) Selector() (name, selector string, ok bool) {
 	return t.Prefix[:i], t.Prefix[i+1:], true
 }
 
-// Offered returns the text of a value in place of what is written, and a line of it alone, to count what it
-// finds.
+// Offered returns a value as the line has it, and a line of it alone, to count what it finds.
 func (t Typing) Offered(v Value) (text string, alone Line) {
 	return v.print(t.Field, t.listed), Line{Terms: []Term{{Field: t.Field, Part: t.Part, Values: []Value{v}}}}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -201,4 +202,21 @@ func (p Painter) Lines(s Style, text string) {
 	if cut {
 		fmt.Fprintln(p.Out, p.Paint(Faint, "  … the rest: -o json"))
 	}
+}
+
+// Sparks draws numbers as bars in one line, the largest as high as the line. A blank stands for 0.
+func Sparks(numbers []float64) string {
+	const bars = "▁▂▃▄▅▆▇█"
+	most := slices.Max(append(numbers, 0))
+
+	var b strings.Builder
+	for _, n := range numbers {
+		if n <= 0 {
+			b.WriteByte(' ')
+			continue
+		}
+		i := min(int(n/most*8), 7)
+		b.WriteRune([]rune(bars)[i])
+	}
+	return b.String()
 }

@@ -60,7 +60,8 @@ func exportRequests(c *cli.Context) error {
 
 // writeExport writes the lines of an export, and counts them without a heading.
 func writeExport(
-	ctx context.Context, cl *client.Client, id wire.Identity, e wire.Export, w *bufio.Writer, progress *print.Progress,
+	ctx context.Context, cl *client.Client, id wire.Identity, e wire.Export,
+	w *bufio.Writer, progress *print.Progress,
 ) (lines int, err error) {
 	wrote := func() {
 		lines++

@@ -118,13 +118,7 @@ func laidOut(text string) string {
 
 // printMessage prints one turn of a conversation.
 func printMessage(p print.Painter, m calls.Message, s print.Style) {
-	who := m.Role
-	if m.Name != "" {
-		who += " " + m.Name
-	}
-	if m.ToolCallID != "" {
-		who += ", answering " + m.ToolCallID
-	}
+	who := facts(m.Role+after(" ", m.Name), after("answering ", m.ToolCallID))
 
 	// A line of one length for every role, so that turns are found by eye.
 	rule := strings.Repeat("─", max(2, 60-len([]rune(who))))
@@ -154,59 +148,37 @@ func describe(t *print.Table, r wire.Record) {
 	t.Row("started", t.Moment(r.ListTime))
 	t.Row("accepted", t.Moment(r.AcceptedAt))
 	if r.SpanName != "" {
-		t.Row("span", strings.TrimSuffix(r.SpanName+", "+r.SpanKind, ", "))
+		t.Row("span", facts(r.SpanName, r.SpanKind))
 	}
 	t.Known("trace", r.TraceID)
 	t.Known("request", r.RequestLogID)
 	if !r.IsSpan() {
-		t.Row("model", strings.TrimSpace(strings.TrimSuffix(r.Model+" of "+r.Provider, " of ")))
+		t.Row("model", strings.TrimSpace(r.Model+after(" of ", r.Provider)))
 	}
 
 	t.Known("function", r.FunctionName)
-	status := r.Status
-	if r.ErrorType != "" {
-		status += ", " + r.ErrorType
-	}
-	if r.FinishReason != "" {
-		status += ", finished by " + r.FinishReason
-	}
-	t.Row("status", status)
-	if r.LatencyMS != nil {
-		t.Row("latency", number.LatencyMS(r.LatencyMS))
-	}
-	if r.FirstTokenMS != nil {
-		t.Row("first token", number.LatencyMS(r.FirstTokenMS))
-	}
+	t.Row("status", facts(r.Status, r.ErrorType, after("finished by ", r.FinishReason)))
+	t.Known("latency", known(r.LatencyMS, number.LatencyMS))
+	t.Known("first token", known(r.FirstTokenMS, number.LatencyMS))
 	if !r.IsSpan() {
 		t.Row("tokens", usage(r))
 		if n := r.CacheWrites; n != nil && *n > 0 {
 			t.Row("cache writes", fmt.Sprint(*n, " tokens"))
 		}
-		cost := "unknown"
-		if r.Price != nil {
-			cost = money(r.Price)
-		}
-		t.Row("cost", cost)
+		t.Row("cost", cmp.Or(known(r.Price, number.Cost), "unknown"))
 	}
 	if p := r.Prompt; p != nil {
-		template := p.Name + ", unknown version"
+		version, label := "unknown version", ""
 		if p.Version != nil {
-			template = fmt.Sprintf("%s, version %d", p.Name, *p.Version)
+			version = fmt.Sprint("version ", *p.Version)
 		}
 		if p.Label != nil {
-			template += ", by label " + *p.Label
+			label = "by label " + *p.Label
 		}
-		t.Row("template", template)
+		t.Row("template", facts(p.Name, version, label))
 	}
 	for _, s := range r.Scores {
-		text := s.Name + " = " + s.ScoreValue.String()
-		if s.Author != "" {
-			text += ", by " + s.Author
-		}
-		if reason := s.Reason(); reason != "" {
-			text += ": " + reason
-		}
-		t.Row("score", text)
+		t.Row("score", s.Name+" = "+s.ScoreValue.String()+after(", by ", s.Author)+after(": ", s.Reason()))
 	}
 	t.Known("tags", strings.Join(r.Tags, ", "))
 	for _, k := range slices.Sorted(maps.Keys(r.Metadata)) {

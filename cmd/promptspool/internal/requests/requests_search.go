@@ -169,20 +169,31 @@ func templateOf(r wire.Row) string {
 	return *r.PromptName + "@" + strconv.FormatInt(*r.PromptVersion, 10)
 }
 
-// money is an amount of dollars as the dashboard has it; a dash if it is not known.
-func money(dollars *float64) string {
-	if dollars == nil {
-		return "-"
+// known prints a number as the dashboard does; "" if it is not known.
+func known(n *float64, print func(*float64) string) string {
+	if n == nil {
+		return ""
 	}
-	return number.Cost(dollars)
+	return print(n)
 }
 
-// latency is seconds as the dashboard has them; a dash if they are not known.
-func latency(seconds *float64) string {
-	if seconds == nil {
-		return "-"
+// money is an amount of dollars; a dash if it is not known.
+func money(dollars *float64) string { return cmp.Or(known(dollars, number.Cost), "-") }
+
+// latency is seconds; a dash if they are not known.
+func latency(seconds *float64) string { return cmp.Or(known(seconds, number.Latency), "-") }
+
+// after returns a text after what it is; "" if there is none.
+func after(what, text string) string {
+	if text == "" {
+		return ""
 	}
-	return number.Latency(seconds)
+	return what + text
+}
+
+// facts lists texts in one line, without those that are empty.
+func facts(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), ", ")
 }
 
 func tokens(r wire.Row) string {

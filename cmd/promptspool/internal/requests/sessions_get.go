@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -84,12 +82,9 @@ func eachCall(
 
 // printTurn prints a call of a session: what it added, and its answer. total is the cost so far.
 func printTurn(p print.Painter, story *calls.Story, row wire.Row, r wire.Record, total float64) {
-	facts := []string{
-		p.Moment(row.ListTime), row.Engine, templateOf(row), latency(row.Latency), money(row.Price),
-		money(&total) + " so far",
-	}
-	facts = slices.DeleteFunc(facts, func(fact string) bool { return fact == "" })
-	fmt.Fprintln(p.Out, "\n"+p.Paint(print.Bold, print.Printable(strings.Join(facts, ", "))))
+	text := facts(p.Moment(row.ListTime), row.Engine, templateOf(row), latency(row.Latency), money(row.Price),
+		money(&total)+" so far")
+	fmt.Fprintln(p.Out, "\n"+p.Paint(print.Bold, print.Printable(text)))
 	fmt.Fprintln(p.Out, p.Paint(print.Faint, row.RequestID))
 
 	call := calls.Read(r.Content())

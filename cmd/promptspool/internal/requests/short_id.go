@@ -76,14 +76,13 @@ func requestID(c *cli.Context, cl *client.Client, id wire.Identity, given string
 	// The time in an id is when its call was accepted, or when its span began: few rows have to be looked at. Only
 	// what comes from another system has other ids.
 	around := []time.Time{timeOf(first).Add(-time.Minute), timeOf(last).Add(time.Minute)}
+	within := func(field string) *wire.Filter {
+		return &wire.Filter{Filters: []wire.Filter{begins, wire.Where(field, "between", around)}}
+	}
 	var found []string
-	for _, field := range []string{"accepted_at", "list_time", ""} {
-		where := &wire.Filter{Filters: []wire.Filter{begins, wire.Where(field, "between", around)}}
-		switch {
-		case field == "" && found != nil:
-			continue
-		case field == "":
-			where = &begins
+	for _, where := range []*wire.Filter{within("accepted_at"), within("list_time"), &begins} {
+		if where == &begins && found != nil {
+			break
 		}
 		page, err := cl.Search(c.Context, id, wire.Search{FilterGroup: where, PerPage: candidatesMax})
 		if err != nil {

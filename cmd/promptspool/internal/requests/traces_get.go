@@ -65,23 +65,18 @@ func getTrace(c *cli.Context) error {
 // printTraceFacts prints what a trace adds up to.
 func printTraceFacts(t *print.Table, tree *wire.TraceTree) {
 	sum := &tree.Total
-	facts := []string{
-		between(sum.StartTime, sum.EndTime), print.Quantity(sum.Spans, "span"), print.Quantity(sum.Calls, "call"),
-		tokensOf(sum) + " tokens", money(sum.Price), print.Quantity(sum.Errors, "error"),
-	}
+	started, running := "", ""
 	if sum.StartTime != nil {
-		facts = append([]string{t.Moment(*sum.StartTime)}, facts...)
-	}
-	if tree.SessionID != "" {
-		facts = append(facts, "session "+tree.SessionID)
-	}
-	if tree.UserID != "" {
-		facts = append(facts, "user "+tree.UserID)
+		started = t.Moment(*sum.StartTime)
 	}
 	if tree.Running {
-		facts = append(facts, "still running")
+		running = "still running"
 	}
-	t.Row(strings.Join(facts, ", "))
+	t.Row(facts(
+		started, between(sum.StartTime, sum.EndTime), print.Quantity(sum.Spans, "span"),
+		print.Quantity(sum.Calls, "call"), tokensOf(sum)+" tokens", money(sum.Price),
+		print.Quantity(sum.Errors, "error"), after("session ", tree.SessionID), after("user ", tree.UserID), running,
+	))
 	t.Row()
 }
 
