@@ -61,28 +61,22 @@ var exportForms = []exportForm{
 type exportLink struct{ Text, Hint, Href string }
 
 // exportLinks returns the entries for the records of a filter, whose list shows some columns.
-func exportLinks(f filter.Filter, columns []string) []exportLink {
-	var links []exportLink
-	add := func(form exportForm, f filter.Filter, hint string) {
+func exportLinks(f filter.Filter, columns []string) (links []exportLink) {
+	href := func(format string, columns []string) string {
+		f.Columns = columns
 		q := f.Values()
-		q.Set("format", form.name)
-		links = append(links, exportLink{form.text, hint, address.Of("/requests/export", q)})
+		q.Set("format", format)
+		return address.Of("/requests/export", q)
 	}
-
-	shown, all := f, f
-	all.Columns = nil
-	shown.Columns = columns
 	for _, form := range exportForms {
+		shown := columns
 		if form.name != wire.FormatCSV {
-			add(form, all, form.hint)
-			continue
+			shown = nil
 		}
-		add(form, shown, form.hint)
-		form.text += ", all columns"
-		add(form, all, "")
+		links = append(links, exportLink{form.text, form.hint, href(form.name, shown)})
 	}
 
-	return links
+	return append(links, exportLink{"CSV, all columns", "", href(wire.FormatCSV, nil)})
 }
 
 // readExportForm returns the form that an address asks for, or records if it names none.
@@ -167,7 +161,7 @@ func (p *pages) writeRecords(ctx context.Context, id wire.Identity, e exported, 
 // writeCSV writes a line for each record, a page of rows at a time.
 func (p *pages) writeCSV(ctx context.Context, id wire.Identity, e exported, w io.Writer) error {
 	lines := csv.NewWriter(w)
-	header, cells := csvColumns(e.columns)
+	header := csvHeader(e.columns)
 	if err := lines.Write(header); err != nil {
 		return err
 	}
@@ -191,7 +185,7 @@ func (p *pages) writeCSV(ctx context.Context, id wire.Identity, e exported, w io
 				}
 				row = row.WithMetadata(record.Metadata)
 			}
-			_ = lines.Write(cells(row)) // lines.Error has its error
+			_ = lines.Write(csvCells(row, header)) // lines.Error has its error
 		}
 
 		lines.Flush()
@@ -203,37 +197,35 @@ func (p *pages) writeCSV(ctx context.Context, id wire.Identity, e exported, w io
 	}
 }
 
-// csvColumns returns the heading of a CSV, and what makes its lines. Without columns it has all
-// but the tools, as in the API.
-func csvColumns(chosen []string) (header []string, cells func(*wire.Row) []string) {
-	all := wire.CSVColumns[:len(wire.CSVColumns)-1] // without the cursor
+// csvHeader returns the heading of a CSV of chosen columns. Without any it has all but the tools, as in the
+// API.
+func csvHeader(chosen []string) []string {
 	if chosen == nil {
-		return all, func(row *wire.Row) []string { return row.CSVLine("")[:len(all)] }
+		return wire.CSVColumns[:len(wire.CSVColumns)-1] // without the cursor
 	}
 
-	header = []string{"started_at", "status", "error_message", "request_id", "accepted_at"}
-	for _, name := range chosen {
-		i := slices.IndexFunc(filter.Columns, func(c filter.Column) bool { return c.Name == name })
-		for cell := range strings.FieldsSeq(filter.Columns[i].CSV) {
-			if !slices.Contains(header, cell) {
+	header := []string{"started_at", "status", "error_message", "request_id", "accepted_at"}
+	for _, c := range filter.Columns {
+		for cell := range strings.FieldsSeq(c.CSV) {
+			if slices.Contains(chosen, c.Name) && !slices.Contains(header, cell) {
 				header = append(header, cell)
 			}
 		}
 	}
-	from := make([]int, len(header))
-	for i, name := range header {
-		from[i] = slices.Index(all, name)
+
+	return header
+}
+
+// csvCells returns what a CSV has of a row, under some names.
+func csvCells(row *wire.Row, names []string) []string {
+	line, cells := row.CSVLine(""), make([]string, len(names))
+	for i, name := range names {
+		if at := slices.Index(wire.CSVColumns, name); at >= 0 {
+			cells[i] = line[at]
+		} else {
+			cells[i] = wire.CSVCell(strings.Join(row.ToolNames, ","))
+		}
 	}
 
-	return header, func(row *wire.Row) []string {
-		line, cells := row.CSVLine(""), make([]string, len(header))
-		for i, at := range from {
-			if at >= 0 {
-				cells[i] = line[at]
-			} else {
-				cells[i] = wire.CSVCell(strings.Join(row.ToolNames, ","))
-			}
-		}
-		return cells
-	}
+	return cells
 }

@@ -13,7 +13,7 @@ func TestEveryColumnOfTheListHasItsCells(t *testing.T) {
 	first := []string{"started_at", "status", "error_message", "request_id", "accepted_at"}
 	started := time.Date(2026, 11, 24, 22, 30, 0, 5_000_000, time.UTC)
 	for _, c := range filter.Columns {
-		header, cells := csvColumns([]string{c.Name})
+		header := csvHeader([]string{c.Name})
 		if !slices.Equal(header[:len(first)], first) || len(header) == len(first) {
 			t.Fatalf("the heading of %s is %v", c.Name, header)
 		}
@@ -26,7 +26,7 @@ func TestEveryColumnOfTheListHasItsCells(t *testing.T) {
 			RequestID: "r", ListTime: started, AcceptedAt: started.Add(time.Second), Status: "ERROR",
 			OutputExcerpt: "Overloaded", ToolNames: []string{"=now()", "b"},
 		}
-		line := cells(row)
+		line := csvCells(row, header)
 		want := []string{"2026-11-24T22:30:00.005Z", "ERROR", "Overloaded", "r", "2026-11-24T22:30:01.005Z"}
 		if len(line) != len(header) || !slices.Equal(line[:len(first)], want) {
 			t.Errorf("%s: %v is the line of %v", c.Name, line, header)

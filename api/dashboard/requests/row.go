@@ -88,31 +88,15 @@ func markDays(rows []requestRow, now time.Time, zone *time.Location) {
 	}
 }
 
-// without are columns that may be empty, and how to see that a row has nothing there.
-var without = map[string]func(r *requestRow) bool{
-	"template": func(r *requestRow) bool { return r.PromptName == nil },
-	"model":    func(r *requestRow) bool { return r.Engine == "" },
-	"provider": func(r *requestRow) bool { return r.Provider == "" },
-	"tokens":   func(r *requestRow) bool { return r.InputTokens == nil && r.OutputTokens == nil },
-	"cost":     func(r *requestRow) bool { return r.Price == nil },
-	"score":    func(r *requestRow) bool { return len(r.Score) == 0 },
-	"scores":   func(r *requestRow) bool { return len(r.Scores) == 0 },
-	"tags":     func(r *requestRow) bool { return len(r.Tags) == 0 },
-	"metadata": func(r *requestRow) bool { return len(r.Metadata) == 0 },
-	"tools":    func(r *requestRow) bool { return len(r.ToolNames) == 0 },
-	"finish":   func(r *requestRow) bool { return r.FinishReason == "" },
-	"function": func(r *requestRow) bool { return r.FunctionName == "" },
-	"groups":   func(r *requestRow) bool { return len(r.GroupIDs) == 0 },
-}
-
 // filled returns the columns without those that are empty in all rows. A column that the list is
 // sorted by stays.
 func filled(columns []filter.Column, f filter.Filter, rows []requestRow) []filter.Column {
 	return slices.DeleteFunc(columns, func(c filter.Column) bool {
-		isEmpty := without[c.Name]
+		names := strings.Fields(c.CSV)
+		isFilled := func(r requestRow) bool { return strings.Join(csvCells(&r.Row, names), "") != "" }
 		sorted := c.Sort != "" && f.Order.Direction(c.Sort) != ""
-		return isEmpty != nil && !sorted &&
-			!slices.ContainsFunc(rows, func(r requestRow) bool { return !isEmpty(&r) })
+
+		return c.Optional && !sorted && !slices.ContainsFunc(rows, isFilled)
 	})
 }
 
