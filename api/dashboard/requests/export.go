@@ -6,7 +6,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -22,81 +21,44 @@ type exported struct {
 	columns []string // of a CSV; nil for all
 }
 
-// exportForm is a format in which a view can be saved.
-type exportForm struct {
-	name, text, hint string
-	extension        string // of its file, whose name begins with the form's own
-	mediaType        string
-	write            func(p *pages, ctx context.Context, id wire.Identity, e exported, w io.Writer) error
-}
-
-var exportForms = []exportForm{
-	{
-		name:      wire.FormatEvents,
-		text:      "Events",
-		hint:      "all there is; promptspool requests import reads them into another server or project",
-		extension: ".jsonl",
-		mediaType: "application/x-ndjson",
-		write:     (*pages).writeEvents,
-	},
-	{
-		name:      "records",
-		text:      "Records",
-		hint:      "one JSON object per line, with prompts and responses",
-		extension: ".jsonl",
-		mediaType: "application/x-ndjson",
-		write:     (*pages).writeRecords,
-	},
-	{
-		name:      wire.FormatCSV,
-		text:      "CSV",
-		hint:      "the columns of this list, for a spreadsheet",
-		extension: ".csv",
-		mediaType: "text/csv; charset=utf-8",
-		write:     (*pages).writeCSV,
-	},
+// exportForms are the formats in which a view can be saved.
+var exportForms = map[string]struct {
+	extension, mediaType string
+	write                func(p *pages, ctx context.Context, id wire.Identity, e exported, w io.Writer) error
+}{
+	wire.FormatEvents: {".jsonl", "application/x-ndjson", (*pages).writeEvents},
+	"records":         {".jsonl", "application/x-ndjson", (*pages).writeRecords},
+	wire.FormatCSV:    {".csv", "text/csv; charset=utf-8", (*pages).writeCSV},
 }
 
 // exportLink is an entry of the menu that saves a view.
 type exportLink struct{ Text, Hint, Href string }
 
 // exportLinks returns the entries for the records of a filter, whose list shows some columns.
-func exportLinks(f filter.Filter, columns []string) (links []exportLink) {
+func exportLinks(f filter.Filter, columns []string) []exportLink {
 	href := func(format string, columns []string) string {
 		f.Columns = columns
 		q := f.Values()
 		q.Set("format", format)
 		return address.Of("/requests/export", q)
 	}
-	for _, form := range exportForms {
-		shown := columns
-		if form.name != wire.FormatCSV {
-			shown = nil
-		}
-		links = append(links, exportLink{form.text, form.hint, href(form.name, shown)})
-	}
+	const events = "all there is; promptspool requests import reads them into another server or project"
 
-	return append(links, exportLink{"CSV, all columns", "", href(wire.FormatCSV, nil)})
+	return []exportLink{
+		{"Events", events, href(wire.FormatEvents, nil)},
+		{"Records", "one JSON object per line, with prompts and responses", href("records", nil)},
+		{"CSV", "the columns of this list, for a spreadsheet", href(wire.FormatCSV, columns)},
+		{"CSV, all columns", "", href(wire.FormatCSV, nil)},
+	}
 }
 
-// readExportForm returns the form that an address asks for, or records if it names none.
-func readExportForm(q url.Values) (exportForm, error) {
-	name := cmp.Or(q.Get("format"), "records")
-	i := slices.IndexFunc(exportForms, func(form exportForm) bool { return form.name == name })
-	if i < 0 {
-		fault := wire.FieldError{Field: "format", Reason: "must be events, records or csv"}
-		return exportForm{}, wire.Invalid(fault)
-	}
-
-	return exportForms[i], nil
-}
-
-// exportRequests answers with all records of a view, in one of the forms.
+// exportRequests answers with all records of a view, in one of the forms: records unless the address names one.
 func (p *pages) exportRequests(c *frame.Exchange) error {
 	query := c.URL.Query()
-	form, err := readExportForm(query)
-	if err != nil {
-		return err
+	name := cmp.Or(query.Get("format"), "records")
+	form, ok := exportForms[name]
+	if !ok {
+		return wire.Invalid(wire.FieldError{Field: "format", Reason: "must be events, records or csv"})
 	}
 
 	id := c.Identity()
@@ -114,19 +76,18 @@ func (p *pages) exportRequests(c *frame.Exchange) error {
 		return err
 	}
 
-	if err := c.Note(c.Context(), "export requests", form.name, wire.AuditFilter(f.Text)); err != nil {
+	if err := c.Note(c.Context(), "export requests", name, wire.AuditFilter(f.Text)); err != nil {
 		return err
 	}
 
 	e := exported{s, f.Columns}
 	write := func(ctx context.Context, w io.Writer) error { return form.write(p, ctx, id, e, w) }
 
-	what := form.name
-	if what == wire.FormatCSV {
-		what = "requests"
+	if name == wire.FormatCSV {
+		name = "requests"
 	}
 
-	return c.SendFile(f.FileName(what, form.extension), form.mediaType, write)
+	return c.SendFile(f.FileName(name, form.extension), form.mediaType, write)
 }
 
 // writeEvents writes what `requests import` reads. No cursors are written: a browser could
