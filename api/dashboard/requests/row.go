@@ -8,6 +8,7 @@ import (
 
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
+	"promptspool/api/dashboard/number"
 	"promptspool/api/dashboard/table"
 	"promptspool/api/wire"
 	"promptspool/api/words"
@@ -18,8 +19,10 @@ type requestRow struct {
 	wire.Row
 	outcome
 	Href   string
-	Score  []wire.ScoreValue // of the one that the list shows, by author
-	NewDay string            // the row's day, if the row before it is of another one
+	Texts  map[string]string   // what columns show, by their names
+	Badges map[string][]string // what others show
+	Score  []wire.ScoreValue   // of the one that the list shows, by author
+	NewDay string              // the row's day, if the row before it is of another one
 }
 
 // requestRows returns the rows of a page of the list, and the name of the score that they show.
@@ -34,6 +37,7 @@ func requestRows(f filter.Filter, page wire.SearchPage, n rowNumber) (rows []req
 		at := listPlace{item.RequestID, page.Start, i, n.plus(i)}
 		row := requestRow{Row: item, outcome: outcome(item.Status), Href: recordAddress(f, at, "")}
 		row.showHit(sought)
+		row.print()
 		for _, s := range item.Scores {
 			if s.Name == main {
 				row.Score = append(row.Score, s.ScoreValue)
@@ -71,6 +75,17 @@ func (r *requestRow) showHit(sought []words.Sought) {
 	if !slices.ContainsFunc(sought, inSight) {
 		*shown = words.Tail(r.Snippet.Before, beforeRunes) + r.Snippet.Match + r.Snippet.After
 	}
+}
+
+// print sets what is shown in columns that need no more than a text or badges.
+func (r *requestRow) print() {
+	r.Texts = map[string]string{
+		"input": r.InputExcerpt, "output": r.OutputExcerpt,
+		"model": r.Engine, "provider": r.Provider, "finish": r.FinishReason, "function": r.FunctionName,
+		"user": r.UserID, "environment": r.Environment, "sidecar": r.Sidecar,
+		"latency": number.Latency(r.Latency), "cost": number.Cost(r.Price), "cache_writes": number.Tokens(r.CacheWrites),
+	}
+	r.Badges = map[string][]string{"tags": r.Tags, "tools": r.ToolNames, "groups": r.GroupIDs}
 }
 
 // markDays sets the days of a list by time, in a zone.
