@@ -83,7 +83,8 @@ func (r *requestRow) print() {
 		"input": r.InputExcerpt, "output": r.OutputExcerpt,
 		"model": r.Engine, "provider": r.Provider, "finish": r.FinishReason, "function": r.FunctionName,
 		"user": r.UserID, "environment": r.Environment, "sidecar": r.Sidecar,
-		"latency": number.Latency(r.Latency), "cost": number.Cost(r.Price), "cache_writes": number.Tokens(r.CacheWrites),
+		"latency": number.Latency(r.Latency), "cost": number.Cost(r.Price),
+		"cache_writes": number.Tokens(r.CacheWrites),
 	}
 	r.Badges = map[string][]string{"tags": r.Tags, "tools": r.ToolNames, "groups": r.GroupIDs}
 }
