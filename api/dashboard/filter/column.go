@@ -7,6 +7,7 @@ import "slices"
 type Column struct {
 	Name, Text string
 	Number     bool
+	Label      string // in front of the number on a narrow page
 	Excerpt    bool   // the beginning of a text, in one line
 	Sort       string // the field that its heading sorts by, one of wire.SortFields; "" if it does not sort
 	ByDefault  bool   // shown unless the reader chose columns
@@ -26,10 +27,11 @@ var Columns = []Column{
 	{Name: "latency", Text: "Latency", Number: true, Sort: "latency_ms", ByDefault: true, CSV: "latency_seconds"},
 	{Name: "first", Text: "First token", Number: true, Sort: "time_to_first_token_ms", CSV: "time_to_first_token_ms"},
 	{Name: "tokens", Text: "Tokens", Number: true, Sort: "input_tokens", Optional: true,
-		CSV: "input_tokens output_tokens cached_tokens reasoning_tokens"},
-	{Name: "cache_writes", Text: "Cache writes", Number: true, Sort: "cache_write_tokens", CSV: "cache_write_tokens"},
+		Label: "tokens", CSV: "input_tokens output_tokens cached_tokens reasoning_tokens"},
+	{Name: "cache_writes", Text: "Cache writes", Number: true, Sort: "cache_write_tokens",
+		Label: "cache writes", CSV: "cache_write_tokens"},
 	{Name: "cost", Text: "Cost", Number: true, Sort: "cost", ByDefault: true, Optional: true, CSV: "cost_usd"},
-	{Name: "score", Text: "Main score", Number: true, ByDefault: true, Optional: true, CSV: "scores"},
+	{Name: "score", Text: "Main score", Number: true, Label: "score", ByDefault: true, Optional: true, CSV: "scores"},
 	{Name: "scores", Text: "All scores", Optional: true, CSV: "scores"},
 	{Name: "tags", Text: "Tags", Optional: true, CSV: "tags"},
 	{Name: "metadata", Text: "Metadata", Optional: true, CSV: "metadata"},

@@ -1,6 +1,8 @@
 package requests
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,5 +32,52 @@ func TestAListShowsTheScoreThatMostRowsHave(t *testing.T) {
 	want := []string{"99", "none", "99", "none", "none"}           // another score is not one of this column
 	if diff := cmp.Diff(want, got); diff != "" || main != "csat" { // as often as others, and first by name
 		t.Errorf("main is %s (-want +got):\n%s", main, diff)
+	}
+}
+
+func TestEveryColumnOfTheListHasOneCell(t *testing.T) {
+	page, err := html.ReadFile("requests.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var row requestRow
+	row.print()
+	for _, c := range filter.Columns {
+		_, isText := row.Texts[c.Name]
+		_, hasBadges := row.Badges[c.Name]
+		printed := []bool{isText, hasBadges, strings.Contains(string(page), `if eq .Name "`+c.Name+`"}}`)}
+		printed = slices.DeleteFunc(printed, func(is bool) bool { return !is })
+		if len(printed) != 1 {
+			t.Errorf("%s is printed %d times", c.Name, len(printed))
+		}
+	}
+}
+
+func TestColumnsThatAreEmptyInAllRowsAreLeftOut(t *testing.T) {
+	names := func(f filter.Filter, rows ...requestRow) (names []string) {
+		for _, c := range filled(slices.Clone(filter.Columns), f, rows) {
+			names = append(names, c.Name)
+		}
+		return names
+	}
+	always := strings.Fields(`status call input output latency first cache_writes session user environment trace
+		sidecar`)
+	some := requestRow{Row: wire.Row{Engine: "m", Price: new(0.0), ToolNames: []string{"t"}, Tags: []string{"a"}}}
+	for _, tt := range []struct {
+		f    filter.Filter
+		rows []requestRow
+		want string
+	}{
+		{filter.Filter{}, []requestRow{{}, {}}, ""},
+		{filter.Filter{}, []requestRow{{}, some}, "model cost tags tools"},
+		{filter.Filter{Order: filter.Order{By: "input_tokens"}}, []requestRow{{}}, "tokens"},
+	} {
+		got := names(tt.f, tt.rows...)
+		want := append(strings.Fields(tt.want), always...)
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("with %q (-want +got):\n%s", tt.want, diff)
+		}
 	}
 }
