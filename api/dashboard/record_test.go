@@ -152,8 +152,8 @@ func TestTheCallsThatFailedAlikeAreFailures(t *testing.T) {
 		&answered:  "",
 	} {
 		body := s.call(ann, "GET", "/requests/"+e.RequestID, nil).Body.String()
-		isAlike := strings.Contains(body, "failed like this")
-		if isAlike != (want != "") || !strings.Contains(body, want) || isAlike != strings.Contains(body, "status%3AERROR") {
+		isAlike, leads := strings.Contains(body, "failed like this"), strings.Contains(body, "status%3AERROR")
+		if isAlike != (want != "") || !strings.Contains(body, want) || isAlike != leads {
 			t.Errorf("the page of %s does not say %q of calls that are alike: %s", e.Body, want, body)
 		}
 	}

@@ -95,7 +95,8 @@ func isResponse(v value) bool {
 	return v.at("completion").isText() || v.at("generation").isText() || v.has("embeddings", "embedding") ||
 		v.at("results").element().has("outputText") || v.at("outputs").element().has("text") ||
 		v.at("data").element().has("embedding", "b64_json") || v.at("output", "message").isObject() ||
-		v.at("error", "message").isText() && v.at("error").has("type", "code") || v.at("promptFeedback").has("blockReason")
+		v.at("error", "message").isText() && v.at("error").has("type", "code") ||
+		v.at("promptFeedback").has("blockReason")
 }
 
 // looksLikeMessages reports whether a list holds messages, or lists of them.

@@ -265,10 +265,14 @@ func TestTheIDOfAResponseIsTakenFromItsOutput(t *testing.T) {
 
 func TestASpanWhoseResponseHoldsAnErrorFailed(t *testing.T) {
 	for output, want := range map[string]calls.Failure{
-		`{"error":{"message":"Overloaded","type":"overloaded_error"}}`: {Type: "overloaded_error", Message: "Overloaded"},
-		`{"promptFeedback":{"blockReason":"SAFETY"}}`:                  {Type: "SAFETY", Message: "The prompt was blocked: SAFETY"},
-		`{"choices":[{"error":{"message":"Overloaded","code":502}}]}`:  {Type: "502", Message: "Overloaded"},
-		`{"error":"of a tool"}`:                                        {},
+		`{"error":{"message":"Overloaded","type":"overloaded_error"}}`: {
+			Type: "overloaded_error", Message: "Overloaded",
+		},
+		`{"promptFeedback":{"blockReason":"SAFETY"}}`: {
+			Type: "SAFETY", Message: "The prompt was blocked: SAFETY",
+		},
+		`{"choices":[{"error":{"message":"Overloaded","code":502}}]}`: {Type: "502", Message: "Overloaded"},
+		`{"error":"of a tool"}`: {},
 	} {
 		call := calls.Read(encode(t, spanWith(map[string]any{
 			"openinference.span.kind": "LLM", "llm.model_name": "m", "output.value": output,

@@ -254,7 +254,8 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 	b.shows(".tiles", "40", "10.0%")
 	b.shows("main", "69.5 · 40 scores", "gpt-4o-mini", "user_id = ann")
 	b.press(".charts section tbody a")
-	b.shows("main", "20 requests", "model:gpt-4o")
+	b.shows("main", "20 requests")
+	b.filteredBy("model:gpt-4o")
 	b.press("tbody tr:nth-child(3) a")
 	b.holds("the tab says what it shows", `document.title === "succeeded · gpt-4o · promptspool"`)
 
@@ -267,7 +268,8 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 			"No requests match these filters. Closest: model:gpt-4o (20), model:gpt-4o-mini (20). Clear filters")
 		b.screenshots("unmatched" + strings.ReplaceAll(page, "/", "-"))
 		b.press(".empty a")
-		b.shows("main", "20", "model:gpt-4o")
+		b.shows("main", "20")
+		b.filteredBy("model:gpt-4o")
 	}
 	b.visit("/requests?filter=statsu:error")
 	b.shows(".empty", "No requests match these filters. Closest: status:error. Clear filters")
