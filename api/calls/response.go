@@ -124,7 +124,7 @@ func (c *Call) readResponse(r node) bool {
 		return true
 	case r.isArray():
 		for _, m := range readEach(r, readItem, "assistant") {
-			if m.Role == "user" { // as some say of all that they have
+			if m.Role == "user" { // some libraries call each of them so
 				m.Role = "assistant"
 			}
 			c.answer(m)

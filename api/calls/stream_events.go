@@ -55,8 +55,9 @@ var events = map[string][]piece{
 	"response.reasoning_summary_part.added":     {{pieceBreak, nil}},
 	"response.output_item.added":                {{pieceItem, path{"item"}}},
 	"response.output_item.done":                 {{pieceItem, path{"item"}}},
-	"response.completed":                        {{pieceAnswer, path{"response"}}}, "response.incomplete": {{pieceAnswer, path{"response"}}},
-	"response.failed": {{pieceAnswer, path{"response"}}},
+	"response.completed":                        {{pieceAnswer, path{"response"}}},
+	"response.incomplete":                       {{pieceAnswer, path{"response"}}},
+	"response.failed":                           {{pieceAnswer, path{"response"}}},
 
 	// Cohere v2: https://docs.cohere.com/v2/docs/streaming
 	"message-start":   {{pieceBegin, nil}},
@@ -69,10 +70,12 @@ var events = map[string][]piece{
 	"content-end":     nil, "tool-call-end": nil, "citation-start": nil, "citation-end": nil,
 
 	// AI SDK: https://ai-sdk.dev/docs/ai-sdk-core/generating-text; its versions name pieces otherwise
-	"text":             {{PartText, path{"text"}}},
-	"text-start":       {{pieceBreak, nil}},
-	"text-delta":       {{PartText, path{"text"}}, {PartText, path{"delta"}}, {PartText, path{"textDelta"}}},
-	"reasoning-delta":  {{PartThinking, path{"text"}}, {PartThinking, path{"delta"}}, {PartThinking, path{"textDelta"}}},
+	"text":       {{PartText, path{"text"}}},
+	"text-start": {{pieceBreak, nil}},
+	"text-delta": {{PartText, path{"text"}}, {PartText, path{"delta"}}, {PartText, path{"textDelta"}}},
+	"reasoning-delta": {
+		{PartThinking, path{"text"}}, {PartThinking, path{"delta"}}, {PartThinking, path{"textDelta"}},
+	},
 	"tool-input-start": {{pieceCall, nil}}, "tool-call": {{pieceCall, nil}}, "tool-input-available": {{pieceCall, nil}},
 	"tool-input-delta": {{pieceArguments, path{"delta"}}, {pieceArguments, path{"inputTextDelta"}}},
 	"finish":           {{pieceEnd, path{"finishReason"}}},
@@ -166,6 +169,7 @@ func (s *stream) takeOne(n node, event string, kind PartKind, v node, text strin
 	if strings.HasPrefix(event, "response.") {
 		index, s.ofItems = n.number("output_index"), true
 	}
+
 	var m Message
 	switch c := s.choice(index); kind {
 	case pieceBegin:

@@ -43,7 +43,7 @@ var usageTable = []struct {
 	paths  string
 	source string // of each path
 }{
-	{allInput, "billed_units.input_tokens tokens.input_tokens", "docs.cohere.com/reference/chat: what is paid for; all"},
+	{allInput, "billed_units.input_tokens tokens.input_tokens", "docs.cohere.com/reference/chat: paid; all"},
 	{outputTokens, "billed_units.output_tokens tokens.output_tokens", "the same"},
 	{allInput, "prompt_tokens", "platform.openai.com/docs/api-reference/chat/object; AI SDK 4; LangChain"},
 	{allInput, "promptTokenCount", "ai.google.dev/api/generate-content#UsageMetadata; Llama on Bedrock"},
@@ -58,7 +58,7 @@ var usageTable = []struct {
 	{outputTokens, "generation_token_count results. eval_count", "Llama on Bedrock; Titan, tokenCount of each; Ollama"},
 	{outputTokens, "generated_tokens", "TGI"},
 	{thoughtTokens, "thoughtsTokenCount", "Gemini: candidatesTokenCount leaves them out"},
-	{reasoningTokens, "out.reasoning_tokens out.reasoning out.thinking_tokens", "OpenAI, AI SDK 6; LangChain; Anthropic"},
+	{reasoningTokens, "out.reasoning_tokens out.reasoning out.thinking_tokens", "OpenAI, AI SDK 6; LangChain; Claude"},
 	{reasoningTokens, "outputTokens.reasoning reasoning_tokens", "LanguageModelV3Usage; AI SDK 5, Perplexity"},
 	{reasoningTokens, "thoughtsTokens", "Genkit: of the output or, as its total has it, beside it"},
 	{totalTokens, "total_tokens", "OpenAI, Bedrock, AI SDK and others"},
@@ -164,9 +164,9 @@ var usagePlaces = placesOf(
 
 // answeredTiers are where responses name a tier outside their usage, and askedTiers where requests do.
 var (
-	answeredTiers = placesOf("service_tier serviceTier response.service_tier metadata.serviceTier llm_output.service_tier",
-		"response_metadata.service_tier providerMetadata.openai.serviceTier performanceConfig.latency",
-		"metadata.performanceConfig.latency")
+	answeredTiers = placesOf("service_tier serviceTier response.service_tier metadata.serviceTier",
+		"llm_output.service_tier response_metadata.service_tier providerMetadata.openai.serviceTier",
+		"performanceConfig.latency metadata.performanceConfig.latency")
 	askedTiers = placesOf("service_tier serviceTier extra_body.service_tier config.service_tier config.serviceTier",
 		"kwargs.service_tier model_kwargs.service_tier providerOptions.openai.serviceTier performanceConfig.latency",
 		"speed inference_geo extra_body.speed extra_body.inference_geo")

@@ -88,7 +88,7 @@ var populations = []struct {
 func TestAnIntervalHolds95OfAHundredTimes(t *testing.T) {
 	rounds := 1000
 	r := rand.New(rand.NewPCG(1, 2))
-	sizes := [][2]int{{50, 50}, {100, 200}, {400, 200}, {500, 1500}}
+	sizes := [][2]int{{50, 50}, {100, 200}, {400, 200}, {300, 900}}
 	check := func(n [2]int, what string, highest float64, compare func() significance.Comparison) {
 		held := 0
 		for range rounds {
