@@ -5,6 +5,7 @@ package badgerdb
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -129,7 +130,10 @@ func TestBlocksOfHeavyRowsCanBeHeld(t *testing.T) {
 
 	const records = 40
 	for i := range records {
-		tags := strings.Repeat(`"`+strings.Repeat("x", 500)+`",`, 20+i) // 10 to 30 KB
+		tags := "" // 10 to 30 KB
+		for j := range 20 + i {
+			tags += fmt.Sprintf(`"%d%s",`, j, strings.Repeat("x", 500))
+		}
 		apply(i, wire.KindRequest, i, `{"function_name":"x.y","tags":[`+tags+`"y"]}`)
 	}
 	pack()
