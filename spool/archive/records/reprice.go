@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -79,27 +80,26 @@ func (svc *Service) reprice(s *archive.State, bodies map[string]json.RawMessage)
 	return partsOf(&before, r)
 }
 
-// partsOf returns 1 for each part in which two requests differ. They are compared as they are stored:
-// the same bytes need no write.
+// partsOf returns 1 for each part in which two requests differ, as they are stored.
 func partsOf(before, after *archive.Request) (parts wire.RepricedParts) {
-	was, _ := json.Marshal(before)
-	is, _ := json.Marshal(after)
-	if bytes.Equal(was, is) {
-		return parts
-	}
-
-	var members [2]map[string]json.RawMessage
-	_ = json.Unmarshal(was, &members[0])
-	_ = json.Unmarshal(is, &members[1])
-	for _, of := range members {
-		for name := range of {
-			if !bytes.Equal(members[0][name], members[1][name]) {
-				*partOf(&parts, name) = 1
-			}
+	was, is := members(before), members(after)
+	all := maps.Clone(was)
+	maps.Copy(all, is)
+	for name := range all {
+		if !bytes.Equal(was[name], is[name]) {
+			*partOf(&parts, name) = 1
 		}
 	}
 
 	return parts
+}
+
+// members returns the members of a request as they are stored.
+func members(r *archive.Request) (all map[string]json.RawMessage) {
+	stored, _ := json.Marshal(r)
+	_ = json.Unmarshal(stored, &all)
+
+	return all
 }
 
 // partOf returns the part that a member of a stored request is of.
