@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"promptspool/api/wire"
 	"promptspool/registry/render/fstring"
@@ -47,21 +48,16 @@ func (x Expanded) Findings(metadata json.RawMessage) []wire.Finding {
 // Hints reports what can be rendered, but is hardly meant so. These are names in doubled braces in
 // the format f-string, and variables that are given and used nowhere.
 func (p *Prepared) Hints(given iter.Seq[string]) []wire.Finding {
-	var unused []string // mostly none: this is done for each fetch
+	var unused []wire.Finding // mostly none: this is done for each fetch
 	for name := range given {
 		if p.used != nil && !p.used[name] {
-			unused = append(unused, name)
+			message := "has " + language.Shorten(name) + ", which is used nowhere"
+			unused = append(unused, findingOf("input_variables", message))
 		}
 	}
-	slices.Sort(unused)
+	slices.SortFunc(unused, func(a, b wire.Finding) int { return strings.Compare(a.Message, b.Message) })
 
-	hints := slices.Clip(p.doubled)
-	for _, name := range unused[:min(len(unused), findingsMax)] {
-		message := "has " + language.Shorten(name) + ", which is used nowhere"
-		hints = append(hints, wire.Finding{Path: "input_variables", Line: 1, Column: 1, Message: message})
-	}
-
-	return hints
+	return append(slices.Clip(p.doubled), unused[:min(len(unused), findingsMax)]...)
 }
 
 // Hints is Hints of a Prepared, with the variables that the publisher lists.
@@ -81,10 +77,12 @@ func (x Expanded) Hints() []wire.Finding {
 
 // prepareHints finds the variables that are used, and the names in doubled braces.
 func (p *Prepared) prepareHints() {
-	used, known := map[string]bool{}, true
+	used := map[string]bool{}
 	for b := range p.prompt.Blocks {
+		if b.Fault != nil {
+			return // a text that cannot be parsed may use any variable
+		}
 		used[b.Variable] = true
-		known = known && b.Fault == nil // a text that cannot be parsed may use any
 		if b.Template != nil {
 			for _, name := range b.Template.Variables() {
 				used[name] = true
@@ -96,39 +94,34 @@ func (p *Prepared) prepareHints() {
 			continue
 		}
 		if name := f.Doubled(); name != "" {
-			name = language.Shorten(name)
-			message := fmt.Sprintf(
-				"has {{%[1]s}}, which renders as {%[1]s}; a variable of an f-string is {%[1]s}", name)
-			p.doubled = append(p.doubled, wire.Finding{Path: textPath(b), Line: 1, Column: 1, Message: message})
+			p.doubled = append(p.doubled, findingOf(textPath(b), fmt.Sprintf(
+				"has {{%[1]s}}, which renders as {%[1]s}; a variable of an f-string is {%[1]s}",
+				language.Shorten(name))))
 		}
 	}
 	for _, m := range p.prompt.Messages {
-		if m.Role == "placeholder" {
-			used[m.Name] = true
-		}
+		used[m.Name] = used[m.Name] || m.Role == "placeholder"
 	}
-	if known {
-		p.used = used
-	}
+	p.used = used
+}
+
+// findingOf returns a finding without a place in its text.
+func findingOf(path, message string) wire.Finding {
+	return wire.Finding{Path: path, Line: 1, Column: 1, Message: message}
 }
 
 // Unresolved turns an error without a place in a text into findings. Such an error comes
 // from Expand: a snippet that no longer exists, a cycle.
 func Unresolved(err error) (findings []wire.Finding) {
 	for _, f := range wire.AsError(err).Fields {
-		findings = append(findings, wire.Finding{
-			Path:    prompt.Place(f.Field),
-			Line:    1,
-			Column:  1,
-			Message: f.Reason,
-		})
+		findings = append(findings, findingOf(prompt.Place(f.Field), f.Reason))
 	}
 	return findings
 }
 
 // textFinding reports why the text of a block cannot be rendered.
 func (x Expanded) textFinding(b *prompt.Block) wire.Finding {
-	f := wire.Finding{Path: textPath(b), Line: 1, Column: 1, Message: b.Fault.Error()}
+	f := findingOf(textPath(b), b.Fault.Error())
 	var fault *language.Error
 	if errors.As(b.Fault, &fault) {
 		f.Line, f.Column, f.Message = max(fault.Line, 1), max(fault.Column, 1), fault.Message

@@ -38,15 +38,18 @@ func fromLangChain(o wire.Object) wire.Object {
 	}
 
 	calls := rawjson.Elements(member("tool_calls"))
-	for i, call := range calls {
-		if args := rawjson.Member(call, "args"); args != nil {
-			calls[i] = rawjson.Encode(wire.Object{
-				rawjson.MemberOf("id", rawjson.Member(call, "id")),
-				rawjson.MemberOf("function", rawjson.Encode(wire.Object{
-					rawjson.MemberOf("name", rawjson.Member(call, "name")),
-					rawjson.MemberOf("arguments", rawjson.Quote(string(args))),
-				})),
-			})
+	if len(calls) == 0 { // older versions write them as OpenAI does
+		calls = rawjson.Elements(rawjson.Member(member("additional_kwargs"), "tool_calls"))
+	}
+	for i := range calls {
+		call := rawjson.Object(calls[i])
+		if args, ok := call.Get("args"); ok {
+			name, _ := call.Get("name")
+			function := wire.Object{
+				rawjson.MemberOf("name", name),
+				rawjson.MemberOf("arguments", rawjson.Quote(string(args))),
+			}
+			calls[i] = rawjson.Encode(rawjson.Set(call, "function", rawjson.Encode(function)))
 		}
 	}
 	if calls != nil {

@@ -3,6 +3,7 @@ package fstring
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -77,15 +78,15 @@ func (f *Format) addVariables(names *language.Names) {
 	}
 }
 
+// inBraces finds a variable's name as isName knows it.
+var inBraces = regexp.MustCompile(`\{\s*([\pL_][\pL\p{Nd}\pM_-]*)\s*\}`)
+
 // Doubled returns the first name in doubled braces, or "" if there is none. Other template languages
 // take it for a variable.
 func (f *Format) Doubled() string {
 	for _, p := range f.parts {
-		for _, after := range strings.Split(p.literal, "{")[1:] {
-			name, _, closed := strings.Cut(after, "}")
-			if name = strings.TrimSpace(name); closed && isName(name) {
-				return name
-			}
+		if found := inBraces.FindStringSubmatch(p.literal); found != nil {
+			return found[1]
 		}
 	}
 
