@@ -111,7 +111,7 @@ func partOf(parts *wire.RepricedParts, member string) *int {
 		return &parts.Price
 	case member == "status" || member == "error_type":
 		return &parts.Status
-	case strings.HasPrefix(member, "model") || member == "provider" || member == "tier":
+	case member == "model" || member == "provider" || member == "tier":
 		return &parts.Model
 	}
 
