@@ -385,6 +385,8 @@ func (f *fields) time(name string, required bool) time.Time {
 			f.fault(name, "is not a time of a call, in seconds since 1970 or in any other unit")
 		case unit != "seconds":
 			f.note += fmt.Sprintf(" %s was read as %s; send seconds since 1970.", name, unit)
+		case !isOfCall(t, f.now):
+			f.note += " " + name + " is not the time of a call, so lists do not go by it."
 		}
 		return t
 	}
@@ -446,13 +448,17 @@ func UnixTime(number string, now time.Time) (t time.Time, unit string) {
 	for i, unit := range timeUnits {
 		point := max(0, len(whole)-3*i)
 		t := unixTime(whole[:point], whole[point:]+fraction)
-		isCall := t.After(CallsBegan) && t.Before(now.Add(24*time.Hour))
-		if isCall || i == 0 && !t.IsZero() {
+		if isOfCall(t, now) || i == 0 && !t.IsZero() {
 			return t, unit
 		}
 	}
 
 	return time.Time{}, ""
+}
+
+// isOfCall reports whether a call that is accepted now can have this time.
+func isOfCall(t, now time.Time) bool {
+	return t.After(CallsBegan) && t.Before(now.Add(24*time.Hour))
 }
 
 // spansEnd is after every span.

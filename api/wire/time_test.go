@@ -124,6 +124,23 @@ func TestNumbersThatAreNoTime(t *testing.T) {
 	}
 }
 
+// A clock may count from the start of a machine, and 0 means unknown: how long the call took is right.
+func TestATimeThatIsNotOfACallIsKeptAndSaid(t *testing.T) {
+	for value, want := range map[string]time.Time{
+		"123456.5":   at(1970, 1, 2, 10, 17, 36, 5e8),
+		"0":          at(1970, 1, 1, 0, 0, 0, 0),
+		"-1":         at(1969, 12, 31, 23, 59, 59, 0),
+		"4102444800": at(2100, 1, 1, 0, 0, 0, 0),
+	} {
+		w, err := DecodeRequest(parse(t, edit(t, smallest["request"], "request_start_time", value)), true, noon)
+		wantFaults(t, err)
+		const told = " request_start_time is not the time of a call, so lists do not go by it."
+		if w.Start != want || w.Note != told {
+			t.Errorf("%s is %v,%s want %v", value, w.Start, w.Note, want)
+		}
+	}
+}
+
 func TestWhatIsNoTimeIsRefused(t *testing.T) {
 	for _, value := range []string{
 		`""`, `"now"`, `"1772366400"`, `"2026-13-01"`, `"2026-02-30T12:00:00Z"`, `"12:00:00"`,

@@ -12,7 +12,7 @@ import (
 // smallest are the smallest accepted bodies, by the name of their decoder.
 var smallest = map[string]string{
 	"request": `{"function_name":"openai.ChatCompletion.create","kwargs":{},"request_response":{},` +
-		`"request_start_time":1,"request_end_time":2}`,
+		`"request_start_time":1772366400,"request_end_time":1772366401}`,
 	"score":  `{"request_id":"` + someID + `","score":87}`,
 	"meta":   `{"request_id":"` + someID + `","metadata":{}}`,
 	"prompt": `{"request_id":"` + someID + `","prompt_name":"greeting","prompt_input_variables":{}}`,
@@ -283,7 +283,7 @@ func TestDecodeRequestReadsEveryField(t *testing.T) {
 
 func TestAFaultyRequestTellsAllFaultsAndKeepsWhatCouldBeRead(t *testing.T) {
 	got, err := DecodeRequest(parse(t, `{"function_name":7,"kwargs":{"model":"m"},"request_response":"x",`+
-		`"request_start_time":1,
+		`"request_start_time":1772366400,
 		"tags":["a",1,"b"],"metadata":{"k":"v","n":"`+strings.Repeat("x", 64<<10+1)+`"},`+
 		`"prompt_id":1.5,"prompt_version":0,"group_id":"g","request_id":"r1"}`), true, noon)
 
@@ -297,7 +297,7 @@ func TestAFaultyRequestTellsAllFaultsAndKeepsWhatCouldBeRead(t *testing.T) {
 		"request_id must be a UUIDv7, as track-request returned it")
 	same(t, "request", got, RequestWrite{
 		Kwargs:   json.RawMessage(`{"model":"m"}`),
-		Start:    time.Unix(1, 0).UTC(),
+		Start:    time.Unix(1772366400, 0).UTC(),
 		Tags:     []string{"a", "b"},
 		Metadata: map[string]string{"k": "v"},
 		GroupID:  "g",
@@ -483,7 +483,7 @@ func TestWhatAClientSaysBesideTheContract(t *testing.T) {
 		},
 	} {
 		object, err := ParseObject([]byte(`{"function_name":"f","kwargs":{},"request_response":{},` +
-			`"request_start_time":1,"request_end_time":2` + members + `}`))
+			`"request_start_time":1772366400,"request_end_time":1772366401` + members + `}`))
 		if err != nil {
 			t.Fatal(err)
 		}
