@@ -276,6 +276,12 @@ func TestTimesInAnotherUnitAreReadAndSaid(t *testing.T) {
 	}
 
 	s := start(t, nil)
+	for _, none := range []string{"0", "0.0", "-0", `""`, "null"} { // the time is not known
+		status, d, answer := s.bulk("/spans-bulk", strings.Replace(bulkOf(""), started, `"start_time":`+none, 1))
+		if status != 201 || len(d.Spans) != 1 {
+			t.Errorf("%s: %d %s", none, status, answer)
+		}
+	}
 	for _, time := range []string{`"soon"`, `-5`, `1e300`} {
 		status, d, answer := s.bulk("/spans-bulk", strings.Replace(bulkOf(""), started, `"start_time":`+time, 1))
 		if status != 201 || len(d.RejectedSpanIDs) != 1 || !strings.Contains(d.Message, "is not a time") {

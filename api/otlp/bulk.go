@@ -174,11 +174,7 @@ func bulkTime(value []byte) (nanos uint64, unit string, ok bool) {
 	if at, unit := wire.SpanTime(string(word)); !at.IsZero() {
 		return uint64(at.UnixNano()), unit, true
 	}
-	if at, ok := wire.ParseTime(string(word)); ok && at.UnixNano() > 0 {
-		return uint64(at.UnixNano()), "", true
-	}
-
 	// A small number may be of a clock that does not count from 1970.
 	nanos = jsonUint(value)
-	return nanos, "", nanos != 0 || strings.Trim(string(word), "0") == ""
+	return nanos, "", nanos != 0 || strings.Trim(string(word), "-.0") == ""
 }

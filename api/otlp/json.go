@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 )
 
@@ -116,7 +117,8 @@ func jsonWord(value []byte) (word []byte, ok bool) {
 	return t.next(wordMax), true
 }
 
-// jsonUint returns a number that is sent as a number or a string; 0 if it is neither.
+// jsonUint returns a number that is sent as a number or a string, or the nanoseconds since 1970 of an
+// ISO 8601 time; 0 if it is none of these.
 func jsonUint(value []byte) uint64 {
 	word, _ := jsonWord(value)
 	if n, err := strconv.ParseUint(string(word), 10, 64); err == nil {
@@ -124,6 +126,9 @@ func jsonUint(value []byte) uint64 {
 	}
 	// Some write 64 bits as a double, which loses the last digits: better than the time.
 	f, err := jsonFloat(word)
+	if at, ok := wire.ParseTime(string(word)); ok && err != nil {
+		return uint64(max(at.UnixNano(), 0))
+	}
 	if err != nil || !(0 <= f && f < math.MaxUint64) {
 		return 0
 	}

@@ -30,7 +30,7 @@ const (
 	vectorJSON = `{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"svc"}}]},
 		"scopeSpans":[{"scope":{"name":"lib","version":"1"},"spans":[{"traceId":"5B8EFFF798038103D269B633813FC60C",
 		"spanId":"7uGbfsPBsXQ=","parentSpanId":"","name":"chat m","kind":"SPAN_KIND_CLIENT",
-		"startTimeUnixNano":1700000000000000000,"end_time_unix_nano":"1700000001500000000","attributes":[
+		"startTimeUnixNano":1700000000000000000,"end_time_unix_nano":"2023-11-14T22:13:21.5Z","attributes":[
 		{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},
 		{"key":"gen_ai.provider.name","value":{"stringValue":"openai"}},
 		{"key":"gen_ai.request.model","value":{"string_value":"m"}},
