@@ -171,6 +171,25 @@ func TestAHistoryOfLangChain(t *testing.T) {
 	}
 }
 
+// LangChain's messages may have the calls of tools elsewhere, or twice.
+func TestCallsInAHistoryOfLangChain(t *testing.T) {
+	const calls = `"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]`
+	for message, want := range map[string]string{
+		`{"type":"ai","content":"","tool_calls":[],"additional_kwargs":{` + calls + `}}`: `"content":"",` + calls,
+		`{"type":"ai","content":"","additional_kwargs":{"function_call":{"name":"f","arguments":"{}"}}}`: `"content":"",` +
+			`"function_call":{"name":"f","arguments":"{}"}`,
+		`{"type":"ai","content":[{"type":"text","text":"Wait."},{"type":"tool_use","id":"c1","name":"f","input":{}}],` +
+			`"tool_calls":[{"name":"f","args":{},"id":"c1"}]}`: `"content":"Wait.",` + calls,
+	} {
+		got, warnings, err := kwargs(t, chat(`{"role":"placeholder","name":"history"}`), `null`,
+			render.Call{Provider: "openai", Variables: raw("history", "["+message+"]")})
+		want = `{"messages":[{"role":"assistant",` + want + `}]}`
+		if err != nil || len(warnings) > 0 || got != want {
+			t.Errorf("%s: %v %v\n got %s\nwant %s", message, warnings, err, got, want)
+		}
+	}
+}
+
 func TestHints(t *testing.T) {
 	const both = "input_variables:1:1: has a, which is used nowhere " +
 		"input_variables:1:1: has b, which is used nowhere"
@@ -182,6 +201,9 @@ func TestHints(t *testing.T) {
 		{`{"content":"{{\"k\": {a}}} {b} {{}} {{1}} {{{b}}}"}`, ""},
 		{chat(`{"role":"placeholder","name":"a"},{"role":"user","content":"{b}"}`), ""},
 		{chat(`{"role":"user","content":[{"type":"media_variable","name":"a"},{"text":"{b}"}]}`), ""},
+		{`{"content":"{{{{name}}}} {a}{b}"}`, ""}, // it renders as {{name}}
+		{`{"content":"{{user.name}}{a}{b}"}`, "content[0].text:1:1: has {{user.name}}, which renders as {user.name}; " +
+			"a variable of an f-string is {user.name}"},
 		{`{"content":"Dear {{ name }}, {a}{b}"}`, "content[0].text:1:1: has {{name}}, which renders as {name}; " +
 			"a variable of an f-string is {name}"},
 	} {

@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"promptspool/api/wire"
@@ -37,9 +38,14 @@ func fromLangChain(o wire.Object) wire.Object {
 		}
 	}
 
+	// Older versions have calls as OpenAI writes them.
+	older := member("additional_kwargs")
+	if call := rawjson.Member(older, "function_call"); call != nil {
+		o = rawjson.Set(o, "function_call", call)
+	}
 	calls := rawjson.Elements(member("tool_calls"))
-	if len(calls) == 0 { // older versions write them as OpenAI does
-		calls = rawjson.Elements(rawjson.Member(member("additional_kwargs"), "tool_calls"))
+	if len(calls) == 0 {
+		calls = rawjson.Elements(rawjson.Member(older, "tool_calls"))
 	}
 	for i := range calls {
 		call := rawjson.Object(calls[i])
@@ -52,9 +58,16 @@ func fromLangChain(o wire.Object) wire.Object {
 			calls[i] = rawjson.Encode(rawjson.Set(call, "function", rawjson.Encode(function)))
 		}
 	}
-	if calls != nil {
-		o = rawjson.Set(o, "tool_calls", rawjson.Array(calls))
+	if calls == nil {
+		return rawjson.Set(o, "role", rawjson.Quote(role))
 	}
+
+	// Claude's content has each call once more.
+	if content := rawjson.Elements(member("content")); content != nil {
+		isCall := func(b json.RawMessage) bool { return rawjson.Text(rawjson.Member(b, "type")) == "tool_use" }
+		o = rawjson.Set(o, "content", rawjson.Array(slices.DeleteFunc(content, isCall)))
+	}
+	o = rawjson.Set(o, "tool_calls", rawjson.Array(calls))
 
 	return rawjson.Set(o, "role", rawjson.Quote(role))
 }

@@ -78,8 +78,8 @@ func (f *Format) addVariables(names *language.Names) {
 	}
 }
 
-// inBraces finds a variable's name as isName knows it.
-var inBraces = regexp.MustCompile(`\{\s*([\pL_][\pL\p{Nd}\pM_-]*)\s*\}`)
+// inBraces finds a variable's name as isName knows it, or with members, in one pair of braces.
+var inBraces = regexp.MustCompile(`(?:^|[^{])\{\s*([\pL_][\pL\p{Nd}\pM_.-]*)\s*\}(?:[^}]|$)`)
 
 // Doubled returns the first name in doubled braces, or "" if there is none. Other template languages
 // take it for a variable.
