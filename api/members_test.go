@@ -236,3 +236,28 @@ func TestAMemberOfTheHostedServiceWithoutAnEffectIsAcceptedWithAWarning(t *testi
 		}
 	}
 }
+
+// groups notes of what a search was.
+type groups struct {
+	api.Records
+	of string
+}
+
+func (g *groups) Rollups(_ context.Context, _ wire.Identity, s wire.RollupSearch) (wire.RollupPage, error) {
+	g.of = s.Of
+	return wire.RollupPage{Success: true, Items: []wire.Rollup{}}, nil
+}
+
+func TestASearchKnowsItsPathWithASlash(t *testing.T) {
+	records := &groups{}
+	s := start(t, func(c *api.Config) { c.Records = records })
+	for _, of := range []string{"sessions", "traces", "users"} {
+		for _, path := range []string{"/search", "/search/"} {
+			records.of = ""
+			a := s.call("POST", "/api/public/v2/"+of+path, "{}", "X-API-KEY", "full")
+			if a.Status != 200 || records.of != of {
+				t.Errorf("%s%s: %d %s, searched %q", of, path, a.Status, a.Message, records.of)
+			}
+		}
+	}
+}

@@ -215,7 +215,7 @@ func (a *API) searchRollups(c *exchange) error {
 	if err != nil {
 		return err
 	}
-	s.Of = path.Base(path.Dir(string(c.ctx.Path())))
+	s.Of = path.Base(path.Dir(c.route.path))
 	page, err := a.recorded.Rollups(c.context, c.id, s)
 
 	return c.answer(page, err)

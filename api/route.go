@@ -66,7 +66,8 @@ func (r *route) hasIdent() bool { return len(r.path) > 1 && r.path[len(r.path)-1
 // sent.
 func (r *route) match(path []byte) (ident []byte, ok bool) {
 	// A slash at the end belongs to a name, or is a slip. An empty name is neither.
-	if !r.hasIdent() && len(path) > 1 && r.name != "list-templates" {
+	endsInName := r.hasIdent() && r.suffix == ""
+	if !endsInName && len(path) > 1 && r.name != "list-templates" {
 		path = bytes.TrimRight(path, "/")
 	}
 	if len(path) < len(r.path) || string(path[:len(r.path)]) != r.path {

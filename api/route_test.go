@@ -49,6 +49,8 @@ func TestPathsFindTheirRoutes(t *testing.T) {
 
 		{"POST", "/rest/track-request/", "track-request", ""},
 		{"POST", "/api/public/v2/requests/search//", "search-requests", ""},
+		{"POST", "/api/public/v2/traces/0198/close/", "close-trace", "0198"},
+		{"GET", "/prompt-templates/greet/labels/", "template-labels", "greet"},
 		{"HEAD", "/api/public/v2/requests/0198", "get-request", "0198"},
 		{"HEAD", "/prompt-templates/greet", "raw-template", "greet"},
 
