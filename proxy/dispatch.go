@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"math"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -331,19 +332,18 @@ func (d *dispatch) drop(q *keyQueue) {
 
 // publish sets the metric that people are alerted by, and why events wait.
 func (d *dispatch) publish(now time.Time) {
-	paused, longest := 0.0, Waits{}
+	paused, why, oldest := 0.0, "", uint32(math.MaxUint32)
 	for _, q := range d.queues {
 		if q.paused {
 			paused = 1
 		}
-		q.waits = q.waits.because(q.whyWaiting(now, d.ledger.frontier), now)
-		if q.waits.Why != "" && (longest.Why == "" || q.waits.Since.Before(longest.Since)) {
-			longest = q.waits
+		if waits := q.whyWaiting(now, d.ledger.frontier); waits != "" && q.key <= oldest {
+			why, oldest = waits, q.key
 		}
 	}
 	d.sender.metrics.ForwardPaused.Set(paused)
 
 	d.reach.mu.Lock()
-	d.reach.ofKey = longest
+	d.reach.ofKey = why
 	d.reach.mu.Unlock()
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -103,14 +104,12 @@ func (f *Forwarder) Run(ctx context.Context) error {
 // before the first.
 func (f *Forwarder) Away() bool { return f.reach.away.Load() }
 
-// Waits returns why events wait, and since when: for the server, or for what concerns their key or
-// them alone.
-func (f *Forwarder) Waits() Waits {
+// Waits returns why events wait: for the server, or for what concerns their key or them alone. It is ""
+// if none does.
+func (f *Forwarder) Waits() string {
 	r := f.reach
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.server.Why != "" {
-		return r.server
-	}
-	return r.ofKey
+
+	return cmp.Or(r.server, r.ofKey)
 }

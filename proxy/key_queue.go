@@ -28,7 +28,6 @@ type keyQueue struct {
 	paused   bool      // a person has to look
 	alone    bool      // see batch.alone
 	why      string    // it waits, or events of it do
-	waits    Waits     // as it was published last
 
 	skipped seqRange // came while the key was blocked
 	doubted seqRange // the server refuses them, and is not believed; what is tried meanwhile comes after them

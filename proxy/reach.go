@@ -19,27 +19,8 @@ type reach struct {
 
 	mu     sync.Mutex
 	newest time.Time // when the newest delivered event was accepted; under mu
-	server Waits     // of all events, for the server; under mu
-	ofKey  Waits     // of the key whose events have waited longest; under mu
-}
-
-// Waits says why events wait, and since when. It is zero if none does.
-type Waits struct {
-	Why   string    `json:"why"`
-	Since time.Time `json:"since"`
-}
-
-// because returns how events wait now: for another reason, but not since another time.
-func (w Waits) because(why string, now time.Time) Waits {
-	switch {
-	case why == "":
-		return Waits{}
-	case w.Why == "":
-		w.Since = now
-	}
-	w.Why = why
-
-	return w
+	server string    // why all events wait for the server, or ""; under mu
+	ofKey  string    // why those of the oldest key with any wait, or ""; under mu
 }
 
 // delivered notes that the server has an event that was accepted at this time.
@@ -57,7 +38,7 @@ func (r *reach) delivered(at time.Time) {
 // the server goes away and when it is back.
 func (r *reach) note(away bool, why string) {
 	r.mu.Lock()
-	r.server = r.server.because(why, time.Now())
+	r.server = why
 	r.mu.Unlock()
 
 	up := 1.0

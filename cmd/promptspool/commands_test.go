@@ -17,7 +17,6 @@ import (
 	"promptspool/api/ops"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
-	"promptspool/proxy"
 )
 
 // answering is a server that records the last call and always gives the same response.
@@ -341,15 +340,15 @@ func TestTheStatusOfASidecarSaysWhyEventsWait(t *testing.T) {
 	withoutVariables(t)
 	s := sidecarStatus{Role: "sidecar", Name: "pod", Upstream: "http://central"}
 	data := controlled(t, nil, s)
-	if got := say(t, "status", "--data", data); strings.Contains(got.Out, "waited") {
+	if got := say(t, "status", "--data", data); strings.Contains(got.Out, "wait:") {
 		t.Errorf("none waits, and: %+v", got)
 	}
 
 	s.Away = true
-	s.Waits = proxy.Waits{Why: "A proxy answered.", Since: time.Now().Add(-3 * time.Hour)}
+	s.Waits = "A proxy answered."
 	got := say(t, "status", "--data", controlled(t, nil, s))
 	if !strings.Contains(got.Out, "http://central\n") ||
-		!strings.Contains(got.Out, "Events have waited 3h 0m: A proxy answered.") {
+		!strings.Contains(got.Out, "Events wait: A proxy answered.") {
 		t.Errorf("it is told %+v", got)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"promptspool/api/client"
 	"promptspool/api/wire"
-	"promptspool/proxy"
 	"promptspool/spool/disk"
 	"promptspool/spool/queue"
 )
@@ -23,9 +22,8 @@ type sidecarStatus struct {
 	Name      string    `json:"name"`
 	StartedAt time.Time `json:"started_at"`
 	Upstream  string    `json:"upstream"`
-	Away      bool      `json:"away"` // the last attempt to deliver found no server
-	// Waits is why events are not delivered.
-	Waits proxy.Waits `json:"waits,omitzero"`
+	Away      bool      `json:"away"`            // the last attempt to deliver found no server
+	Waits     string    `json:"waits,omitempty"` // why events are not delivered
 	// ClockAhead is by how many seconds this clock is ahead of the server's; null before the first answer.
 	ClockAhead *float64     `json:"clock_ahead_seconds"`
 	Spool      queue.Status `json:"spool"`

@@ -125,8 +125,8 @@ func describeSidecar(t *print.Table, s sidecarStatus) {
 	t.Row("id", s.ID)
 	t.Row("up", print.Age(time.Since(s.StartedAt)))
 	t.Row("server", s.Upstream)
-	if s.Waits.Why != "" {
-		t.Row("", "Events have waited "+print.Age(time.Since(s.Waits.Since))+": "+s.Waits.Why)
+	if s.Waits != "" {
+		t.Row("", "Events wait: "+s.Waits)
 	}
 	t.Row("clock", number.ClockOffset(s.ClockAhead))
 	t.Row("queued", fmt.Sprintf("%s, %s",
