@@ -72,7 +72,7 @@ type bulkSpan struct {
 	resource, scope head
 	sentID          text // the span's, whatever it is
 	isObject        bool
-	noTime          string // the member that has a time which is none
+	noTime          error // about the member that has a time which is none
 	note            string
 	logRequest      json.RawMessage
 }
@@ -87,24 +87,20 @@ func (b *bulkSpan) fault() error {
 	if !b.isObject {
 		return errNoSpan
 	}
-	if b.noTime != "" {
-		return errors.New(b.noTime + " is not a time: send nanoseconds since 1970, or an ISO-8601 time")
-	}
-	return nil
+	return b.noTime
 }
 
-// timeOf returns the member of a span that has one of its times.
-func timeOf(name string, at func(b *bulkSpan) *uint64) member[bulkSpan] {
-	return set(0, name, func(b *bulkSpan, v value) {
-		nanos, unit, ok := bulkTime(v.json)
-		*at(b) = nanos
-		if !ok {
-			b.noTime = name
-		}
-		if unit != "" && unit != "nanoseconds" {
-			b.note = name + " was read as " + unit + "; send nanoseconds since 1970."
-		}
-	})
+// time reads one of the times of a span.
+func (b *bulkSpan) time(name string, v value) uint64 {
+	nanos, unit, ok := bulkTime(v.json)
+	if !ok {
+		b.noTime = errors.New(name + " is not a time: send nanoseconds since 1970, or an ISO-8601 time")
+	}
+	if unit != "" && unit != "nanoseconds" {
+		b.note = name + " was read as " + unit + "; send nanoseconds since 1970."
+	}
+
+	return nanos
 }
 
 // bulkLayout is the layout of a span of a request for /spans-bulk. Its names are those of the span that
@@ -114,8 +110,8 @@ var bulkLayout = layout[bulkSpan]{
 	{0, "context", bulkContext.read},
 	set(0, "kind", func(b *bulkSpan, v value) { b.kind = v.enum("SpanKind.", spanKinds) }),
 	set(0, "parentId", func(b *bulkSpan, v value) { b.parent = v.shownID(8) }),
-	timeOf("startTime", func(b *bulkSpan) *uint64 { return &b.start }),
-	timeOf("endTime", func(b *bulkSpan) *uint64 { return &b.end }),
+	set(0, "startTime", func(b *bulkSpan, v value) { b.start = b.time("startTime", v) }),
+	set(0, "endTime", func(b *bulkSpan, v value) { b.end = b.time("endTime", v) }),
 	{0, "status", bulkStatus.read},
 	set(0, "attributes", func(b *bulkSpan, v value) { b.attributes = list{v, writeAttributes} }),
 	set(0, "events", func(b *bulkSpan, v value) { b.events = list{v, writeBulkEvents} }),

@@ -439,9 +439,12 @@ var CallsBegan = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // number that is none is in another unit if that makes it a time of a call, until a day after now; else
 // the time is zero.
 func UnixTime(number string, now time.Time) (t time.Time, unit string) {
-	number, ok := plainNumber(number)
-	if !ok {
-		return time.Time{}, ""
+	if strings.ContainsAny(number, "eE") {
+		float, err := strconv.ParseFloat(number, 64)
+		if err != nil {
+			return time.Time{}, ""
+		}
+		number = strconv.FormatFloat(float, 'f', 9, 64)
 	}
 
 	whole, fraction, _ := strings.Cut(number, ".")
@@ -475,19 +478,6 @@ func SpanTime(number string) (t time.Time, unit string) {
 	return t, unit
 }
 
-// plainNumber returns a number without an exponent. ok is false if it is far from every time.
-func plainNumber(number string) (plain string, ok bool) {
-	if !strings.ContainsAny(number, "eE") {
-		return number, true
-	}
-
-	float, err := strconv.ParseFloat(number, 64)
-	if err != nil || math.Abs(float) > 1e21 {
-		return "", false
-	}
-	return strconv.FormatFloat(float, 'f', 9, 64), true
-}
-
 // unixTime reads seconds and the digits after the point; anything that is not a moment is the
 // zero time. It reads the digits themselves, because a float64 has only microseconds at today's dates.
 func unixTime(whole, fraction string) time.Time {
@@ -497,11 +487,7 @@ func unixTime(whole, fraction string) time.Time {
 	}
 
 	// Nine digits are nanoseconds.
-	fraction = fraction[:min(len(fraction), 9)]
-	nanos, _ := strconv.ParseInt(fraction, 10, 64)
-	for range 9 - len(fraction) {
-		nanos *= 10
-	}
+	nanos, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
 	if whole[0] == '-' {
 		nanos = -nanos
 	}
