@@ -19,7 +19,7 @@ type filler struct {
 	language.Rendering
 	text     []byte // the text that is being written; its memory is used again for the next one
 	warnings []string
-	faults   []wire.FieldError
+	given    checker // of what the variables hold
 }
 
 // fill puts variables into the texts and into the image and media urls of a prompt. A
@@ -57,8 +57,8 @@ func fill(
 	switch {
 	case f.Ended:
 		return nil, nil, wire.Unavailable(0, "The request ended before the template was rendered.")
-	case len(f.faults) > 0:
-		e := wire.Invalid(f.faults...)
+	case len(f.given.faults) > 0:
+		e := wire.Invalid(f.given.faults...)
 		e.Cause = ErrVariables
 		return nil, nil, e
 	}
@@ -69,14 +69,6 @@ func fill(
 // ErrVariables is the cause of an error about variables of the wrong kind, such as a text for a
 // placeholder. A model would be called without them.
 var ErrVariables = errors.New("a variable is of the wrong kind")
-
-// fault notes that a variable, or a part of it, is of the wrong kind.
-func (f *filler) fault(path, reason string) []prompt.Block {
-	if len(f.faults) < language.FaultsMax {
-		f.faults = append(f.faults, wire.FieldError{Field: "input_variables." + path, Reason: reason})
-	}
-	return nil
-}
 
 func (f *filler) warn(format string, args ...any) {
 	if len(f.warnings) < language.FaultsMax {
@@ -183,7 +175,9 @@ func (f *filler) placeholder(at, name string) []prompt.Message {
 		messages = append(messages, prompt.ParseMessage(at, rawjson.Object(normal), true))
 	}
 	if len(c.faults) > 0 {
-		f.fault(c.faults[0].Field, c.faults[0].Reason+"; "+prompt.Place(at)+" is a placeholder for messages")
+		first := c.faults[0]
+		f.given.fault("input_variables."+first.Field,
+			"%s; %s is a placeholder for messages", first.Reason, prompt.Place(at))
 	}
 
 	return messages
@@ -209,14 +203,17 @@ func (f *filler) images(b *prompt.Block) []prompt.Block {
 		list = rawjson.Elements(value)
 	}
 	if len(list) > blocksMax {
-		return f.fault(b.Variable, fmt.Sprintf("has more than %d images", blocksMax))
+		f.given.fault("input_variables."+b.Variable, "has more than %d images", blocksMax)
+		return nil
 	}
 
 	blocks := make([]prompt.Block, 0, len(list))
 	for i, e := range list {
 		image, ok := imageOf(b, e)
 		if !ok {
-			return f.fault(b.Variable, "must be the url of an image, or a list of them, for "+prompt.Place(b.At))
+			f.given.fault("input_variables."+b.Variable,
+				"must be the url of an image, or a list of them, for %s", prompt.Place(b.At))
+			return nil
 		}
 		image.At = fmt.Sprintf("input_variables.%s[%d]", name, i)
 		blocks = append(blocks, image)

@@ -89,14 +89,11 @@ func (p *Prepared) prepareHints() {
 			}
 		}
 
-		f, ok := b.Template.(*fstring.Format)
-		if !ok || len(p.doubled) == findingsMax {
-			continue
-		}
-		if name := f.Doubled(); name != "" {
+		f, isFString := b.Template.(*fstring.Format)
+		if isFString && f.Doubled() != "" && len(p.doubled) < findingsMax {
 			p.doubled = append(p.doubled, findingOf(textPath(b), fmt.Sprintf(
 				"has {{%[1]s}}, which renders as {%[1]s}; a variable of an f-string is {%[1]s}",
-				language.Shorten(name))))
+				language.Shorten(f.Doubled()))))
 		}
 	}
 	for _, m := range p.prompt.Messages {
