@@ -140,7 +140,7 @@ var imports = map[string]string{
 		"spool/database/postgres/schema",
 	"spool/database/postgres/schema": "api/wire spool/crashpoint spool/database/postgres/connection",
 	// The suites that every store passes import what they test.
-	"spool/database/databasetest": "api/calls api/otlp api/otlp/otlptest api/wire metrics metrics/cputimetest " +
+	"spool/database/databasetest": "api/otlp api/otlp/otlptest api/wire metrics metrics/cputimetest " +
 		"spool/archive spool/archive/query spool/archive/records spool/archive/rollup " +
 		"spool/archive/rowcode spool/database/keyed spool/database/transfer",
 	"spool/database/keyed/keyedtest": "api/wire spool/database/keyed",

@@ -174,10 +174,10 @@ func TestAHistoryOfLangChain(t *testing.T) {
 // LangChain's messages may have the calls of tools elsewhere, or twice.
 func TestCallsInAHistoryOfLangChain(t *testing.T) {
 	const calls = `"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]`
+	const older = `"function_call":{"name":"f","arguments":"{}"}`
 	for message, want := range map[string]string{
 		`{"type":"ai","content":"","tool_calls":[],"additional_kwargs":{` + calls + `}}`: `"content":"",` + calls,
-		`{"type":"ai","content":"","additional_kwargs":{"function_call":{"name":"f","arguments":"{}"}}}`: `"content":"",` +
-			`"function_call":{"name":"f","arguments":"{}"}`,
+		`{"type":"ai","content":"","additional_kwargs":{` + older + `}}`:                 `"content":"",` + older,
 		`{"type":"ai","content":[{"type":"text","text":"Wait."},{"type":"tool_use","id":"c1","name":"f","input":{}}],` +
 			`"tool_calls":[{"name":"f","args":{},"id":"c1"}]}`: `"content":"Wait.",` + calls,
 	} {
