@@ -8,7 +8,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// choice is one of the choices of an answer while its pieces are read.
+// choice is one of the choices of an answer while its pieces are read. Texts and arguments are collected
+// as bytes, because adding many pieces to a string would take quadratic time.
 type choice struct {
 	index     int64
 	message   Message
@@ -24,6 +25,10 @@ type choice struct {
 type callKey struct {
 	index int64
 	id    string
+}
+
+func newChoice(index int64) *choice {
+	return &choice{index: index, message: Message{Role: "assistant"}, kind: PartText, calls: map[callKey]int{}}
 }
 
 // write continues the open part, or opens one of another kind.
@@ -62,10 +67,8 @@ func (c *choice) add(m Message) {
 		c.endPart()
 		c.message.Parts = append(c.message.Parts, p)
 	}
-	for _, call := range m.ToolCalls {
-		c.message.ToolCalls = append(c.message.ToolCalls, call)
-		c.arguments = append(c.arguments, nil)
-	}
+	c.message.ToolCalls = append(c.message.ToolCalls, m.ToolCalls...)
+	c.arguments = append(c.arguments, make([][]byte, len(m.ToolCalls))...)
 }
 
 // begin adds the beginning of a part, or of a tool call. If that has arguments, they are whole.
@@ -82,14 +85,10 @@ func (c *choice) begin(index int64, m Message) {
 
 // replace makes a message the whole of the choice.
 func (c *choice) replace(m Message) {
-	*c = choice{
-		index:     c.index,
-		message:   m,
-		kind:      PartText,
-		calls:     map[callKey]int{},
-		arguments: make([][]byte, len(m.ToolCalls)),
-		finish:    c.finish,
-	}
+	finish := c.finish
+	*c = *newChoice(c.index)
+	c.message, c.finish = m, finish
+	c.arguments = make([][]byte, len(m.ToolCalls))
 	for at, call := range m.ToolCalls {
 		c.remember(-1, call.ID, at)
 	}
@@ -107,20 +106,19 @@ func (c *choice) done() Message {
 	return c.message
 }
 
+// callPiece reads a piece of a tool call of OpenAI's.
+func (c *choice) callPiece(n node) {
+	f := n.at("function").or(n)
+	c.toolCall(indexOf(n), n.texts("id"), f.texts("name"), f.at("arguments").compact())
+}
+
 // toolCall continues a tool call, or begins it, and returns its place among the calls.
 func (c *choice) toolCall(index int64, id, name, arguments string) int {
-	latest, follows := c.calls[callKey{index: index}]
 	at, have := c.calls[callKey{index, id}]
-	switch {
-	case have && id != "":
-	// An id may come after the name, and some servers give each piece a new one.
-	case follows && id != "":
-		at, have = latest, c.message.ToolCalls[latest].ID == "" && !c.isOther(latest, index, name, arguments) ||
-			name == "" && arguments != ""
-	case have:
-		have = !c.isOther(at, index, name, arguments)
-	}
 	if !have {
+		at, have = c.calls[callKey{index: index}]
+	}
+	if !have || c.isOther(at, index, id, name, arguments) {
 		at = len(c.message.ToolCalls)
 		c.message.ToolCalls = append(c.message.ToolCalls, ToolCall{})
 		c.arguments = append(c.arguments, nil)
@@ -152,14 +150,19 @@ func (c *choice) remember(index int64, id string, at int) {
 	}
 }
 
-// isOther reports whether a piece without an id that is known begins another tool call than the latest.
-func (c *choice) isOther(latest int, index int64, name, arguments string) bool {
-	before, begun := c.message.ToolCalls[latest].Name, c.arguments[latest]
+// isOther reports whether a piece begins another tool call than the latest with its id, or of its index.
+func (c *choice) isOther(latest int, index int64, id, name, arguments string) bool {
+	call, begun := c.message.ToolCalls[latest], c.arguments[latest]
 	switch {
-	case name == "" || before == "":
+	case id != "" && id == call.ID:
 		return false
-	case name != before:
-		// Without an index, names are whole. Otherwise this may be the rest of one, in front of the arguments.
+	// Some servers give each piece a new id.
+	case id != "" && call.ID != "":
+		return name != "" || arguments == ""
+	case name == "" || call.Name == "":
+		return false
+	// Without an index, names are whole. Otherwise this may be the rest of one, in front of the arguments.
+	case name != call.Name:
 		return index < 0 || len(begun) > 0
 	}
 

@@ -7,13 +7,15 @@ const (
 	pieceArguments PartKind = "arguments" // of a tool call
 	pieceSoFar     PartKind = "so far"    // a text that may begin with all of the text in front of it
 	pieceCall      PartKind = "call"      // a tool call, perhaps without its arguments
+	pieceCalls     PartKind = "calls"     // pieces of OpenAI's
+	pieceThoughts  PartKind = "thoughts"
 	pieceMessage   PartKind = "message"
-	pieceBlock     PartKind = "block" // the beginning of a part
-	pieceItem      PartKind = "item"  // the whole of one
-	pieceBegin     PartKind = "begin" // of an answer
-	pieceBreak     PartKind = "break" // between two parts
-	pieceEnd       PartKind = "end"   // why the answer ended
-	pieceAnswer    PartKind = "answer"
+	pieceBlock     PartKind = "block"  // the beginning of a part
+	pieceItem      PartKind = "item"   // the whole of one
+	pieceBegin     PartKind = "begin"  // of an answer
+	pieceBreak     PartKind = "break"  // between two parts
+	pieceEnd       PartKind = "end"    // why the answer ended
+	pieceAnswer    PartKind = "answer" // all of it
 )
 
 // path is the names on the way to a value. Of a list it takes the first element; nil is the element itself.
@@ -23,6 +25,20 @@ type path []string
 type piece struct {
 	kind PartKind
 	path path
+}
+
+// choicePieces are those of a choice of OpenAI's chat or completion, and all compatible APIs, or of a candidate
+// of Gemini's, whose tool calls are never split.
+var choicePieces = []piece{
+	{PartText, path{"text"}}, // of a completion
+	{pieceThoughts, path{"delta"}},
+	{pieceMessage, path{"delta", "content"}},
+	{PartRefusal, path{"delta", "refusal"}},
+	{PartText, path{"delta", "audio", "transcript"}},
+	{pieceCalls, path{"delta", "tool_calls"}},
+	{pieceCalls, path{"delta", "function_call"}}, // the older form, of one
+	{pieceMessage, path{"content"}},
+	{pieceEnd, path{"finish_reason"}}, {pieceEnd, path{"finishReason"}},
 }
 
 // events are the pieces of events, by their type. Those of OpenAI's responses that are not here add
@@ -47,7 +63,9 @@ var events = map[string][]piece{
 	"response.audio.transcript.delta":           {{PartText, path{"delta"}}},
 	"response.audio_transcript.delta":           {{PartText, path{"delta"}}},
 	"response.output_audio_transcript.delta":    {{PartText, path{"delta"}}},
+	"response.output_text.done":                 {{pieceItem, path{"text"}}},
 	"response.function_call_arguments.delta":    {{pieceArguments, path{"delta"}}},
+	"response.function_call_arguments.done":     {{pieceCall, nil}},
 	"response.mcp_call_arguments.delta":         {{pieceArguments, path{"delta"}}},
 	"response.custom_tool_call_input.delta":     {{pieceArguments, path{"delta"}}},
 	"response.code_interpreter_call_code.delta": {{pieceArguments, path{"delta"}}},
@@ -69,6 +87,14 @@ var events = map[string][]piece{
 	"message-end":     {{pieceEnd, path{"delta", "finish_reason"}}},
 	"content-end":     nil, "tool-call-end": nil, "citation-start": nil, "citation-end": nil,
 
+	// and its older form
+	"stream-start":    {{pieceBegin, nil}},
+	"text-generation": {{PartText, path{"text"}}},
+	"stream-end":      {{pieceAnswer, path{"response"}}, {pieceEnd, path{"finish_reason"}}},
+
+	// Mistral's conversations: https://docs.mistral.ai/agents/agents
+	"message.output.delta": {{pieceMessage, path{"content"}}},
+
 	// AI SDK: https://ai-sdk.dev/docs/ai-sdk-core/generating-text; its versions name pieces otherwise
 	"text":       {{PartText, path{"text"}}},
 	"text-start": {{pieceBreak, nil}},
@@ -88,8 +114,8 @@ var cohereContent = []piece{
 	{PartThinking, path{"delta", "message", "content", "thinking"}},
 }
 
-// members are the pieces of elements without a type, by the member that marks them.
-var members = map[string][]piece{
+// memberPieces are those of elements without a type, by the member that marks them.
+var memberPieces = map[string][]piece{
 	// Bedrock Converse: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html
 	"messageStart":      {{pieceBegin, nil}},
 	"contentBlockStart": {{pieceCall, path{"contentBlockStart", "start", "toolUse"}}},
@@ -112,7 +138,10 @@ var members = map[string][]piece{
 		{pieceEnd, path{"done_reason"}},
 	},
 	// TGI: https://huggingface.co/docs/text-generation-inference
-	"token": {{PartText, path{"token", "text"}}, {pieceEnd, path{"details", "finish_reason"}}},
+	"token": {
+		{PartText, path{"token", "text"}}, {pieceItem, path{"generated_text"}},
+		{pieceEnd, path{"details", "finish_reason"}},
+	},
 	// DashScope: https://www.alibabacloud.com/help/en/model-studio/qwen-api-via-dashscope
 	"output": {
 		{PartThinking, path{"output", "choices", "message", "reasoning_content"}},
@@ -121,26 +150,23 @@ var members = map[string][]piece{
 	},
 }
 
-// takeMembers reads an element without a type, and reports whether it has a piece.
-func (s *stream) takeMembers(n node) (any bool) {
-	for name := range n.names {
-		if pieces := members[string(name)]; pieces != nil && s.take(n, "", pieces) {
-			return true
-		}
-	}
+// eventOf returns the type of an event, and its pieces.
+func eventOf(n node) (kind string, pieces []piece, isEvent bool) {
+	kind = n.texts("type", "event_type")
+	pieces, isEvent = events[kind]
 
-	return false
+	return kind, pieces, isEvent || strings.HasPrefix(kind, "response.")
 }
 
-// take reads the pieces of an element, and reports whether there are any.
-func (s *stream) take(n node, kind string, pieces []piece) (any bool) {
+// take reads the pieces of an element, or of a choice in it, and reports whether there are any.
+func (s *stream) take(n node, to *choice, pieces []piece) (any bool) {
 	var base node
 	for i, p := range pieces {
 		v := n
 		if len(p.path) > 0 {
 			// Most pieces of an element are within the same member.
 			if i == 0 || p.path[0] != pieces[i-1].path[0] {
-				base = n.at(p.path[0])
+				base = n.at(p.path[0]).indexedIn(&s.memory.inner)
 			}
 			v = base
 			for _, name := range p.path[1:] {
@@ -152,38 +178,42 @@ func (s *stream) take(n node, kind string, pieces []piece) (any bool) {
 		}
 		any = true
 
-		// None of these has an id: after the end, another answer begins.
-		text := v.text()
-		if p.kind == pieceBegin || s.ended && (text != "" || p.kind == pieceMessage) && p.kind != pieceEnd {
-			s.next()
+		text, c := v.text(), to
+		if c == nil {
+			// None of these has an id: after the end, another answer begins.
+			if p.kind == pieceBegin || s.ended && (text != "" || p.kind == pieceMessage) && p.kind != pieceEnd {
+				s.next()
+			}
+			c = s.choice(n.number("output_index"))
 		}
-		s.takeOne(n, kind, p.kind, v, text)
+		s.piece(c, n, p.kind, v, text)
 	}
 
 	return any
 }
 
-// takeOne reads a piece.
-func (s *stream) takeOne(n node, event string, kind PartKind, v node, text string) {
-	index := int64(0)
-	if strings.HasPrefix(event, "response.") {
-		index, s.ofItems = n.number("output_index"), true
-	}
-
+// piece reads a piece of a choice. n is what it is in, and v has its value, or text has it.
+func (s *stream) piece(c *choice, n node, kind PartKind, v node, text string) {
 	var m Message
-	switch c := s.choice(index); kind {
+	switch kind {
 	case pieceBegin:
 	case pieceBreak:
 		c.endPart()
 	case pieceEnd:
-		s.end(c, n, text)
-	case pieceArguments:
-		c.toolCall(indexOf(n), toolID(n), "", text)
+		s.end(c, v.compact())
+	case pieceAnswer:
+		s.answer(v)
+	case pieceThoughts:
+		c.write(PartThinking, thoughts(v))
 	case pieceSoFar:
 		m = readMessage(v, "assistant")
 		c.soFar(m.Text())
 	case pieceMessage:
-		c.add(readMessage(v, "assistant"))
+		if v.isText() {
+			c.write(PartText, text)
+		} else {
+			c.add(readMessage(v, "assistant"))
+		}
 	case pieceItem:
 		if m = readItem(v, "assistant"); !m.empty() {
 			c.replace(m)
@@ -196,23 +226,18 @@ func (s *stream) takeOne(n node, event string, kind PartKind, v node, text strin
 	case pieceCall:
 		m.call(v)
 		c.begin(indexOf(n), m)
-	case pieceAnswer:
-		s.response(v)
+	case pieceCalls:
+		if v.isObject() {
+			c.callPiece(v)
+		}
+		for call := range v.each {
+			c.callPiece(call)
+		}
+	case pieceArguments:
+		c.toolCall(indexOf(n), toolID(n), "", text)
 	default:
 		c.write(kind, text)
 	}
-}
-
-// response reads the whole answer at the end of OpenAI's responses. It replaces its pieces, whose
-// numbers mean nothing in it.
-func (s *stream) response(r node) {
-	one := Call{}
-	one.responses(r)
-	if len(one.Output) > 0 {
-		s.clear()
-		s.choice(0).replace(one.Output[0])
-	}
-	s.end(s.choice(0), r, one.FinishReason)
 }
 
 // indexOf returns the index of a tool call's piece, -1 if it has none.
