@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -47,6 +48,11 @@ func responseOf(n node) node {
 	return n
 }
 
+// firstOfEvents is how the text of a stream begins that was logged as SSE.
+var firstOfEvents = regexp.MustCompile(`^\s*(data|event|id|retry)?:`)
+
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 // streamText returns the elements of a stream that was logged as one text, or as a list of its lines: events
 // of SSE, or an object a line. It returns n if it is none.
 func streamText(n node) node {
@@ -58,28 +64,41 @@ func streamText(n node) node {
 		}
 		text = strings.Join(all, "\n")
 	}
-	isEvents := strings.HasPrefix(text, "data:") || strings.HasPrefix(text, "event:") || strings.HasPrefix(text, ":")
+	isEvents := firstOfEvents.MatchString(text)
 	if !isEvents && !strings.HasPrefix(text, "{") {
 		return n
 	}
 
-	objects, list := 0, []byte{'['}
-	for line := range strings.Lines(text) {
+	var objects []string
+	var lines []byte // of an event whose data have several
+	for line := range strings.SplitSeq(lineEnds.Replace(text)+"\n", "\n") {
 		line, isData := strings.CutPrefix(strings.TrimSpace(line), "data:")
-		if _, err := wire.ParseObject([]byte(line)); err == nil && (isData || !isEvents) {
-			list = append(append(list, line...), ',')
-			objects++
-		} else if !isEvents && line != "" {
+		switch {
+		case isData == isEvents && len(lines) == 0 && isObject([]byte(line)):
+			objects = append(objects, line)
+		case isData:
+			lines = append(lines, line...)
+		case line == "":
+			if isObject(lines) {
+				objects = append(objects, string(lines))
+			}
+			lines = nil
+		case !isEvents:
 			return n // a text with an object in it
 		}
 	}
 	// A lone object may be an answer in JSON, as it was asked for.
-	if objects == 0 || objects == 1 && !isEvents {
+	if len(objects) == 0 || len(objects) == 1 && !isEvents {
 		return n
 	}
-	list[len(list)-1] = ']'
 
-	return node{raw: list, reading: n.reading}
+	return node{raw: []byte("[" + strings.Join(objects, ",") + "]"), reading: n.reading}
+}
+
+// isObject reports whether a text is a JSON object.
+func isObject(text []byte) bool {
+	_, err := wire.ParseObject(text)
+	return err == nil
 }
 
 // thoughts returns what a message or a piece of it has of the model's thoughts. Some OpenAI-like APIs
@@ -114,40 +133,98 @@ func responseID(r node) string {
 	return id
 }
 
+// shape is a form of a response: where its answers are.
+type shape struct {
+	kind   byte // of the value there: '[', '{' or '"'
+	at     path // of the answer, or a list of them
+	within path // members of an answer; the first that it has is its message. Otherwise it is the message.
+}
+
+// shapes are the forms of responses. The order matters: those with members that others have, too, come last.
+var shapes = []shape{
+	// OpenAI's chat and completion, and all compatible APIs. Streams that a client put together have role
+	// and content directly in the choice, or a delta.
+	{'[', path{"choices"}, path{"message", "delta", "text"}},
+	// DashScope
+	{'[', path{"output", "choices"}, path{"message"}},
+	// Gemini; a prompt that was blocked has only feedback
+	{'[', path{"candidates"}, path{"content"}},
+	{'{', path{"promptFeedback"}, nil},
+	{'{', path{"prompt_feedback"}, nil},
+	// Bedrock's Converse, and Nova
+	{'{', path{"output", "message"}, nil},
+	// Anthropic's older completions
+	{'"', path{"completion"}, nil},
+	// LangChain's results, and Cohere's generate
+	{'[', path{"generations"}, path{"message", "text"}},
+	{'[', path{"kwargs", "generations"}, path{"message", "text"}},
+	// Cohere's chat, and Ollama's. A lone text is an error's, see providerError.
+	{'{', path{"message"}, nil},
+	// Ollama's generate
+	{'"', path{"response"}, nil},
+	// Titan, Llama and Mistral on Bedrock
+	{'[', path{"results"}, path{"outputText"}},
+	{'"', path{"generation"}, nil},
+	{'[', path{"outputs"}, path{"text"}},
+	// TGI, DashScope
+	{'"', path{"generated_text"}, nil},
+	{'"', path{"output", "text"}, nil},
+}
+
+// ownWords are members of a response that is itself a message: Anthropic's, one of the AI SDK, a lone
+// message as some wrappers send.
+var ownWords = []string{"content", "text", "tool_calls", "function_call", "parts", "data", "kwargs"}
+
+// reasons are where an answer, or a response, has why it ended.
+var reasons = []path{
+	{"finish_reason"}, {"finishReason"}, {"stop_reason"}, {"stopReason"}, {"done_reason"}, {"completionReason"},
+	{"blockReason"}, {"block_reason"}, {"details", "finish_reason"}, {"output", "finish_reason"},
+	{"generation_info", "finish_reason"}, {"generationInfo", "finish_reason"},
+	{"response_metadata", "finish_reason"}, {"response_metadata", "stop_reason"},
+}
+
 // readResponse reads what came back and reports whether its shape is known.
 func (c *Call) readResponse(r node) bool {
 	switch {
 	case r.isText():
 		c.answer(readMessage(r, "assistant"))
-		return len(c.Output) > 0
-	case r.element().isArray() && c.generated(r):
-		return true
-	case r.isArray():
+	case r.element().isArray(): // LangChain's, without what is around it
+		c.answers(r, "message", "text")
+	}
+	if r.isArray() && len(c.Output) == 0 {
 		for _, m := range readEach(r, readItem, "assistant") {
 			if m.Role == "user" { // some libraries call each of them so
 				m.Role = "assistant"
 			}
 			c.answer(m)
 		}
+	}
+	if !r.isObject() {
 		return len(c.Output) > 0
-	case !r.isObject():
-		return false
 	}
 
-	// The order matters: shapes with members that others have too come last.
-	for _, read := range []func(*Call, node) bool{
-		(*Call).choices, (*Call).candidates, (*Call).responses, (*Call).converse, (*Call).anthropic,
-		(*Call).generations, (*Call).cohere, (*Call).plain, (*Call).message,
-	} {
-		if read(c, r) {
-			// A span may leave its message out.
-			bare := r.at("choices").element().at("message")
-			return len(c.Output) > 0 || c.FinishReason != "" || bare.isObject() && bare.empty()
+	c.items(r)
+	if r.at("content").isArray() {
+		c.one(r)
+	}
+	for _, s := range shapes {
+		if v := r.at(s.at...); !c.isRead() && v.kind() == s.kind {
+			c.answers(v, s.within...)
+			c.ended(r)
 		}
 	}
+	if !c.isRead() && r.first(ownWords...).exists() {
+		c.one(r)
+	}
 
-	return isVectors(r)
+	// A span may leave its message out.
+	bare := r.at("choices").element().at("message")
+
+	return c.isRead() || bare.isObject() && bare.empty() || isVectors(r)
 }
+
+// isRead reports whether there is an answer, or why there is none.
+func (c *Call) isRead() bool { return len(c.Output) > 0 || c.FinishReason != "" }
 
 // answer adds an output, unless nothing of it is the model's: a response of unknown parts stays raw.
 func (c *Call) answer(m Message) {
@@ -164,69 +241,42 @@ func (c *Call) finish(reason string) {
 	}
 }
 
-// choices reads OpenAI's chat and completion, and all compatible APIs (Mistral, Azure,
-// Groq, DeepSeek, vLLM, ...). Streams that a client put together have role and content
-// directly in the choice, or a delta.
-func (c *Call) choices(r node) bool {
-	choices := r.at("choices").or(r.at("output", "choices")) // DashScope's
-	if !choices.isArray() {
-		return false
+// ended keeps why an answer or a response ended. As JSON: older libraries of Gemini write the enum's number.
+func (c *Call) ended(n node) {
+	for _, place := range reasons {
+		c.finish(n.at(place...).compact())
 	}
-
-	// Other APIs have their own choices, so the list alone says little.
-	known := false
-	for choice := range choices.each {
-		if !choice.isObject() {
-			continue
-		}
-
-		m := Message{Role: "assistant"}
-		switch {
-		case choice.at("message").isObject():
-			m = readMessage(choice.at("message"), "assistant")
-		case choice.at("delta").isObject():
-			m = readMessage(choice.at("delta"), "assistant")
-		case choice.at("text").isText():
-			m.add(PartText, choice.at("text").text())
-		default:
-			m = readMessage(choice, "assistant")
-		}
-		// A choice without any of these is of an unknown shape.
-		known = known || choice.first("message", "delta", "text", "content", "role", "tool_calls",
-			"function_call", "finish_reason").exists()
-		c.answer(m)
-		c.finish(choice.texts("finish_reason", "stop_reason"))
-	}
-
-	return known
 }
 
-// candidates reads Gemini's answer. One that was blocked has promptFeedback
-// and no candidates.
-func (c *Call) candidates(r node) bool {
-	candidates, feedback := r.at("candidates"), r.first("promptFeedback", "prompt_feedback")
-	if !candidates.isArray() && !feedback.isObject() {
-		return false
+// answers reads an answer, or a list of them. LangChain has a list for each prompt.
+func (c *Call) answers(n node, within ...string) {
+	if !n.isArray() {
+		c.one(n)
 	}
-
-	for e := range candidates.each {
-		c.answer(readMessage(e.at("content"), "assistant"))
-		// As JSON: older libraries write the enum's number.
-		c.finish(e.first("finishReason", "finish_reason").compact())
+	for e := range n.each {
+		if e.isObject() {
+			c.one(e, within...)
+		}
+		for inner := range e.each {
+			c.one(inner, within...)
+		}
 	}
-	c.finish(feedback.texts("blockReason", "block_reason"))
-
-	return true
 }
 
-// responses reads OpenAI's responses API.
-func (c *Call) responses(r node) bool {
+// one reads an answer.
+func (c *Call) one(n node, within ...string) {
+	n = n.at("kwargs").or(n) // as LangChain's dumps writes it
+	c.answer(readMessage(n.first(within...).or(n), "assistant"))
+	c.ended(n)
+}
+
+// items reads the output of OpenAI's responses, whose items are pieces of one answer.
+func (c *Call) items(r node) {
 	output := r.at("output")
 	if !output.isArray() {
-		return false
+		return
 	}
 
-	// Its items are pieces of one answer.
 	m := Message{Role: "assistant"}
 	for item := range output.each {
 		read := readItem(item, "assistant")
@@ -237,119 +287,6 @@ func (c *Call) responses(r node) bool {
 	// The first reason stands: why an answer is cut short says more than that it is.
 	c.finish(r.at("incomplete_details").texts("reason"))
 	c.finish(r.texts("status"))
-
-	return true
-}
-
-// converse reads Bedrock's Converse, and Nova's InvokeModel.
-func (c *Call) converse(r node) bool {
-	message := r.at("output", "message")
-	if !message.isObject() {
-		return false
-	}
-
-	c.answer(readMessage(message, "assistant"))
-	c.finish(r.texts("stopReason"))
-
-	return true
-}
-
-// anthropic reads Anthropic's messages, and its older completions.
-func (c *Call) anthropic(r node) bool {
-	switch {
-	case r.at("content").isArray():
-		c.answer(readMessage(r, "assistant"))
-	// An answer without a word is an answer, so the part is made by hand: add drops empty
-	// ones.
-	case r.at("completion").isText():
-		m := Message{Role: "assistant"}
-		m.Parts = []Part{{Kind: PartText, Text: r.at("completion").text()}}
-		c.answer(m)
-	default:
-		return false
-	}
-	c.finish(r.texts("stop_reason", "finish_reason"))
-
-	return true
-}
-
-// generations reads LangChain's results, [[{text, message}]] or [{text}],
-// and Cohere's generate.
-func (c *Call) generations(r node) bool {
-	generations := r.at("generations").or(r.at("kwargs", "generations"))
-	if !generations.isArray() {
-		return false
-	}
-	c.generated(generations)
-
-	return true
-}
-
-// generated reads the generations of a list, and reports whether there is an answer.
-func (c *Call) generated(generations node) bool {
-	one := func(g node) {
-		g = g.at("kwargs").or(g) // as dumps writes it
-		if m := g.at("message"); m.isObject() {
-			c.answer(readMessage(m, "assistant"))
-		} else {
-			c.answer(readMessage(g.at("text"), "assistant"))
-		}
-		c.finish(g.first("generation_info", "generationInfo").texts("finish_reason"))
-		c.finish(g.texts("finish_reason"))
-	}
-	for g := range generations.each {
-		if !g.isArray() {
-			one(g)
-		}
-		for e := range g.each {
-			one(e)
-		}
-	}
-
-	return len(c.Output) > 0
-}
-
-// cohere reads Cohere's chat (v2: message, v1: text), Ollama's, a result of the AI SDK, and a bare text
-// of LangChain's completions.
-func (c *Call) cohere(r node) bool {
-	// An object under message is a chat's; a lone text is an error's, see providerError.
-	switch m := r.at("message"); {
-	case m.isObject():
-		c.answer(readMessage(m, "assistant"))
-	case r.at("text").isText():
-		c.answer(readMessage(r, "assistant"))
-	case r.at("response").isText(): // Ollama's generate
-		c.answer(readMessage(r.at("response"), "assistant"))
-	default:
-		return false
-	}
-	c.finish(r.texts("finish_reason", "done_reason", "stop_reason", "finishReason"))
-
-	return true
-}
-
-// plain reads what has no more than a text: of Titan, Llama and Mistral on Bedrock, TGI, DashScope.
-func (c *Call) plain(r node) bool {
-	for _, place := range []struct {
-		of     node
-		text   string
-		reason []string
-	}{
-		{r.at("results").element(), "outputText", []string{"completionReason"}},
-		{r, "generation", []string{"stop_reason"}},
-		{r.at("outputs").element(), "text", []string{"stop_reason"}},
-		{r, "generated_text", nil},
-		{r.at("output"), "text", []string{"finish_reason"}},
-	} {
-		if text := place.of.at(place.text); text.isText() {
-			c.answer(readMessage(text, "assistant"))
-			c.finish(place.of.texts(place.reason...))
-			c.finish(r.at("details").texts("finish_reason"))
-			return true
-		}
-	}
-
-	return false
 }
 
 // isVectors reports whether a response has embeddings, pictures or speech, which have no text. A span
@@ -358,17 +295,4 @@ func isVectors(r node) bool {
 	data := r.at("data")
 	return !r.first("embeddings", "embedding").empty() || r.texts("object") == "list" && !data.exists() ||
 		!data.element().first("embedding", "url", "b64_json").empty()
-}
-
-// message reads a lone message, as some wrappers send instead of a response.
-func (c *Call) message(r node) bool {
-	m := readMessage(r, "assistant")
-	if m.empty() || !r.first("content", "tool_calls", "function_call", "parts", "data", "kwargs").exists() {
-		return false
-	}
-
-	c.answer(m)
-	c.finish(r.at("response_metadata").texts("finish_reason", "stop_reason"))
-
-	return true
 }

@@ -38,7 +38,7 @@ func TestNoMoreElementsOfAListAreReadThanABound(t *testing.T) {
 		around string
 		bound  int
 	}{
-		"choices": {`{"function_name":"f","request_response":{"choices":[%s]}}`, most}, // of a text each
+		"choices": {`{"function_name":"f","request_response":{"choices":[%s]}}`, most / 4},
 		// A part's message and its choice count, too.
 		"parts": {`{"function_name":"f","request_response":{"choices":[{"message":{"content":[%s]}}]}}`, most - 4},
 		"output": {
