@@ -67,7 +67,10 @@ var errorPlaces = [][]string{
 }
 
 // errorMarks are bytes that all of them have one of. Most streams have none.
-var errorMarks = []string{"rror", "xception", "lockReason", "lock_reason", `"code"`, "failed", "expired"}
+var errorMarks = []string{"rror", "xception", "lockReason", "lock_reason", `"code"`, "failed", "expired", "canceled"}
+
+// failedWords are the words of responses, and of rows of batches, that say no more than that they failed.
+var failedWords = []string{"failed", "errored", "expired", "canceled"}
 
 // providerError reads the error that a provider sent instead of a response, nil if it sent none. Those
 // in a stream are read with it. Besides those of errorPlaces, the shapes are:
@@ -99,7 +102,9 @@ func providerError(r node, failed bool) *Failure {
 
 	f := errorIn(r.indexed())
 	if f == nil && failed {
-		if f = namedError(r); f != nil && f.Message == "" {
+		// A web framework's, of which the first is enough.
+		f = errorAt(r.at("detail").or(r))
+		if f != nil && f.Message == "" {
 			return nil
 		}
 	}
@@ -134,12 +139,13 @@ func errorIn(r node) *Failure {
 
 	// Without an error member, something else must mark the object as an error.
 	coded := r.texts("message") != "" && r.texts("code") != "" && !r.first(ownMembers...).exists()
-	if kind == "error" || r.texts("object") == "error" || r.first("__type", "$fault").exists() || coded {
+	marked := kind == "error" || r.texts("object") == "error" || string(r.at("error").raw) == "true"
+	if coded || marked || r.first("__type", "$fault").exists() {
 		return namedError(r)
 	}
 	// A response, or a row of a batch, may say no more than that it failed.
 	for _, word := range []string{r.texts("status"), r.at("response").texts("status"), r.at("result").texts("type")} {
-		if word == "failed" || word == "errored" || word == "expired" {
+		if slices.Contains(failedWords, word) {
 			return &Failure{Type: word}
 		}
 	}
@@ -187,9 +193,9 @@ func blocked(r node) *Failure {
 
 // namedError reads an error's own object; nil if it has neither a type nor a message.
 func namedError(e node) *Failure {
-	f := Failure{Message: e.texts("message", "Message", "detail", "errorText")}
-	for _, name := range []string{"type", "status", "__type", "name", "Code", "code"} {
-		// The words come first: a code is often no more than the HTTP status.
+	f := Failure{Message: e.texts("message", "Message", "detail", "errorText", "errorMessage", "msg")}
+	// The words come first: a code is often no more than the HTTP status.
+	for _, name := range []string{"type", "status", "__type", "name", "errorType", "Code", "code", "errorCode"} {
 		if word := e.at(name).compact(); word != "" && word != "error" && f.Type == "" {
 			f.Type = word
 		}
