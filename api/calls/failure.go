@@ -55,16 +55,10 @@ func newFailure(member func(string) node, provided *Failure) *Failure {
 	return &f
 }
 
-// errorPlaces are where a response, or an element of its stream, has the provider's error.
-var errorPlaces = [][]string{
-	{"error"},             // OpenAI, Anthropic, Google, OpenRouter; a text of Ollama's and Hugging Face's
-	{"Error"},             // boto3
-	{"response", "error"}, // OpenAI responses, in a stream
-	{"result", "error"},   // Anthropic's batches
-	{"delta", "error"},    // Cohere v2, at the end of a stream
-	{"last_error"},        // OpenAI assistants
-	{"errors"},            // a list of them
-}
+// errorPlaces are where a response, or an element of its stream, has the provider's error. It is in error of most,
+// as an object or a text; boto3's begins with a capital. Others are of OpenAI's responses in a stream, Anthropic's
+// batches, Cohere v2 at the end of a stream, OpenAI's assistants, and lists of errors.
+var errorPlaces = placesOf("error Error response.error result.error delta.error last_error errors")
 
 // errorMarks are bytes that all of them have one of. Most streams have none.
 var errorMarks = []string{"rror", "xception", "lockReason", "lock_reason", `"code"`, "failed", "expired", "canceled"}
@@ -101,12 +95,12 @@ func providerError(r node, failed bool) *Failure {
 	}
 
 	f := errorIn(r.indexed())
-	if f == nil && failed {
-		// A web framework's, of which the first is enough.
-		f = errorAt(r.at("detail").or(r))
-		if f != nil && f.Message == "" {
-			return nil
-		}
+	if f != nil || !failed {
+		return f
+	}
+	// A web framework has a list of details.
+	if f = errorAt(r.at("detail").or(r)); f != nil && f.Message == "" {
+		return nil
 	}
 
 	return f
@@ -120,17 +114,15 @@ func errorIn(r node) *Failure {
 		return nil
 	}
 
-	for _, place := range errorPlaces {
-		if f := errorAt(r.at(place...)); f != nil {
+	for _, place := range errorPlaces.paths {
+		if f := errorAt(r.follow(place)); f != nil {
 			f.Type = cmp.Or(f.Type, r.texts("error_type"))
 			return f
 		}
 	}
-	if choices := r.at("choices"); bytes.Contains(choices.raw, []byte("rror")) {
-		for choice := range nodeOf(choices.raw).each {
-			if f := errorAt(choice.at("error")); f != nil {
-				return f
-			}
+	for choice := range nodeOf(r.at("choices").raw).each {
+		if f := errorAt(choice.at("error")); f != nil {
+			return f
 		}
 	}
 	if f := cmp.Or(exception(r), blocked(r)); f != nil {
@@ -155,9 +147,7 @@ func errorIn(r node) *Failure {
 
 // errorAt reads an error: a text, an object, or the first of a list; nil if it says nothing.
 func errorAt(e node) *Failure {
-	if e.isArray() {
-		e = e.element()
-	}
+	e = e.element().or(e)
 	if text := e.text(); text != "" {
 		return &Failure{Message: text}
 	}

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,35 +15,24 @@ var ownMembers = []string{
 	"results", "outputs", "completion", "generated_text",
 }
 
-// wrappers are where an answer, or an element of a stream, is within something else.
-var wrappers = [][]string{
-	{"body"},              // boto3's InvokeModel, clients of HTTP
-	{"data"},              // events of SSE that were parsed, Mistral's library, axios
-	{"response", "body"},  // a row of OpenAI's batches
-	{"result", "message"}, // of Anthropic's
-	{"modelOutput"},       // of Bedrock's
-	{"response"},          // of Gemini's
-	{"chunk", "bytes"},    // Bedrock's InvokeModelWithResponseStream
-}
+// wrappers are where an answer, or an element of a stream, is within something else: in boto3's InvokeModel and
+// clients of HTTP (body), events of SSE that were parsed, Mistral's library and axios (data), rows of OpenAI's,
+// Anthropic's, Bedrock's and Gemini's batches, and Bedrock's InvokeModelWithResponseStream (chunk).
+var wrappers = placesOf("body data response.body result.message modelOutput response chunk.bytes")
 
 // responseOf returns what is within wrappers, as an object or its JSON in a text; n if there is nothing.
 func responseOf(n node) node {
 	const most = 3 // one within the other
 	for range most {
 		if !n.hasMembers() || n.first(ownMembers...).exists() || n.first("error", "message").isObject() {
-			return n
+			break
 		}
-
-		var inner node
-		for _, place := range wrappers {
-			if inner = n.at(place...).inner(); inner.isObject() {
+		for _, place := range wrappers.paths {
+			if inner := n.at(place...).inner(); inner.isObject() {
+				n = inner.indexed()
 				break
 			}
 		}
-		if !inner.isObject() {
-			return n
-		}
-		n = inner.indexed()
 	}
 
 	return n
@@ -120,55 +110,26 @@ func idOf(r node) string { return r.texts("id", "responseId", "response_id") }
 
 // responseID returns the provider's id of a response, which may be the chunks of a stream.
 func responseID(r node) string {
-	if r.isArray() {
-		r = r.element()
-	}
-	id := idOf(r)
-	for _, inner := range []string{"response", "message", "response_metadata"} {
-		if id == "" {
-			id = r.at(inner).texts("id")
-		}
-	}
+	r = r.element().or(r)
+	inner := r.first("response", "message", "response_metadata")
 
-	return id
+	return cmp.Or(idOf(r), inner.texts("id"))
 }
 
-// shape is a form of a response: where its answers are.
-type shape struct {
-	kind   byte // of the value there: '[', '{' or '"'
-	at     path // of the answer, or a list of them
-	within path // members of an answer; the first that it has is its message. Otherwise it is the message.
-}
-
-// shapes are the forms of responses. The order matters: those with members that others have, too, come last.
-var shapes = []shape{
-	// OpenAI's chat and completion, and all compatible APIs. Streams that a client put together have role
-	// and content directly in the choice, or a delta.
-	{'[', path{"choices"}, path{"message", "delta", "text"}},
-	// DashScope
-	{'[', path{"output", "choices"}, path{"message"}},
-	// Gemini; a prompt that was blocked has only feedback
-	{'[', path{"candidates"}, path{"content"}},
-	{'{', path{"promptFeedback"}, nil},
-	{'{', path{"prompt_feedback"}, nil},
-	// Bedrock's Converse, and Nova
-	{'{', path{"output", "message"}, nil},
-	// Anthropic's older completions
-	{'"', path{"completion"}, nil},
-	// LangChain's results, and Cohere's generate
-	{'[', path{"generations"}, path{"message", "text"}},
-	{'[', path{"kwargs", "generations"}, path{"message", "text"}},
-	// Cohere's chat, and Ollama's. A lone text is an error's, see providerError.
-	{'{', path{"message"}, nil},
-	// Ollama's generate
-	{'"', path{"response"}, nil},
-	// Titan, Llama and Mistral on Bedrock
-	{'[', path{"results"}, path{"outputText"}},
-	{'"', path{"generation"}, nil},
-	{'[', path{"outputs"}, path{"text"}},
-	// TGI, DashScope
-	{'"', path{"generated_text"}, nil},
-	{'"', path{"output", "text"}, nil},
+// shapes are the places of answers in a response, by the first byte of the value there. The order matters: members
+// that others have, too, come last.
+var shapes = []struct {
+	kind byte
+	at   places
+}{
+	// Lists of answers: of OpenAI's chat and completion and all compatible APIs; DashScope; Gemini; LangChain's
+	// results and Cohere's generate; Mistral on Bedrock.
+	{'[', placesOf("choices output.choices candidates generations kwargs.generations outputs")},
+	// Gemini's words on a prompt that was blocked; Bedrock's Converse, and Nova; Cohere's chat, and Ollama's.
+	// A lone text as message is an error's, see providerError.
+	{'{', placesOf("promptFeedback prompt_feedback output.message message")},
+	// Anthropic's older completions, Ollama's generate, Llama and Titan on Bedrock, TGI, DashScope
+	{'"', placesOf("completion response generation results.0.outputText generated_text output.text")},
 }
 
 // ownWords are members of a response that is itself a message: Anthropic's, one of the AI SDK, a lone
@@ -176,12 +137,10 @@ var shapes = []shape{
 var ownWords = []string{"content", "text", "tool_calls", "function_call", "parts", "data", "kwargs"}
 
 // reasons are where an answer, or a response, has why it ended.
-var reasons = []path{
-	{"finish_reason"}, {"finishReason"}, {"stop_reason"}, {"stopReason"}, {"done_reason"}, {"completionReason"},
-	{"blockReason"}, {"block_reason"}, {"details", "finish_reason"}, {"output", "finish_reason"},
-	{"generation_info", "finish_reason"}, {"generationInfo", "finish_reason"},
-	{"response_metadata", "finish_reason"}, {"response_metadata", "stop_reason"},
-}
+var reasons = placesOf("finish_reason finishReason stop_reason stopReason done_reason completionReason",
+	"blockReason block_reason details.finish_reason output.finish_reason results.0.completionReason",
+	"generation_info.finish_reason generationInfo.finish_reason",
+	"response_metadata.finish_reason response_metadata.stop_reason")
 
 // readResponse reads what came back and reports whether its shape is known.
 func (c *Call) readResponse(r node) bool {
@@ -189,7 +148,7 @@ func (c *Call) readResponse(r node) bool {
 	case r.isText():
 		c.answer(readMessage(r, "assistant"))
 	case r.element().isArray(): // LangChain's, without what is around it
-		c.answers(r, "message", "text")
+		c.answers(r)
 	}
 	if r.isArray() && len(c.Output) == 0 {
 		for _, m := range readEach(r, readItem, "assistant") {
@@ -208,9 +167,11 @@ func (c *Call) readResponse(r node) bool {
 		c.one(r)
 	}
 	for _, s := range shapes {
-		if v := r.at(s.at...); !c.isRead() && v.kind() == s.kind {
-			c.answers(v, s.within...)
-			c.ended(r)
+		for _, place := range s.at.paths {
+			if v := r.follow(place); !c.isRead() && v.kind() == s.kind {
+				c.answers(v)
+				c.ended(r)
+			}
 		}
 	}
 	if !c.isRead() && r.first(ownWords...).exists() {
@@ -243,30 +204,38 @@ func (c *Call) finish(reason string) {
 
 // ended keeps why an answer or a response ended. As JSON: older libraries of Gemini write the enum's number.
 func (c *Call) ended(n node) {
-	for _, place := range reasons {
-		c.finish(n.at(place...).compact())
+	for _, place := range reasons.paths {
+		c.finish(n.follow(place).compact())
 	}
 }
 
 // answers reads an answer, or a list of them. LangChain has a list for each prompt.
-func (c *Call) answers(n node, within ...string) {
+func (c *Call) answers(n node) {
 	if !n.isArray() {
 		c.one(n)
 	}
 	for e := range n.each {
 		if e.isObject() {
-			c.one(e, within...)
+			c.one(e)
 		}
 		for inner := range e.each {
-			c.one(inner, within...)
+			c.one(inner)
 		}
 	}
 }
 
-// one reads an answer.
-func (c *Call) one(n node, within ...string) {
+// one reads an answer. Streams that a client put together have role and content directly in the choice, or a
+// delta.
+func (c *Call) one(n node) {
 	n = n.at("kwargs").or(n) // as LangChain's dumps writes it
-	c.answer(readMessage(n.first(within...).or(n), "assistant"))
+	message := n
+	for _, name := range []string{"message", "delta", "content"} {
+		if inner := n.at(name); inner.isObject() {
+			message = inner
+			break
+		}
+	}
+	c.answer(readMessage(message, "assistant"))
 	c.ended(n)
 }
 

@@ -28,11 +28,10 @@ type stream struct {
 
 	// Of the answer that is being read:
 	choices map[int64]*choice
-	last    *choice // the one that was met last
-	ofItems bool    // the choices are items of OpenAI's responses: pieces of one message
-	whole   bool    // it came in one piece
-	ended   bool    // it has a reason to end
-	endID   string  // the id of the element with that
+	ofItems bool   // the choices are items of OpenAI's responses: pieces of one message
+	whole   bool   // it came in one piece
+	ended   bool   // it has a reason to end
+	endID   string // the id of the element with that
 
 	// Memory for the parts of an element.
 	memory struct{ choice, inner index }
@@ -54,7 +53,7 @@ func (c *Call) readStream(list node, usage *tally) bool {
 
 	s.next()
 	c.ResponseID = cmp.Or(Clip(s.id), c.ResponseID)
-	c.Readable = len(c.Output) > 0 || c.FinishReason != ""
+	c.Readable = c.isRead()
 
 	return true
 }
@@ -153,7 +152,7 @@ func (s *stream) members(n node) bool {
 // follows another one.
 func (s *stream) answer(n node) {
 	one := Call{}
-	if !n.isObject() || !one.readResponse(n) || len(one.Output) == 0 && one.FinishReason == "" {
+	if !n.isObject() || !one.readResponse(n) || !one.isRead() {
 		return
 	}
 
@@ -173,19 +172,14 @@ func (s *stream) answer(n node) {
 
 // choice returns the choice with an index.
 func (s *stream) choice(index int64) *choice {
-	if s.last != nil && s.last.index == index {
-		return s.last
-	}
-
 	c := s.choices[index]
 	if c == nil {
 		if len(s.choices) > 0 {
 			s.reading.countMessage()
 		}
-		c = newChoice(index)
+		c = newChoice()
 		s.choices[index] = c
 	}
-	s.last = c
 
 	return c
 }
@@ -201,7 +195,7 @@ func (s *stream) end(c *choice, reason string) {
 // clear forgets the pieces of an answer.
 func (s *stream) clear() {
 	clear(s.choices)
-	s.last, s.ofItems = nil, false
+	s.ofItems = false
 }
 
 // next ends the answer that is being read, if there is one.

@@ -2,6 +2,7 @@ package calls
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 	"unicode/utf8"
 
@@ -11,12 +12,11 @@ import (
 // choice is one of the choices of an answer while its pieces are read. Texts and arguments are collected
 // as bytes, because adding many pieces to a string would take quadratic time.
 type choice struct {
-	index     int64
 	message   Message
 	text      []byte // of the open part
 	kind      PartKind
 	calls     map[callKey]int // in message.ToolCalls
-	arguments [][]byte        // of message.ToolCalls, until the stream ends; nil of whole ones
+	arguments [][]byte        // of message.ToolCalls, until the stream ends
 	finish    string
 }
 
@@ -27,8 +27,8 @@ type callKey struct {
 	id    string
 }
 
-func newChoice(index int64) *choice {
-	return &choice{index: index, message: Message{Role: "assistant"}, kind: PartText, calls: map[callKey]int{}}
+func newChoice() *choice {
+	return &choice{message: Message{Role: "assistant"}, kind: PartText, calls: map[callKey]int{}}
 }
 
 // write continues the open part, or opens one of another kind.
@@ -49,14 +49,6 @@ func (c *choice) endPart() {
 	c.text = c.text[:0]
 }
 
-// soFar writes a text that may begin with all of the text in front of it.
-func (c *choice) soFar(text string) {
-	if strings.HasPrefix(text, string(c.text)) {
-		c.text = c.text[:0]
-	}
-	c.write(PartText, text)
-}
-
 // add adds what a piece has, as if it were a message.
 func (c *choice) add(m Message) {
 	for _, p := range m.Parts {
@@ -67,8 +59,19 @@ func (c *choice) add(m Message) {
 		c.endPart()
 		c.message.Parts = append(c.message.Parts, p)
 	}
-	c.message.ToolCalls = append(c.message.ToolCalls, m.ToolCalls...)
-	c.arguments = append(c.arguments, make([][]byte, len(m.ToolCalls))...)
+	for _, call := range m.ToolCalls {
+		c.addCall(-1, call)
+	}
+}
+
+// addCall adds a tool call, and returns its place among the calls.
+func (c *choice) addCall(index int64, call ToolCall) int {
+	at := len(c.message.ToolCalls)
+	c.message.ToolCalls = append(c.message.ToolCalls, call)
+	c.arguments = append(c.arguments, []byte(call.Arguments))
+	c.remember(index, call.ID, at)
+
+	return at
 }
 
 // begin adds the beginning of a part, or of a tool call. If that has arguments, they are whole.
@@ -86,30 +89,24 @@ func (c *choice) begin(index int64, m Message) {
 // replace makes a message the whole of the choice.
 func (c *choice) replace(m Message) {
 	finish := c.finish
-	*c = *newChoice(c.index)
-	c.message, c.finish = m, finish
-	c.arguments = make([][]byte, len(m.ToolCalls))
-	for at, call := range m.ToolCalls {
-		c.remember(-1, call.ID, at)
-	}
+	*c = *newChoice()
+	c.message.Role, c.message.Parts, c.finish = m.Role, m.Parts, finish
+	c.add(Message{ToolCalls: m.ToolCalls})
 }
 
 // done returns the message.
 func (c *choice) done() Message {
 	c.endPart()
 	for at, arguments := range c.arguments {
-		if arguments != nil {
-			c.message.ToolCalls[at].Arguments = string(arguments)
-		}
+		c.message.ToolCalls[at].Arguments = string(arguments)
 	}
 
 	return c.message
 }
 
-// callPiece reads a piece of a tool call of OpenAI's.
-func (c *choice) callPiece(n node) {
-	f := n.at("function").or(n)
-	c.toolCall(indexOf(n), n.texts("id"), f.texts("name"), f.at("arguments").compact())
+// callPiece reads a piece of a tool call of OpenAI's, and of the function in it.
+func (c *choice) callPiece(n, function node) {
+	c.toolCall(indexOf(n), n.texts("id"), function.texts("name"), function.at("arguments").compact())
 }
 
 // toolCall continues a tool call, or begins it, and returns its place among the calls.
@@ -119,16 +116,12 @@ func (c *choice) toolCall(index int64, id, name, arguments string) int {
 		at, have = c.calls[callKey{index: index}]
 	}
 	if !have || c.isOther(at, index, id, name, arguments) {
-		at = len(c.message.ToolCalls)
-		c.message.ToolCalls = append(c.message.ToolCalls, ToolCall{})
-		c.arguments = append(c.arguments, nil)
+		at = c.addCall(index, ToolCall{ID: id})
 	}
 	c.remember(index, id, at)
 
 	call := &c.message.ToolCalls[at]
-	if call.ID == "" {
-		call.ID = id
-	}
+	call.ID = cmp.Or(call.ID, id)
 	switch {
 	// Some servers repeat the name in each piece.
 	case strings.HasPrefix(name, call.Name):

@@ -2,153 +2,115 @@ package calls
 
 import "strings"
 
-// The kinds of pieces, besides those of a message's parts.
-const (
-	pieceArguments PartKind = "arguments" // of a tool call
-	pieceSoFar     PartKind = "so far"    // a text that may begin with all of the text in front of it
-	pieceCall      PartKind = "call"      // a tool call, perhaps without its arguments
-	pieceCalls     PartKind = "calls"     // pieces of OpenAI's
-	pieceThoughts  PartKind = "thoughts"
-	pieceMessage   PartKind = "message"
-	pieceBlock     PartKind = "block"  // the beginning of a part
-	pieceItem      PartKind = "item"   // the whole of one
-	pieceBegin     PartKind = "begin"  // of an answer
-	pieceBreak     PartKind = "break"  // between two parts
-	pieceEnd       PartKind = "end"    // why the answer ended
-	pieceAnswer    PartKind = "answer" // all of it
-)
-
-// path is the names on the way to a value. Of a list it takes the first element; nil is the element itself.
-type path []string
-
-// piece is what an element of a stream adds to an answer, and where the element has it.
+// piece is what an element of a stream adds to an answer, and where the element has it. The kinds besides those of a
+// message's parts are in stream.piece.
 type piece struct {
 	kind PartKind
-	path path
+	path []string // see follow
+}
+
+// piecesOf returns the pieces by each name in a table. A piece is written as its kind and the path to it; without a
+// path it is the element itself.
+func piecesOf(table map[string]string) map[string][]piece {
+	all := map[string][]piece{}
+	for names, list := range table {
+		var pieces []piece
+		for p := range strings.FieldsSeq(list) {
+			way := strings.FieldsFunc(p, func(r rune) bool { return r == ':' || r == '.' })
+			pieces = append(pieces, piece{PartKind(way[0]), way[1:]})
+		}
+		for name := range strings.FieldsSeq(names) {
+			all[name] = pieces
+		}
+	}
+
+	return all
 }
 
 // choicePieces are those of a choice of OpenAI's chat or completion, and all compatible APIs, or of a candidate
 // of Gemini's, whose tool calls are never split.
-var choicePieces = []piece{
-	{PartText, path{"text"}}, // of a completion
-	{pieceThoughts, path{"delta"}},
-	{pieceMessage, path{"delta", "content"}},
-	{PartRefusal, path{"delta", "refusal"}},
-	{PartText, path{"delta", "audio", "transcript"}},
-	{pieceCalls, path{"delta", "tool_calls"}},
-	{pieceCalls, path{"delta", "function_call"}}, // the older form, of one
-	{pieceMessage, path{"content"}},
-	{pieceEnd, path{"finish_reason"}}, {pieceEnd, path{"finishReason"}},
-}
+var choicePieces = piecesOf(map[string]string{
+	"choice": `text:text thoughts:delta message:delta.content refusal:delta.refusal text:delta.audio.transcript
+		calls:delta.tool_calls function:delta.function_call message:content end:finish_reason end:finishReason`,
+})["choice"]
 
 // events are the pieces of events, by their type. Those of OpenAI's responses that are not here add
 // nothing.
-var events = map[string][]piece{
+var events = piecesOf(map[string]string{
 	// Anthropic: https://docs.anthropic.com/en/api/messages-streaming
-	"message_start":       {{pieceBegin, nil}},
-	"content_block_start": {{pieceBlock, path{"content_block"}}},
-	"content_block_delta": {
-		{PartText, path{"delta", "text"}}, {PartThinking, path{"delta", "thinking"}},
-		{pieceArguments, path{"delta", "partial_json"}},
-	},
-	"message_delta": {{pieceEnd, path{"delta", "stop_reason"}}},
-	"ping":          nil, "content_block_stop": nil, "message_stop": nil,
+	"message_start":                        "begin",
+	"content_block_start":                  "block:content_block",
+	"content_block_delta":                  "text:delta.text thinking:delta.thinking arguments:delta.partial_json",
+	"message_delta":                        "end:delta.stop_reason",
+	"ping content_block_stop message_stop": "",
 
 	// OpenAI: https://platform.openai.com/docs/api-reference/responses-streaming
-	"response.created":                          {{pieceBegin, nil}},
-	"response.output_text.delta":                {{PartText, path{"delta"}}},
-	"response.refusal.delta":                    {{PartRefusal, path{"delta"}}},
-	"response.reasoning_text.delta":             {{PartThinking, path{"delta"}}},
-	"response.reasoning_summary_text.delta":     {{PartThinking, path{"delta"}}},
-	"response.audio.transcript.delta":           {{PartText, path{"delta"}}},
-	"response.audio_transcript.delta":           {{PartText, path{"delta"}}},
-	"response.output_audio_transcript.delta":    {{PartText, path{"delta"}}},
-	"response.output_text.done":                 {{pieceItem, path{"text"}}},
-	"response.function_call_arguments.delta":    {{pieceArguments, path{"delta"}}},
-	"response.function_call_arguments.done":     {{pieceCall, nil}},
-	"response.mcp_call_arguments.delta":         {{pieceArguments, path{"delta"}}},
-	"response.custom_tool_call_input.delta":     {{pieceArguments, path{"delta"}}},
-	"response.code_interpreter_call_code.delta": {{pieceArguments, path{"delta"}}},
-	"response.content_part.added":               {{pieceBreak, nil}},
-	"response.reasoning_summary_part.added":     {{pieceBreak, nil}},
-	"response.output_item.added":                {{pieceItem, path{"item"}}},
-	"response.output_item.done":                 {{pieceItem, path{"item"}}},
-	"response.completed":                        {{pieceAnswer, path{"response"}}},
-	"response.incomplete":                       {{pieceAnswer, path{"response"}}},
-	"response.failed":                           {{pieceAnswer, path{"response"}}},
+	"response.created": "begin",
+	`response.output_text.delta response.audio.transcript.delta response.audio_transcript.delta
+		response.output_audio_transcript.delta`: "text:delta",
+	"response.output_text.done": "item:text",
+	"response.refusal.delta":    "refusal:delta",
+	"response.reasoning_text.delta response.reasoning_summary_text.delta": "thinking:delta",
+	`response.function_call_arguments.delta response.mcp_call_arguments.delta
+		response.custom_tool_call_input.delta response.code_interpreter_call_code.delta`: "arguments:delta",
+	"response.function_call_arguments.done": "call",
+
+	"response.content_part.added response.reasoning_summary_part.added": "break",
+	"response.output_item.added response.output_item.done":              "item:item",
+	"response.completed response.incomplete response.failed":            "answer:response",
 
 	// Cohere v2: https://docs.cohere.com/v2/docs/streaming
-	"message-start":   {{pieceBegin, nil}},
-	"content-start":   cohereContent,
-	"content-delta":   cohereContent,
-	"tool-plan-delta": {{PartText, path{"delta", "message", "tool_plan"}}},
-	"tool-call-start": {{pieceCall, path{"delta", "message", "tool_calls"}}},
-	"tool-call-delta": {{pieceArguments, path{"delta", "message", "tool_calls", "function", "arguments"}}},
-	"message-end":     {{pieceEnd, path{"delta", "finish_reason"}}},
-	"content-end":     nil, "tool-call-end": nil, "citation-start": nil, "citation-end": nil,
+	"message-start":               "begin",
+	"content-start content-delta": "text:delta.message.content.text thinking:delta.message.content.thinking",
+	"tool-plan-delta":             "text:delta.message.tool_plan",
+	"tool-call-start":             "call:delta.message.tool_calls",
+	"tool-call-delta":             "arguments:delta.message.tool_calls.function.arguments",
+	"message-end":                 "end:delta.finish_reason",
+	"content-end tool-call-end citation-start citation-end": "",
 
 	// and its older form
-	"stream-start":    {{pieceBegin, nil}},
-	"text-generation": {{PartText, path{"text"}}},
-	"stream-end":      {{pieceAnswer, path{"response"}}, {pieceEnd, path{"finish_reason"}}},
+	"stream-start":    "begin",
+	"text-generation": "text:text",
+	"stream-end":      "answer:response end:finish_reason",
 
 	// Mistral's conversations: https://docs.mistral.ai/agents/agents
-	"message.output.delta": {{pieceMessage, path{"content"}}},
+	"message.output.delta": "message:content",
 
 	// AI SDK: https://ai-sdk.dev/docs/ai-sdk-core/generating-text; its versions name pieces otherwise
-	"text":       {{PartText, path{"text"}}},
-	"text-start": {{pieceBreak, nil}},
-	"text-delta": {{PartText, path{"text"}}, {PartText, path{"delta"}}, {PartText, path{"textDelta"}}},
-	"reasoning-delta": {
-		{PartThinking, path{"text"}}, {PartThinking, path{"delta"}}, {PartThinking, path{"textDelta"}},
-	},
-	"tool-input-start": {{pieceCall, nil}}, "tool-call": {{pieceCall, nil}}, "tool-input-available": {{pieceCall, nil}},
-	"tool-input-delta": {{pieceArguments, path{"delta"}}, {pieceArguments, path{"inputTextDelta"}}},
-	"finish":           {{pieceEnd, path{"finishReason"}}},
-	"start":            nil, "start-step": nil, "finish-step": nil, "text-end": nil, "reasoning-start": nil,
-	"reasoning-end": nil, "tool-input-end": nil, "tool-result": nil, "tool-error": nil,
-}
-
-var cohereContent = []piece{
-	{PartText, path{"delta", "message", "content", "text"}},
-	{PartThinking, path{"delta", "message", "content", "thinking"}},
-}
+	"text":            "text:text",
+	"text-start":      "break",
+	"text-delta":      "text:text text:delta text:textDelta",
+	"reasoning-delta": "thinking:text thinking:delta thinking:textDelta",
+	"tool-input-start tool-call tool-input-available": "call",
+	"tool-input-delta": "arguments:delta arguments:inputTextDelta",
+	"finish":           "end:finishReason",
+	`start start-step finish-step text-end reasoning-start reasoning-end tool-input-end tool-result
+		tool-error`: "",
+})
 
 // memberPieces are those of elements without a type, by the member that marks them.
-var memberPieces = map[string][]piece{
+var memberPieces = piecesOf(map[string]string{
 	// Bedrock Converse: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html
-	"messageStart":      {{pieceBegin, nil}},
-	"contentBlockStart": {{pieceCall, path{"contentBlockStart", "start", "toolUse"}}},
-	"contentBlockDelta": {
-		{PartText, path{"contentBlockDelta", "delta", "text"}},
-		{PartThinking, path{"contentBlockDelta", "delta", "reasoningContent", "text"}},
-		{pieceArguments, path{"contentBlockDelta", "delta", "toolUse", "input"}},
-	},
-	"messageStop": {{pieceEnd, path{"messageStop", "stopReason"}}},
+	"messageStart":      "begin",
+	"contentBlockStart": "call:contentBlockStart.start.toolUse",
+	"contentBlockDelta": `text:contentBlockDelta.delta.text thinking:contentBlockDelta.delta.reasoningContent.text
+		arguments:contentBlockDelta.delta.toolUse.input`,
+	"messageStop": "end:messageStop.stopReason",
 
 	// Models on Bedrock: Titan, Llama, older ones of Anthropic and Mistral
-	"outputText": {{PartText, path{"outputText"}}, {pieceEnd, path{"completionReason"}}},
-	"generation": {{PartText, path{"generation"}}, {pieceEnd, path{"stop_reason"}}},
-	"completion": {{PartText, path{"completion"}}, {pieceEnd, path{"stop_reason"}}},
-	"outputs":    {{PartText, path{"outputs", "text"}}, {pieceEnd, path{"outputs", "stop_reason"}}},
+	"outputText": "text:outputText end:completionReason",
+	"generation": "text:generation end:stop_reason",
+	"completion": "text:completion end:stop_reason",
+	"outputs":    "text:outputs.0.text end:outputs.0.stop_reason",
 
 	// Ollama: https://github.com/ollama/ollama/blob/main/docs/api.md
-	"done": {
-		{pieceMessage, path{"message"}}, {PartThinking, path{"thinking"}}, {PartText, path{"response"}},
-		{pieceEnd, path{"done_reason"}},
-	},
+	"done": "message:message thinking:thinking text:response end:done_reason",
 	// TGI: https://huggingface.co/docs/text-generation-inference
-	"token": {
-		{PartText, path{"token", "text"}}, {pieceItem, path{"generated_text"}},
-		{pieceEnd, path{"details", "finish_reason"}},
-	},
+	"token": "text:token.text item:generated_text end:details.finish_reason",
 	// DashScope: https://www.alibabacloud.com/help/en/model-studio/qwen-api-via-dashscope
-	"output": {
-		{PartThinking, path{"output", "choices", "message", "reasoning_content"}},
-		{pieceSoFar, path{"output", "text"}}, {pieceSoFar, path{"output", "choices", "message", "content"}},
-		{pieceEnd, path{"output", "finish_reason"}}, {pieceEnd, path{"output", "choices", "finish_reason"}},
-	},
-}
+	"output": `thinking:output.choices.0.message.reasoning_content sofar:output.text
+		sofar:output.choices.0.message.content end:output.finish_reason end:output.choices.0.finish_reason`,
+})
 
 // eventOf returns the type of an event, and its pieces.
 func eventOf(n node) (kind string, pieces []piece, isEvent bool) {
@@ -168,10 +130,7 @@ func (s *stream) take(n node, to *choice, pieces []piece) (any bool) {
 			if i == 0 || p.path[0] != pieces[i-1].path[0] {
 				base = n.at(p.path[0]).indexedIn(&s.memory.inner)
 			}
-			v = base
-			for _, name := range p.path[1:] {
-				v = v.element().or(v).at(name)
-			}
+			v = base.follow(p.path[1:])
 		}
 		if !v.exists() {
 			continue
@@ -181,7 +140,7 @@ func (s *stream) take(n node, to *choice, pieces []piece) (any bool) {
 		text, c := v.text(), to
 		if c == nil {
 			// None of these has an id: after the end, another answer begins.
-			if p.kind == pieceBegin || s.ended && (text != "" || p.kind == pieceMessage) && p.kind != pieceEnd {
+			if p.kind == "begin" || s.ended && (text != "" || p.kind == "message") && p.kind != "end" {
 				s.next()
 			}
 			c = s.choice(n.number("output_index"))
@@ -196,45 +155,47 @@ func (s *stream) take(n node, to *choice, pieces []piece) (any bool) {
 func (s *stream) piece(c *choice, n node, kind PartKind, v node, text string) {
 	var m Message
 	switch kind {
-	case pieceBegin:
-	case pieceBreak:
+	case "begin": // of an answer
+	case "break": // between two parts
 		c.endPart()
-	case pieceEnd:
+	case "end": // why the answer ended
 		s.end(c, v.compact())
-	case pieceAnswer:
+	case "answer": // all of it
 		s.answer(v)
-	case pieceThoughts:
+	case "thoughts":
 		c.write(PartThinking, thoughts(v))
-	case pieceSoFar:
+	case "sofar": // a text that may begin with all of the text in front of it
 		m = readMessage(v, "assistant")
-		c.soFar(m.Text())
-	case pieceMessage:
+		text = m.Text()
+		if strings.HasPrefix(text, string(c.text)) {
+			c.text = c.text[:0]
+		}
+		c.write(PartText, text)
+	case "message":
 		if v.isText() {
 			c.write(PartText, text)
 		} else {
 			c.add(readMessage(v, "assistant"))
 		}
-	case pieceItem:
+	case "item": // the whole of a choice
 		if m = readItem(v, "assistant"); !m.empty() {
 			c.replace(m)
 		}
-	case pieceBlock:
-		// A new block of text is its own part, even after another one of the same kind.
+	case "block": // the beginning of a part, even after another one of the same kind
 		c.endPart()
 		m.content(v)
 		c.begin(indexOf(n), m)
-	case pieceCall:
+	case "call": // a tool call, perhaps without its arguments
 		m.call(v)
 		c.begin(indexOf(n), m)
-	case pieceCalls:
-		if v.isObject() {
-			c.callPiece(v)
-		}
+	case "calls": // pieces of OpenAI's
 		for call := range v.each {
-			c.callPiece(call)
+			c.callPiece(call, call.at("function"))
 		}
-	case pieceArguments:
-		c.toolCall(indexOf(n), toolID(n), "", text)
+	case "function": // the older form, of one call
+		c.callPiece(v, v)
+	case "arguments": // of a tool call
+		c.toolCall(indexOf(n), n.texts("toolCallId", "id"), "", text)
 	default:
 		c.write(kind, text)
 	}
@@ -248,13 +209,4 @@ func indexOf(n node) int64 {
 	}
 
 	return -1
-}
-
-// toolID returns the id of the tool call that an event of the AI SDK is of.
-func toolID(n node) string {
-	if id := n.texts("toolCallId"); id != "" || !strings.HasPrefix(n.texts("type"), "tool-input") {
-		return id
-	}
-
-	return n.texts("id")
 }
