@@ -24,7 +24,7 @@ var wrappers = placesOf("body data response.body result.message modelOutput resp
 func responseOf(n node) node {
 	const most = 3 // one within the other
 	for range most {
-		if !n.hasMembers() || n.first(ownMembers...).exists() || n.first("error", "message").isObject() {
+		if !n.hasAny(wrappers) || n.first(ownMembers...).exists() || n.first("error", "message").isObject() {
 			break
 		}
 		for _, place := range wrappers.paths {
@@ -37,6 +37,9 @@ func responseOf(n node) node {
 
 	return n
 }
+
+// hasAny reports whether an object with an index may have a value at some of the places.
+func (n node) hasAny(p places) bool { return n.index != nil && n.index.names&p.bits != 0 }
 
 // firstOfEvents is how the text of a stream begins that was logged as SSE.
 var firstOfEvents = regexp.MustCompile(`^\s*(data|event|id|retry)?:`)

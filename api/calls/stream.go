@@ -61,7 +61,7 @@ func (c *Call) readStream(list node, usage *tally) bool {
 // element reads one element of any provider.
 func (s *stream) element(n node, mayFail bool) {
 	kind, pieces, isEvent := eventOf(n)
-	if !isEvent {
+	if !isEvent && n.hasAny(wrappers) {
 		n = responseOf(n)
 		kind, pieces, isEvent = eventOf(n)
 	}
@@ -89,8 +89,17 @@ func (s *stream) element(n node, mayFail bool) {
 	s.about(n, kind)
 }
 
+// aboutAnswers are members of elements that name an answer's id or model. Most elements of most streams have none.
+var aboutAnswers = placesOf("id responseId response_id model modelVersion model_version message response",
+	"llm_output llmOutput response_metadata")
+
 // about reads what an element says about the answer.
 func (s *stream) about(n node, kind string) {
+	s.usage.read(n)
+	if !n.hasAny(aboutAnswers) {
+		return
+	}
+
 	message := n.at("message")
 	switch {
 	case s.id != "":
@@ -104,7 +113,6 @@ func (s *stream) about(n node, kind string) {
 	if m := cmp.Or(answeredModel(message), answeredModel(n)); m != "" {
 		s.call.Model, s.call.Asked = m, false
 	}
-	s.usage.read(n)
 }
 
 // chunk reads the choices of OpenAI's chat or completion, or Gemini's candidates. It reports whether n
