@@ -10,10 +10,8 @@ import (
 )
 
 // ownMembers are the members that an answer has, whatever is around it has not, and an error has not.
-var ownMembers = []string{
-	"choices", "candidates", "output", "content", "generations", "embeddings", "embedding", "text", "generation",
-	"results", "outputs", "completion", "generated_text",
-}
+var ownMembers = strings.Fields("choices candidates output content generations embeddings embedding text generation " +
+	"results outputs completion generated_text done")
 
 // wrappers are where an answer, or an element of a stream, is within something else: in boto3's InvokeModel and
 // clients of HTTP (body), events of SSE that were parsed, Mistral's library and axios (data), rows of OpenAI's,
@@ -153,6 +151,7 @@ func (c *Call) readResponse(r node) bool {
 	case r.element().isArray(): // LangChain's, without what is around it
 		c.answers(r)
 	}
+
 	if r.isArray() && len(c.Output) == 0 {
 		for _, m := range readEach(r, readItem, "assistant") {
 			if m.Role == "user" { // some libraries call each of them so
@@ -166,9 +165,6 @@ func (c *Call) readResponse(r node) bool {
 	}
 
 	c.items(r)
-	if r.at("content").isArray() {
-		c.one(r)
-	}
 	for _, s := range shapes {
 		for _, place := range s.at.paths {
 			if v := r.follow(place); !c.isRead() && v.kind() == s.kind {

@@ -1,6 +1,9 @@
 package calls
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // piece is what an element of a stream adds to an answer, and where the element has it. The kinds besides those of a
 // message's parts are in stream.piece.
@@ -167,7 +170,7 @@ func (s *stream) piece(c *choice, n node, kind PartKind, v node, text string) {
 	case "sofar": // a text that may begin with all of the text in front of it
 		m = readMessage(v, "assistant")
 		text = m.Text()
-		if strings.HasPrefix(text, string(c.text)) {
+		if bytes.HasPrefix([]byte(text), c.text) {
 			c.text = c.text[:0]
 		}
 		c.write(PartText, text)
