@@ -154,7 +154,7 @@ func (c *Call) readResponse(r node) bool {
 
 	if r.isArray() && len(c.Output) == 0 {
 		for _, m := range readEach(r, readItem, "assistant") {
-			if m.Role == "user" { // some libraries call each of them so
+			if m.Role == "user" { // as some libraries write all of theirs
 				m.Role = "assistant"
 			}
 			c.answer(m)

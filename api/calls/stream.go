@@ -14,9 +14,8 @@ import (
 // pieces to an answer; where they are is in the tables of stream_events.go. Besides, an element may name the
 // answer's id and model, and have an error or counts of tokens.
 //
-// Nothing says whose stream it is, but an element has the members of one provider only. What comes in
-// front is no sign of what follows: a ping, null, the second event of a stream. A list may also hold whole
-// answers.
+// Nothing tells whose stream it is, but an element has the members of one provider only. The first may be any: a
+// ping, null, the second event of a stream. A list may also hold whole answers.
 
 // stream is the reading of a list.
 type stream struct {
