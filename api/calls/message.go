@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
@@ -83,6 +84,7 @@ func (m *Message) empty() bool { return len(m.Parts) == 0 && len(m.ToolCalls) ==
 
 // roles maps the providers' words to ours.
 var roles = map[string]string{
+	"system": "system", "tool": "tool", "function": "function",
 	"human": "user", "humanmessage": "user",
 	"ai": "assistant", "model": "assistant", "chatbot": "assistant",
 	"aimessage": "assistant", "aimessagechunk": "assistant",
@@ -92,31 +94,22 @@ var roles = map[string]string{
 // role returns our word for a provider's role.
 func role(s string) string {
 	lower := strings.ToLower(s)
-	if r, ok := roles[lower]; ok {
-		return r
-	}
-
-	return Clip(lower)
+	return cmp.Or(roles[lower], Clip(lower))
 }
 
 // readMessage reads a message of any provider. usual is its role unless it names one.
 func readMessage(n node, usual string) Message {
 	m := Message{Role: usual}
 	n.reading.countMessage()
-	if n.isText() || n.isArray() {
+	n = n.indexed()
+	if !n.hasMembers() {
 		m.content(n)
 		return m
 	}
 
-	n = n.indexed()
-	if !n.hasMembers() {
-		return m
-	}
-	if inner, class := langchainMessage(n); inner.exists() {
-		n = inner.indexed()
-		m.Role = role(class)
-	}
-	m.readRole(n)
+	n = m.langchain(n).indexed()
+	// LangChain's messages name the role by their type, where other APIs have the type of a part.
+	m.Role = cmp.Or(role(n.texts("role", "author")), roles[strings.ToLower(n.texts("type"))], m.Role)
 	m.Name = Clip(n.texts("name"))
 	m.ToolCallID = n.texts("tool_call_id", "tool_use_id")
 
@@ -136,55 +129,33 @@ func readMessage(n node, usual string) Message {
 	for c := range n.first("tool_calls", "toolCalls").each {
 		m.call(c)
 	}
-	if f := n.at("function_call"); f.isObject() {
-		m.call(f)
-	}
+	m.call(n.at("function_call"))
 
 	return m
 }
 
-// readRole takes the role that a message names, if any.
-func (m *Message) readRole(n node) {
-	if r := n.texts("role", "author"); r != "" {
-		m.Role = role(r)
-		return
-	}
-	// LangChain's messages name the role by their type, where
-	// other APIs have the type of a part.
-	kind := n.texts("type")
-	if r, ok := roles[strings.ToLower(kind)]; ok {
-		m.Role = r
-	} else if kind == "system" || kind == "tool" || kind == "function" {
-		m.Role = kind
-	}
-}
-
-// langchainMessage unwraps LangChain's two ways of writing a message as JSON, and returns
-// its role; nil for any other message.
-func langchainMessage(n node) (inner node, role string) {
-	// {type, data}, as messages_to_dict writes it; {lc, id, kwargs}, as
-	// dumps does. The class is the last part of id.
+// langchain returns what is within LangChain's two ways of writing a message as JSON, and takes its role:
+// {type, data}, as messages_to_dict writes it, and {lc, id, kwargs}, as dumps does.
+func (m *Message) langchain(n node) node {
 	if data := n.at("data"); data.isObject() && n.at("type").isText() && !n.at("content").exists() {
-		return data, n.texts("type")
-	}
-	if kwargs := n.at("kwargs"); kwargs.isObject() && n.at("lc").exists() {
-		class := ""
-		for e := range n.at("id").each {
-			class = e.text()
-		}
-		return kwargs, class
+		m.Role = role(n.texts("type"))
+		return data
 	}
 
-	return node{}, ""
+	kwargs := n.at("kwargs")
+	if !kwargs.isObject() || !n.at("lc").exists() {
+		return n
+	}
+	for e := range n.at("id").each { // the class is the last one
+		m.Role = role(e.text())
+	}
+
+	return kwargs
 }
 
 // call reads a call of a tool in any of the forms: OpenAI nests it under function.
 func (m *Message) call(n node) {
-	f := n
-	if nested := n.at("function"); nested.isObject() {
-		f = nested
-	}
-
+	f := n.at("function").or(n)
 	call := ToolCall{
 		ID:        n.texts("id", "call_id", "tool_call_id", "toolUseId", "toolCallId", "ref"),
 		Name:      Clip(f.texts("name", "toolName", "tool_name")),
