@@ -1,7 +1,6 @@
 package calls
 
 import (
-	"bytes"
 	"cmp"
 	"regexp"
 	"strings"
@@ -17,57 +16,68 @@ var base64Text = regexp.MustCompile(`^[A-Za-z0-9+/]+={0,2}$`)
 
 // filePlaces are the members of a part in which providers put a file, its address, or what describes it.
 var filePlaces = set(`image_url source media inlineData inline_data fileData file_data file document_url audio_url
-	video_url input_audio resource image document video audio`)
+	video_url input_audio resource image document video audio s3Location`)
+
+// fileNames are the members of such a place with the file's bytes or its address.
+var fileNames = []string{
+	"url", "uri", "fileUri", "file_uri", "image_url", "file_url", "data", "content", "bytes", "b64_json", "blob",
+	"file_data", "image",
+}
 
 // file describes the file of a part that is not text.
 type file struct {
-	url  string // "" if it has no address
-	mime string // its type, such as application/pdf; "" if it names none
-	name string
-	id   string
-	held bool // it is one: it has bytes, a type or a source
+	url   string // "" if it has no address
+	mime  string // its type, such as application/pdf; "" if it names none
+	name  string
+	id    string
+	bytes node // its text, if it has one that is no address
+	held  bool // it is one: it has bytes, a type or a source
 }
 
 // fileOf reads the places of a part. The first that says something counts.
 func fileOf(n node) (f file) {
 	f.held = n.at("source").isObject()
-	f.read(n, false)
-	var memory index
-	for name := range n.names {
-		if filePlaces[string(name)] {
-			f.read(n.at(string(name)).indexedIn(&memory), true)
-		}
-	}
+	f.read(n, 0)
 	// Where there is only an id, a reader can name the file by that.
 	f.name = cmp.Or(f.name, f.id)
 
 	return f
 }
 
+// filePlacesMax is how many places are one within another: Bedrock has image, source and s3Location.
+const filePlacesMax = 3
+
 // read reads one place, which may be the address itself. Bytes are long: they are not copied.
-func (f *file) read(place node, isMember bool) {
-	source := place.at("source")
-	mime := place.texts("mimeType", "mime_type", "media_type", "mediaType", "contentType", "document_mimetype",
-		"image_mimetype")
+func (f *file) read(place node, level int) {
+	f.mime = cmp.Or(f.mime, place.texts("mimeType", "mime_type", "media_type", "mediaType", "contentType",
+		"document_mimetype", "image_mimetype"))
 	// A blueprint's media have it as their type.
-	if t := place.texts("type"); mime == "" && isMember && strings.Contains(t, "/") {
-		mime = t
+	if t := place.texts("type"); f.mime == "" && strings.Contains(t, "/") {
+		f.mime = t
 	}
-
-	url := place
-	if !place.isText() {
-		url = place.first("url", "uri", "fileUri", "file_uri", "image_url", "file_url", "data", "content").
-			or(source.at("s3Location", "uri"))
-	}
-	if f.url == "" && addressed.Match(url.raw) {
-		f.url = url.text()
-	}
-	held := place.first("data", "content", "bytes", "b64_json", "blob", "file_data").or(source.at("bytes"))
-
-	f.mime = cmp.Or(f.mime, mime)
 	f.name = cmp.Or(f.name, place.texts("filename", "title", "name", "displayName", "display_name", "file_name"))
 	f.id = cmp.Or(f.id, place.texts("file_id", "fileId"))
-	f.held = f.held || mime != "" || url.isBytes() || held.isBytes()
+
+	f.take(place)
+	for _, name := range fileNames {
+		f.take(place.at(name))
+	}
+	f.held = f.held || f.mime != "" || f.bytes.isBytes()
+	for name := range place.names {
+		if level < filePlacesMax && filePlaces[string(name)] {
+			f.read(place.at(string(name)).indexed(), level+1)
+		}
+	}
+}
+
+// take takes a text that is the address or the bytes.
+func (f *file) take(n node) {
+	switch {
+	case addressed.Match(n.raw):
+		f.url = cmp.Or(f.url, n.text())
+	case n.isText() && !f.bytes.isBytes():
+		f.bytes = n
+	}
 }
 
 // addressed is the beginning of a file's address. A data: URL is the bytes themselves, which must not end
@@ -96,51 +106,20 @@ func (m *Message) file(n node) {
 // WebP. It knows the form of each provider's API. It returns "" for anything else,
 // including a picture by its address and one that is too large.
 func (p *Part) Image() string {
-	if len(p.Media) == 0 || len(p.Media) > imageBytesMax || !holdsBytes(p.Media) {
+	if len(p.Media) == 0 || len(p.Media) > imageBytesMax {
 		return ""
 	}
 
 	n := nodeOf(p.Media).indexed()
-	places := []node{n}
-	for name := range n.names {
-		if filePlaces[string(name)] {
-			places = append(places, n.at(string(name)))
-		}
-	}
-	mime := fileOf(n).mime
-	for _, place := range places {
-		text := place.text()
-		if text == "" {
-			text = place.texts("url", "image_url", "data", "content")
-		}
-		// Only a data: URL, or base64, has the bytes. A picture by its address is not shown:
-		// looking at a page must not fetch from elsewhere.
-		kind, data := mime, text
-		if rest, ok := strings.CutPrefix(text, "data:"); ok {
-			kind, data, _ = strings.Cut(rest, ";base64,")
-		}
-		if url := dataURL(kind, data); url != "" {
-			return url
-		}
+	f := fileOf(n)
+	// Only a data: URL, or base64, has the bytes. A picture by its address is not shown:
+	// looking at a page must not fetch from elsewhere.
+	kind, data := cmp.Or(f.mime, "image/"+n.at("image").texts("format")), f.bytes.text()
+	if rest, ok := strings.CutPrefix(data, "data:"); ok {
+		kind, data, _ = strings.Cut(rest, ";base64,")
 	}
 
-	if image := n.at("image"); image.exists() { // Bedrock's
-		return dataURL("image/"+image.texts("format"), image.at("source").texts("bytes"))
-	}
-
-	return ""
-}
-
-// holdsBytes reports whether a part may hold a picture. Most hold none, and to look for one at all of
-// its places takes far longer.
-func holdsBytes(media []byte) bool {
-	for _, mark := range []string{`data:`, `"data"`, `"bytes"`, `"content"`, `"image"`} {
-		if bytes.Contains(media, []byte(mark)) {
-			return true
-		}
-	}
-
-	return false
+	return dataURL(kind, data)
 }
 
 // dataURL returns "" unless the image is of a kind that is shown. The URL ends up in a

@@ -87,11 +87,11 @@ func formOf(n node) (form, node) {
 	}
 
 	for name := range n.names {
-		switch f, inner := memberForms[string(name)], n.at(string(name)); {
-		case f == formUnknown || !inner.exists():
-		case f == formFile || f == formNested && !inner.isObject():
-			return f, n
-		default:
+		f, inner := memberForms[string(name)], n.at(string(name))
+		if f == formNested && !inner.isObject() {
+			inner = n
+		}
+		if f != formUnknown && inner.exists() {
 			return f, inner.indexed()
 		}
 	}
@@ -105,40 +105,26 @@ type depth struct {
 	level int
 }
 
-// levelsMax is how deep parts are taken apart, which is deeper than any provider nests them: each level
-// reads the bytes of those within it again.
-const levelsMax = 6
+// levelsMax is how deep parts and their lists are taken apart, which is deeper than any provider nests them:
+// each level reads the bytes of those within it again.
+const levelsMax = 12
 
 func (d depth) deeper() depth { return depth{d.kind, d.level + 1} }
 
 // content reads a message's content: a text, a part, or a list of them.
-func (m *Message) content(n node) { m.contentAt(n, depth{kind: PartText}) }
+func (m *Message) content(n node) { m.part(n, depth{kind: PartText}) }
 
-func (m *Message) contentAt(n node, at depth) {
-	switch {
-	case n.isText():
-		m.add(at.kind, n.text())
-	case n.isArray():
-		for p := range n.each {
-			m.part(p, at)
-		}
-	case n.isObject():
-		m.part(n, at)
-	}
-}
-
-// part reads one part of a content.
+// part reads one part of a content, or a list of them.
 func (m *Message) part(n node, at depth) {
-	if n.isText() {
-		m.add(at.kind, n.text())
-		return
-	}
 	n = n.indexed()
-	if !n.hasMembers() {
-		return
-	}
-	if at.level > levelsMax {
+	switch {
+	case n.isText(), at.level > levelsMax:
 		m.add(at.kind, n.words())
+		return
+	case !n.hasMembers():
+		for p := range n.each {
+			m.part(p, at.deeper())
+		}
 		return
 	}
 
@@ -156,7 +142,7 @@ func (m *Message) part(n node, at depth) {
 	case formResult:
 		m.result(inner, at)
 	case formThinking:
-		m.thinking(inner)
+		m.thinking(inner, at)
 	case formRefusal:
 		m.add(PartRefusal, n.texts("refusal"))
 	case formFile:
@@ -203,7 +189,7 @@ func (m *Message) result(n node, at depth) {
 		m.add(at.kind, content.words())
 		return
 	}
-	m.contentAt(content, at.deeper())
+	m.part(content, at.deeper())
 }
 
 // nestedIn are the members in which a nested part has its words, or other parts.
@@ -233,7 +219,7 @@ func (m *Message) nested(part, n node, at depth) {
 		m.add(at.kind, source.texts("data"))
 	}
 	for _, name := range nestedIn {
-		m.contentAt(source.at(name), at.deeper())
+		m.part(source.at(name), at.deeper())
 	}
 	if len(m.Parts) == before && !n.first("encrypted_content", "content").exists() {
 		m.add(at.kind, n.words())
@@ -242,15 +228,13 @@ func (m *Message) nested(part, n node, at depth) {
 
 // thinking reads the model's thoughts: a block of Anthropic's, Bedrock's or Mistral's, or a
 // reasoning item of OpenAI's with its summary.
-func (m *Message) thinking(n node) {
-	m.add(PartThinking, n.text())
+func (m *Message) thinking(n node, at depth) {
+	at = depth{PartThinking, at.level + 1}
+	if n.isText() {
+		m.part(n, at)
+	}
 	for _, name := range []string{"thinking", "reasoning", "reasoningText", "summary", "content", "text"} {
-		v := n.at(name)
-		m.add(PartThinking, v.text())
-		m.add(PartThinking, v.texts("text"))
-		for e := range v.each {
-			m.add(PartThinking, e.texts("text"))
-		}
+		m.part(n.at(name), at)
 	}
 }
 
@@ -267,7 +251,7 @@ func readItem(n node, usual string) Message {
 		return readMessage(n, usual)
 	default:
 		n.reading.countMessage()
-		m.part(n, depth{kind: PartText})
+		m.content(n)
 		if kind == "reasoning" {
 			m.Role = "assistant"
 		}
@@ -302,17 +286,17 @@ func (n node) words() string {
 
 	raw := []byte(n.compact())
 	out := raw[:0]
-	for at := 0; at < len(raw); {
-		end := at + 1
-		if raw[at] == '"' {
-			end = jsonscan.SkipValue(raw, at)
+	for len(raw) > 0 {
+		end := 1
+		if raw[0] == '"' {
+			end = jsonscan.SkipValue(raw, 0)
 		}
-		piece := raw[at:end]
-		if nodeOf(piece).isBytes() {
-			piece = []byte(`"..."`)
+		if nodeOf(raw[:end]).isBytes() {
+			out = append(out, `"..."`...)
+		} else {
+			out = append(out, raw[:end]...)
 		}
-		out = append(out, piece...)
-		at = end
+		raw = raw[end:]
 	}
 
 	return string(out)
@@ -325,13 +309,9 @@ var encodedText = regexp.MustCompile(`^[A-Za-z0-9+/_\\-]+={0,2}$`)
 
 // isBytes reports whether a text is bytes in base64, by its beginning, or a data: URL.
 func (n node) isBytes() bool {
-	if !n.isText() {
-		return false
-	}
+	text := bytes.Trim(n.raw, `"`)
+	isLong := len(text) > wordMax || len(text)%4 == 0 && bytes.HasSuffix(text, []byte("="))
+	isEncoded := isLong && encodedText.Match(text[:min(len(text), wordMax)])
 
-	text := n.raw[1 : len(n.raw)-1]
-	isPadded := len(text)%4 == 0 && bytes.HasSuffix(text, []byte("="))
-	isLong := isPadded || len(text) > wordMax
-
-	return bytes.HasPrefix(text, []byte("data:")) || isLong && encodedText.Match(text[:min(len(text), wordMax)])
+	return n.isText() && (isEncoded || bytes.HasPrefix(text, []byte("data:")))
 }
