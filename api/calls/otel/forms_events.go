@@ -1,6 +1,9 @@
 package otel
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // messageRoles are the events of one message each, and the roles of those.
 var messageRoles = map[string]string{
@@ -68,10 +71,7 @@ func (c *conversation) event(e event, role string) {
 		}
 		e = event{body: whole}
 	}
-	if own := e.at("role").text(); own != "" {
-		role = strings.ToLower(own)
-	}
-
+	role = cmp.Or(e.at("role").text(), role)
 	b := builder{message: message{Role: role, Name: e.at("name").text()}}
 	if role == "tool" {
 		b.ToolCallID = e.at("id").text()

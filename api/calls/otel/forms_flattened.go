@@ -1,6 +1,7 @@
 package otel
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -18,11 +19,9 @@ func flattened(s *span, key, role string) (c conversation) {
 
 // flat appends one message in OpenLLMetry's form.
 func (c *conversation) flat(m attributes, role string) {
-	if own := m.text("role"); own != "" {
-		role = strings.ToLower(own)
-	}
-
-	b := builder{message: message{Role: role, ToolCallID: m.text("tool_call_id"), Refusal: m.text("refusal")}}
+	b := builder{message: message{
+		Role: cmp.Or(m.text("role"), role), ToolCallID: m.text("tool_call_id"), Refusal: m.text("refusal"),
+	}}
 	// A content of several parts is JSON.
 	if content := m.get("content").inner(); content.isArray() && content.element().has("type") {
 		for _, p := range content.elements() {
@@ -50,10 +49,7 @@ func inferenceMessages(s *span, key, role string) (c conversation) {
 
 // inference appends one message.
 func (c *conversation) inference(m attributes, role string) {
-	if own := m.text("message.role"); own != "" {
-		role = strings.ToLower(own)
-	}
-
+	role = cmp.Or(m.text("message.role"), role)
 	b := builder{message: message{
 		Role: role, Name: m.text("message.name"), ToolCallID: m.text("message.tool_call_id"),
 	}}
@@ -87,7 +83,7 @@ func (b *builder) inferencePart(p attributes) {
 	text := p.get("message_content.text").shown()
 	switch url := p.text("message_content.image.image.url"); {
 	case url != "":
-		b.add(imageURL(url))
+		b.add(encoded(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}}))
 	case p.text("message_content.type") == "reasoning":
 		b.thinking(text)
 	case text != "":

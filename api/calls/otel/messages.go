@@ -1,7 +1,7 @@
 package otel
 
 import (
-	"strings"
+	"cmp"
 
 	"promptspool/api/wire/jsonscan"
 )
@@ -144,10 +144,7 @@ func (c *conversation) message(m value, role string) {
 		return
 	}
 
-	if own := m.texts("role"); own != "" {
-		role = strings.ToLower(own)
-	}
-	b := builder{message: message{Role: role, Name: m.texts("name")}}
+	b := builder{message: message{Role: cmp.Or(m.texts("role"), role), Name: m.texts("name")}}
 	for _, p := range parts.elements() {
 		b.part(p)
 	}
@@ -355,9 +352,4 @@ func (b *builder) result(p value) {
 		ToolCallID: p.texts("id", "toolCallId", "tool_call_id"),
 		Content:    answer.shown(),
 	})
-}
-
-// imageURL returns a part that shows a picture by its address.
-func imageURL(url string) value {
-	return encoded(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}})
 }

@@ -222,9 +222,6 @@ func (s *span) systemMessage(known bool) value {
 		v = s.rawResponse().at("instructions") // OpenAI's responses repeat them
 	}
 	if v.absent() && !known {
-		s.each(dialect.Parameters, func(_ string, parameters value) { v = parameters.inner().first(systemNames...) })
-	}
-	if v.absent() && !known {
 		v = s.own.get("input.value").inner().first(systemNames...)
 	}
 	if v.absent() {
