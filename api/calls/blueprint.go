@@ -113,7 +113,7 @@ func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
 			Type:           "chat",
 			Messages:       blueprintsOf(call.Input),
 			Functions:      []json.RawMessage{},
-			Tools:          noTools,
+			Tools:          json.RawMessage("[]"),
 			InputVariables: []string{},
 		},
 		Metadata: blueprintMetadata{blueprintModel{provider, call.Model, map[string]json.RawMessage{}}},
@@ -132,10 +132,7 @@ func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
 // parametersMax is how many parameters a blueprint has at most; no provider knows as many.
 const parametersMax = 1000
 
-var noTools = json.RawMessage("[]")
-
-// readArguments takes the parameters and the tools from arguments. Of members with the same name
-// the last one counts.
+// readArguments takes the parameters and the tools from arguments.
 func (b *blueprint) readArguments(arguments node) {
 	if !arguments.isObject() {
 		return
@@ -145,17 +142,11 @@ func (b *blueprint) readArguments(arguments node) {
 	for m := range jsonscan.Members(arguments.raw) {
 		value := nodeOf(m.Value)
 		switch {
-		case m.Name == "tools":
-			// As sent: each provider has its own form, and a client knows the one
-			// that it uses.
-			b.Template.Tools = noTools
-			if value.isArray() {
-				b.Template.Tools = value.raw
-			}
+		// As sent: each provider has its own form, and a client knows the one that it uses.
+		case m.Name == "tools" && value.isArray():
+			b.Template.Tools = value.raw
 		case value.isScalar() && len(parameters) < parametersMax:
 			parameters[m.Name] = value.raw
-		case parameters[m.Name] != nil:
-			delete(parameters, m.Name)
 		}
 	}
 }
@@ -198,16 +189,12 @@ func (m *Message) blueprint(files map[string]int) blueprintMessage {
 // blueprint returns the part in the blueprint's form. Of media it shows no bytes, which the request has:
 // a variable stands for them, and rendering says that it was not given.
 func (p *Part) blueprint(files map[string]int) blueprintPart {
-	switch p.Kind {
-	case PartThinking:
-		return blueprintPart{Type: "thinking", Thinking: &p.Text}
-	case PartMedia:
-	default:
-		return blueprintPart{Type: "text", Text: &p.Text}
-	}
-
 	f := fileOf(nodeOf(p.Media).indexed())
 	switch {
+	case p.Kind == PartThinking:
+		return blueprintPart{Type: "thinking", Thinking: &p.Text}
+	case p.Kind != PartMedia:
+		return blueprintPart{Type: "text", Text: &p.Text}
 	case f.url == "":
 		name := cmp.Or(p.Name, p.Text)
 		files[name]++

@@ -66,21 +66,18 @@ func (c *Call) answerExcerpt() string {
 // excerpt returns the excerpt of the message's texts. The thoughts before an answer, what the provider's
 // tools returned and names of files count only if there is nothing else.
 func (m *Message) excerpt() string {
-	var texts, thoughts, others []string
+	texts := map[PartKind][]string{}
 	for _, p := range m.Parts {
 		switch p.Kind {
-		case PartText, PartRefusal:
-			texts = append(texts, p.Text)
-		case PartThinking:
-			thoughts = append(thoughts, p.Text)
-		case PartResult:
-			others = append(others, p.Text)
+		case PartRefusal:
+			p.Kind = PartText
 		case PartMedia:
-			others = append(others, p.Name)
+			p.Kind, p.Text = PartResult, p.Name
 		}
+		texts[p.Kind] = append(texts[p.Kind], p.Text)
 	}
 
-	return cmp.Or(Excerpt(texts...), Excerpt(thoughts...), Excerpt(others...))
+	return cmp.Or(Excerpt(texts[PartText]...), Excerpt(texts[PartThinking]...), Excerpt(texts[PartResult]...))
 }
 
 // Excerpt returns the beginning of texts in one line, without Markdown's marks. It is a copy of

@@ -96,11 +96,7 @@ func (s *Sent) tools(list node) {
 }
 
 func (s *Sent) tool(n node) {
-	inner := n.first("function", "toolSpec")
-	if !inner.isObject() {
-		inner = n
-	}
-
+	inner := n.first("function", "toolSpec").or(n)
 	// The providers' own tools have only a type, such as web_search.
 	name := cmp.Or(inner.texts("name"), inner.texts("type"))
 	s.Tools = append(s.Tools, Tool{Clip(name), inner.texts("description"), string(n.raw)})
