@@ -1,9 +1,12 @@
 package calls
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/base64"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // imageBytesMax bounds an encoded image that is worth showing.
@@ -36,7 +39,6 @@ type file struct {
 
 // fileOf reads the places of a part. The first that says something counts.
 func fileOf(n node) (f file) {
-	f.held = n.at("source").isObject()
 	f.read(n, 0)
 	// Where there is only an id, a reader can name the file by that.
 	f.name = cmp.Or(f.name, f.id)
@@ -55,14 +57,15 @@ func (f *file) read(place node, level int) {
 	if t := place.texts("type"); f.mime == "" && strings.Contains(t, "/") {
 		f.mime = t
 	}
-	f.name = cmp.Or(f.name, place.texts("filename", "title", "name", "displayName", "display_name", "file_name"))
+	f.name = cmp.Or(f.name, place.texts("filename", "title", "name", "displayName", "display_name", "file_name",
+		"path"))
 	f.id = cmp.Or(f.id, place.texts("file_id", "fileId"))
 
 	f.take(place)
 	for _, name := range fileNames {
 		f.take(place.at(name))
 	}
-	f.held = f.held || f.mime != "" || f.bytes.isBytes()
+	f.held = f.held || f.mime != "" || place.at("source").isObject() || f.bytes.isBytes()
 	for name := range place.names {
 		if level < filePlacesMax && filePlaces[string(name)] {
 			f.read(place.at(string(name)).indexed(), level+1)
@@ -84,9 +87,40 @@ func (f *file) take(n node) {
 // up in a text.
 var addressed = regexp.MustCompile(`^"(http|gs://|s3://)`)
 
-// file adds a part that is a file, by its URL, its type or its kind.
-func (m *Message) file(n node) {
+// data returns the file's type and its bytes in base64.
+func (f *file) data() (mime, data string) {
+	mime, data = f.mime, f.bytes.text()
+	if rest, ok := strings.CutPrefix(data, "data:"); ok {
+		mime, data, _ = strings.Cut(rest, ";base64,")
+	}
+
+	return mime, data
+}
+
+// text returns what is in a file of text, "" for any other.
+func (f *file) text() string {
+	// Others may be long, and would be copied.
+	if !strings.HasPrefix(f.mime, "text/") && !bytes.HasPrefix(f.bytes.raw, []byte(`"data:text/`)) {
+		return ""
+	}
+	_, data := f.data()
+	text, err := base64.StdEncoding.DecodeString(data)
+	if err != nil || !utf8.Valid(text) {
+		return ""
+	}
+
+	return string(text)
+}
+
+// file adds a part that is a file, by its URL, its type or its kind. One of text is its name and its text.
+func (m *Message) file(n node, texts PartKind) {
 	f := fileOf(n)
+	if text := f.text(); text != "" {
+		m.add(texts, f.name)
+		m.add(texts, text)
+		return
+	}
+
 	kind := n.texts("modality", "type", "block_type")
 	for _, name := range []string{"image", "document", "video", "audio", "inlineData", "fileData"} {
 		if kind == "" && n.at(name).exists() { // Bedrock and Gemini name the kind by a member
@@ -114,12 +148,9 @@ func (p *Part) Image() string {
 	f := fileOf(n)
 	// Only a data: URL, or base64, has the bytes. A picture by its address is not shown:
 	// looking at a page must not fetch from elsewhere.
-	kind, data := cmp.Or(f.mime, "image/"+n.at("image").texts("format")), f.bytes.text()
-	if rest, ok := strings.CutPrefix(data, "data:"); ok {
-		kind, data, _ = strings.Cut(rest, ";base64,")
-	}
+	f.mime = cmp.Or(f.mime, "image/"+n.at("image").texts("format"))
 
-	return dataURL(kind, data)
+	return dataURL(f.data())
 }
 
 // dataURL returns "" unless the image is of a kind that is shown. The URL ends up in a

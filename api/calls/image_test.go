@@ -29,7 +29,7 @@ func TestAnImageIsReadOutOfEveryProvidersForm(t *testing.T) {
 	for name, part := range map[string]string{
 		"an address":     `{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`,
 		"drawn by text":  `{"type":"image_url","image_url":{"url":"data:image/svg+xml;base64,PHN2Zy8+"}}`,
-		"a page":         `{"type":"image_url","image_url":{"url":"data:text/html;base64,PGI+"}}`,
+		"a page":         `{"type":"image_url","image_url":{"url":"data:application/xhtml+xml;base64,PGI+"}}`,
 		"no base64":      `{"type":"image_url","image_url":{"url":"data:image/png;base64,\"onerror=alert(1)"}}`,
 		"no bytes":       `{"type":"image","source":{"type":"base64","media_type":"image/png","data":""}}`,
 		"a sound":        `{"inlineData":{"mimeType":"audio/wav","data":"AAAA"}}`,

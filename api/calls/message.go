@@ -56,13 +56,21 @@ func (p *Part) Label() string {
 	return p.Name + " (" + p.Text + ")"
 }
 
+// fileName returns the last part of a file's address; "" if it has none.
+func (p *Part) fileName() string {
+	_, address, _ := strings.Cut(p.Text, "://")
+	address, _, _ = strings.Cut(address, "?")
+
+	return address[strings.LastIndexByte(address, '/')+1:]
+}
+
 // Text returns the message's text: its parts, each on its own lines. Of media that is the name.
 func (m *Message) Text() string {
 	var texts []string
 	for _, p := range m.Parts {
 		text := p.Text
 		if p.Kind == PartMedia {
-			text = p.Name
+			text = cmp.Or(p.Name, p.fileName())
 		}
 		if text != "" {
 			texts = append(texts, text)
@@ -155,7 +163,7 @@ func (m *Message) langchain(n node) node {
 
 // call reads a call of a tool in any of the forms: OpenAI nests it under function.
 func (m *Message) call(n node) {
-	f := n.at("function").or(n)
+	f := n.first("function", "custom").or(n)
 	call := ToolCall{
 		ID:        n.texts("id", "call_id", "tool_call_id", "toolUseId", "toolCallId", "ref"),
 		Name:      Clip(f.texts("name", "toolName", "tool_name")),

@@ -37,7 +37,7 @@ var typeForms = formsOf(map[form]string{
 	formRefusal:  "refusal",
 	formFile: `image image_url image_file input_image output_image computer_screenshot audio audio_url input_audio
 		output_audio video video_url input_video file input_file container_upload document_url media blob uri
-		binary image-url document-url audio-url video-url`,
+		binary image-url document-url audio-url video-url code_execution_output bash_code_execution_output`,
 	formNested: "document search_result resource resource_link logs compaction",
 	formHidden: `redacted_thinking cache cache_point item_reference reasoning.encrypted mcp_list_tools step-start
 		step-finish`,
@@ -81,6 +81,8 @@ func formOf(n node) (form, node) {
 	case strings.HasSuffix(kind, "_tool_result"), strings.HasSuffix(kind, "_output"):
 		return formResult, n
 	case strings.HasSuffix(kind, "_result"): // within the result of a tool
+		return formNested, n
+	case n.first("filename").exists() && n.at("text").isText(): // of a file that was searched
 		return formNested, n
 	case n.at("text").isText(), n.at("text").isObject():
 		return formText, n
@@ -146,7 +148,7 @@ func (m *Message) part(n node, at depth) {
 	case formRefusal:
 		m.add(PartRefusal, n.texts("refusal"))
 	case formFile:
-		m.file(n)
+		m.file(n, at.kind)
 	case formNested:
 		m.nested(n, inner, at)
 	case formWithin:
@@ -158,7 +160,7 @@ func (m *Message) part(n node, at depth) {
 			at.kind = PartResult // beside the model's words
 		}
 		if fileOf(n).held {
-			m.file(n)
+			m.file(n, at.kind)
 		}
 		m.add(at.kind, n.words()) // to be found
 	}
@@ -166,10 +168,10 @@ func (m *Message) part(n node, at depth) {
 
 // result reads a tool's answer.
 func (m *Message) result(n node, at depth) {
-	// Anthropic and Bedrock send results in a user's message. One in a message of the model comes from
-	// a tool that the provider ran.
+	// Anthropic, Bedrock and Google send results in a user's message, or a function's. One in a message of
+	// the model comes from a tool that the provider ran.
 	switch m.Role {
-	case "user", "":
+	case "user", "function", "":
 		m.Role = "tool"
 	case "assistant":
 		at.kind = PartResult
@@ -179,6 +181,7 @@ func (m *Message) result(n node, at depth) {
 		m.ToolCallID = n.texts("tool_use_id", "toolUseId", "call_id", "toolCallId", "tool_call_id", "ref", "id")
 	}
 
+	m.part(n.at("parts"), at.deeper()) // Gemini has files beside the response
 	content := n.first("content", "output", "outputs", "response", "result", "results")
 	isTyped := n.at("type").isText() && content.at("type").isText()
 	if value := content.at("value"); isTyped && value.exists() { // the AI SDK tells a text from JSON
@@ -204,7 +207,7 @@ func (m *Message) nested(part, n node, at depth) {
 	}
 	hasText := source.texts("type") == "text" // where others have their bytes
 	if !hasText && !source.first(nestedIn...).exists() && fileOf(part).held {
-		m.file(part)
+		m.file(part, at.kind)
 		m.add(at.kind, n.texts("context"))
 		return
 	}
@@ -271,7 +274,7 @@ func (m *Message) itemCall(n node, tool string) {
 	}
 	m.ToolCalls = append(m.ToolCalls, call)
 	if n.at("result").isBytes() { // a picture
-		m.file(n)
+		m.file(n, PartResult)
 		return
 	}
 	m.result(n, depth{kind: PartResult})
