@@ -1,10 +1,12 @@
 package calls
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -27,7 +29,7 @@ type (
 		Type           string             `json:"type"`
 		Messages       []blueprintMessage `json:"messages"`
 		Functions      []json.RawMessage  `json:"functions"`
-		Tools          json.RawMessage    `json:"tools"` // as they were sent
+		Tools          []json.RawMessage  `json:"tools"`
 		FunctionCall   *string            `json:"function_call"`
 		ToolChoice     *string            `json:"tool_choice"`
 		InputVariables []string           `json:"input_variables"`
@@ -113,7 +115,7 @@ func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
 			Type:           "chat",
 			Messages:       blueprintsOf(call.Input),
 			Functions:      []json.RawMessage{},
-			Tools:          json.RawMessage("[]"),
+			Tools:          []json.RawMessage{},
 			InputVariables: []string{},
 		},
 		Metadata: blueprintMetadata{blueprintModel{provider, call.Model, map[string]json.RawMessage{}}},
@@ -129,7 +131,7 @@ func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
 	return b
 }
 
-// parametersMax is how many parameters a blueprint has at most; no provider knows as many.
+// parametersMax is how many parameters a blueprint has at most, and tools; no provider knows as many.
 const parametersMax = 1000
 
 // readArguments takes the parameters and the tools from arguments.
@@ -142,20 +144,74 @@ func (b *blueprint) readArguments(arguments node) {
 	for m := range jsonscan.Members(arguments.raw) {
 		value := nodeOf(m.Value)
 		switch {
-		// As sent: each provider has its own form, and a client knows the one that it uses.
 		case m.Name == "tools" && value.isArray():
-			b.Template.Tools = value.raw
+			eachTool(value, b.tool)
+		case m.Name == "toolConfig" || groups[m.Name]:
+			eachTool(value.at("tools"), b.tool)
 		case value.isScalar() && len(parameters) < parametersMax:
 			parameters[m.Name] = value.raw
 		}
 	}
 }
 
+// tool adds a tool: a function, or one that the provider itself runs, whose config is what was sent.
+func (b *blueprint) tool(n node) {
+	f := toolOf(n)
+	if len(b.Template.Tools) == parametersMax || !f.isObject() {
+		return
+	}
+
+	schema := f.first("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
+	name, kind := f.texts("name"), n.texts("type")
+	for member := range n.names {
+		kind = cmp.Or(kind, name, string(member)) // Google's have no type
+	}
+	tool := map[string]any{
+		"type": kind, "name": cmp.Or(name, kind), "provider": b.Metadata.Model.Provider, "config": n.raw,
+	}
+	if name != "" && (schema.exists() || kind == name || kind == "function") {
+		tool = map[string]any{"type": "function", "function": functionOf(f, schema)}
+	}
+	text, _ := jsonscan.Marshal(tool) // as in Blueprint
+	b.Template.Tools = append(b.Template.Tools, text)
+}
+
+// googleType is a type in Google's form of JSON schemas.
+var googleType = regexp.MustCompile(`"type"\s*:\s*"[A-Z]+"`)
+
+// functionOf returns a function in OpenAI's form.
+func functionOf(f, schema node) map[string]any {
+	function := map[string]any{}
+	for _, member := range []string{"name", "description", "strict"} {
+		if v := f.at(member); v.exists() {
+			function[member] = v.raw
+		}
+	}
+	if schema = schema.at("json").or(schema); schema.exists() { // Bedrock has it within json
+		function["parameters"] = json.RawMessage(googleType.ReplaceAllFunc(schema.raw, bytes.ToLower))
+	}
+
+	return function
+}
+
 func blueprintsOf(all []Message) []blueprintMessage {
 	messages := []blueprintMessage{}
 	files := map[string]int{}
+	called, answered := 0, 0
 	for i := range all {
-		messages = append(messages, all[i].blueprint(files))
+		b := all[i].blueprint(files)
+		// Gemini's calls have no ids: their results follow them in order.
+		for j := range b.ToolCalls {
+			if call := &b.ToolCalls[j]; call.ID == "" {
+				called++
+				call.ID = fmt.Sprintf("call_%d", called)
+			}
+		}
+		if b.Role == "tool" && b.ToolCallID == "" {
+			answered++
+			b.ToolCallID = fmt.Sprintf("call_%d", answered)
+		}
+		messages = append(messages, b)
 	}
 
 	return messages

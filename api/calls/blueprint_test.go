@@ -1,6 +1,7 @@
 package calls_test
 
 import (
+	"strings"
 	"testing"
 
 	"promptspool/api/calls"
@@ -71,6 +72,52 @@ func TestTheBlueprintOfACallIsATemplateOfWhatWasSent(t *testing.T) {
 		want := `[{"role":"user",` + format + `"content":[` + c.want + `]}]`
 		if got := string(calls.Messages(call.Input)); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.part, got, want)
+		}
+	}
+}
+
+// Each provider has its own form of tools and their calls. A blueprint has one, which can be published.
+func TestTheBlueprintOfACallHasToolsOfEveryProvider(t *testing.T) {
+	function := func(more string) string {
+		return `{"function":{` + more + `"name":"find","parameters":{"type":"object"}},"type":"function"}`
+	}
+	const described = `"description":"Finds.",`
+
+	for _, c := range []struct{ tools, want string }{
+		{`"tools":[{"type":"function","function":{"name":"find","description":"Finds.","strict":true,` +
+			`"parameters":{"type":"object"}}}]`,
+			`{"function":{"description":"Finds.","name":"find","parameters":{"type":"object"},"strict":true},` +
+				`"type":"function"}`},
+		{`"tools":[{"type":"function","name":"find","parameters":{"type":"object"}}]`, function("")},
+		{`"tools":[{"name":"find","description":"Finds.","input_schema":{"type":"object"}}]`, function(described)},
+		{`"toolConfig":{"tools":[{"toolSpec":{"name":"find","inputSchema":{"json":{"type":"object"}}}}]}`, function("")},
+		{`"config":{"tools":[{"functionDeclarations":[{"name":"find","parameters":{"type":"OBJECT"}}]}]}`, function("")},
+		{`"tools":[{"type":"web_search_1","name":"web_search"}]`,
+			`{"config":{"type":"web_search_1","name":"web_search"},"name":"web_search","provider":"p",` +
+				`"type":"web_search_1"}`},
+		{`"tools":[{"googleSearch":{}}]`,
+			`{"config":{"googleSearch":{}},"name":"googleSearch","provider":"p","type":"googleSearch"}`},
+		{`"tools":[7,"a",{}]`, ""},
+	} {
+		got := string(calls.ReplyBlueprint([]byte(
+			`{"function_name":"f","provider_type":"p","kwargs":{"model":"m",` + c.tools + `}}`)))
+		if want := `"tools":[` + c.want + `],`; !strings.Contains(got, want) {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.tools, got, want)
+		}
+	}
+}
+
+func TestCallsWithoutIdsGetSomeInABlueprint(t *testing.T) {
+	call := calls.Read([]byte(`{"kwargs":{"contents":[
+		{"role":"model","parts":[{"functionCall":{"name":"find","args":{}}}]},
+		{"role":"function","parts":[{"functionResponse":{"name":"find","response":{"a":1}}}]},
+		{"role":"model","parts":[{"functionCall":{"name":"find","args":{}}}]},
+		{"role":"user","parts":[{"functionResponse":{"name":"find","response":{"a":2}}}]}]}}`))
+	got := string(calls.Messages(call.Input))
+
+	for _, id := range []string{"call_1", "call_2"} {
+		if !strings.Contains(got, `"id":"`+id+`"`) || !strings.Contains(got, `"tool_call_id":"`+id+`"`) {
+			t.Errorf("%s has no call %s, or no result of it", got, id)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func ReadSent(body json.RawMessage) (s Sent) {
 	if wire.IsLog(object) {
 		from = "parameters"
 		input, _ := object.Get("input")
-		s.tools(startReading(context.Background(), input).at("tools"))
+		eachTool(startReading(context.Background(), input).at("tools"), s.tool)
 	}
 	raw, _ := object.Get(from)
 	s.read(kwargsOf(startReading(context.Background(), raw)), groups)
@@ -70,9 +70,9 @@ func (s *Sent) read(arguments node, groups map[string]bool) {
 		switch {
 		case contents[name] || value.empty():
 		case name == "tools" || name == "functions":
-			s.tools(value)
+			eachTool(value, s.tool)
 		case name == "toolConfig" && value.at("tools").isArray():
-			s.tools(value.at("tools"))
+			eachTool(value.at("tools"), s.tool)
 		case groups[name] && value.isObject():
 			s.read(value, nil)
 		default:
@@ -81,22 +81,24 @@ func (s *Sent) read(arguments node, groups map[string]bool) {
 	}
 }
 
-// tools reads a list of tools. The names are where providers put them: OpenAI's function,
-// Bedrock's toolSpec, Google's functionDeclarations; Anthropic's and OpenAI's responses have none.
-func (s *Sent) tools(list node) {
+// eachTool visits the tools of a list; Google has several in one of its elements.
+func eachTool(list node, visit func(node)) {
 	for e := range list.each {
 		declared := e.first("functionDeclarations", "function_declarations")
 		if !declared.isArray() {
-			s.tool(e)
+			visit(e)
 		}
 		for d := range declared.each {
-			s.tool(d)
+			visit(d)
 		}
 	}
 }
 
+// toolOf returns what has a tool's name: OpenAI's function, Bedrock's toolSpec, the tool itself.
+func toolOf(n node) node { return n.first("function", "toolSpec").or(n) }
+
 func (s *Sent) tool(n node) {
-	inner := n.first("function", "toolSpec").or(n)
+	inner := toolOf(n)
 	// The providers' own tools have only a type, such as web_search.
 	name := cmp.Or(inner.texts("name"), inner.texts("type"))
 	s.Tools = append(s.Tools, Tool{Clip(name), inner.texts("description"), string(n.raw)})

@@ -40,7 +40,7 @@ func TestARecordHasItsBlueprint(t *testing.T) {
 			{"role":"assistant","content":[],"tool_calls":[{"id":"t1","type":"function",` +
 				`"function":{"name":"find","arguments":"{\"a\":1}"}}]},
 			{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://a.test/x.png"}}]}],` +
-				`"tools":[{"name":"find"}],` + rest + `
+				`"tools":[{"type":"function","function":{"name":"find"}}],` + rest + `
 			"metadata":{"model":{"provider":"anthropic","name":"claude-sonnet-4-5",` +
 				`"parameters":{"max_tokens":9}}},"inference_client_name":null}`, "",
 		},
