@@ -258,7 +258,7 @@ func (p *Part) blueprint(files map[string]int) blueprintPart {
 			name = fmt.Sprintf("%s %d", name, n)
 		}
 		return blueprintPart{Type: "media_variable", Name: name}
-	case f.mime == "" || strings.HasPrefix(f.mime, "image/"):
+	case f.mime == "" && p.Name == "" || strings.HasPrefix(f.mime, "image/"):
 		return blueprintPart{Type: "image_url", ImageURL: &blueprintLink{URL: f.url}}
 	}
 

@@ -59,6 +59,8 @@ func TestTheBlueprintOfACallIsATemplateOfWhatWasSent(t *testing.T) {
 			`{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`, ""},
 		{`{"fileData":{"fileUri":"gs://bucket/a","mimeType":"video/mp4","displayName":"a film"}}`,
 			`{"type":"media","media":{"title":"a film","type":"video/mp4","url":"gs://bucket/a"}}`, ""},
+		{`{"document":{"name":"a","source":{"s3Location":{"uri":"s3://bucket/b.pdf"}}}}`,
+			`{"type":"media","media":{"title":"a","url":"s3://bucket/b.pdf"}}`, ""},
 		{`{"type":"search_result","source":"https://example.com/a","title":"Refunds",` +
 			`"content":[{"type":"text","text":"Soon."}]}`,
 			text(`Refunds\nhttps://example.com/a`) + "," + text("Soon."), ""},

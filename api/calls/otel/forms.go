@@ -138,12 +138,12 @@ func adkRequest(s *span, key, _ string) conversation {
 // adkResponse reads a response, which is one candidate of Gemini's with its usage beside it.
 func adkResponse(s *span, key, _ string) conversation {
 	response := s.own.get(key).inner()
-	if !response.has("content", "finish_reason", "usage_metadata") {
+	if !response.has("content", "finish_reason", "finishReason", "usage_metadata") {
 		return conversation{}
 	}
 
 	members := map[string]any{"candidates": []map[string]value{{
-		"content": response.at("content"), "finish_reason": response.at("finish_reason"),
+		"content": response.at("content"), "finish_reason": response.first("finish_reason", "finishReason"),
 	}}}
 	if counts := response.at("usage_metadata"); counts.isObject() {
 		members["usage_metadata"] = counts
