@@ -137,7 +137,9 @@ func readMessage(n node, usual string) Message {
 	for c := range n.first("tool_calls", "toolCalls").each {
 		m.call(c)
 	}
-	m.call(n.at("function_call"))
+	if f := n.at("function_call"); f.isObject() {
+		m.call(f)
+	}
 
 	return m
 }
