@@ -17,15 +17,10 @@ var imageKinds = []string{"png", "jpeg", "jpg", "gif", "webp"}
 
 var base64Text = regexp.MustCompile(`^[A-Za-z0-9+/]+={0,2}$`)
 
-// filePlaces are the members of a part in which providers put a file, its address, or what describes it.
+// filePlaces are the members in which providers put a file, its bytes, its address, or what describes it.
 var filePlaces = set(`image_url source media inlineData inline_data fileData file_data file document_url audio_url
-	video_url input_audio resource image document video audio s3Location`)
-
-// fileNames are the members of such a place with the file's bytes or its address.
-var fileNames = []string{
-	"url", "uri", "fileUri", "file_uri", "image_url", "file_url", "data", "content", "bytes", "b64_json", "blob",
-	"file_data", "image",
-}
+	video_url input_audio resource image document video audio s3Location url uri fileUri file_uri file_url data
+	content bytes b64_json blob`)
 
 // file describes the file of a part that is not text.
 type file struct {
@@ -40,6 +35,7 @@ type file struct {
 // fileOf reads the places of a part. The first that says something counts.
 func fileOf(n node) (f file) {
 	f.read(n, 0)
+	f.held = f.held || f.mime != "" || f.bytes.isBytes()
 	// Where there is only an id, a reader can name the file by that.
 	f.name = cmp.Or(f.name, f.id)
 
@@ -49,7 +45,7 @@ func fileOf(n node) (f file) {
 // filePlacesMax is how many places are one within another: Bedrock has image, source and s3Location.
 const filePlacesMax = 3
 
-// read reads one place, which may be the address itself. Bytes are long: they are not copied.
+// read reads one place. Bytes are long: they are not copied.
 func (f *file) read(place node, level int) {
 	f.mime = cmp.Or(f.mime, place.texts("mimeType", "mime_type", "media_type", "mediaType", "contentType",
 		"document_mimetype", "image_mimetype"))
@@ -60,26 +56,20 @@ func (f *file) read(place node, level int) {
 	f.name = cmp.Or(f.name, place.texts("filename", "title", "name", "displayName", "display_name", "file_name",
 		"path"))
 	f.id = cmp.Or(f.id, place.texts("file_id", "fileId"))
+	f.held = f.held || place.at("source").isObject()
 
-	f.take(place)
-	for _, name := range fileNames {
-		f.take(place.at(name))
-	}
-	f.held = f.held || f.mime != "" || place.at("source").isObject() || f.bytes.isBytes()
 	for name := range place.names {
-		if level < filePlacesMax && filePlaces[string(name)] {
-			f.read(place.at(string(name)).indexed(), level+1)
+		if !filePlaces[string(name)] {
+			continue
 		}
-	}
-}
-
-// take takes a text that is the address or the bytes.
-func (f *file) take(n node) {
-	switch {
-	case addressed.Match(n.raw):
-		f.url = cmp.Or(f.url, n.text())
-	case n.isText() && !f.bytes.isBytes():
-		f.bytes = n
+		switch member := place.at(string(name)); {
+		case addressed.Match(member.raw):
+			f.url = cmp.Or(f.url, member.text())
+		case member.isText() && !f.bytes.isBytes():
+			f.bytes = member
+		case member.isObject() && level < filePlacesMax:
+			f.read(member.indexed(), level+1)
+		}
 	}
 }
 
