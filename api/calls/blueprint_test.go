@@ -92,8 +92,10 @@ func TestTheBlueprintOfACallHasToolsOfEveryProvider(t *testing.T) {
 				`"type":"function"}`},
 		{`"tools":[{"type":"function","name":"find","parameters":{"type":"object"}}]`, function("")},
 		{`"tools":[{"name":"find","description":"Finds.","input_schema":{"type":"object"}}]`, function(described)},
-		{`"toolConfig":{"tools":[{"toolSpec":{"name":"find","inputSchema":{"json":{"type":"object"}}}}]}`, function("")},
-		{`"config":{"tools":[{"functionDeclarations":[{"name":"find","parameters":{"type":"OBJECT"}}]}]}`, function("")},
+		{`"toolConfig":{"tools":[{"toolSpec":{"name":"find","inputSchema":{"json":{"type":"object"}}}}]}`,
+			function("")},
+		{`"config":{"tools":[{"functionDeclarations":[{"name":"find","parameters":{"type":"OBJECT"}}]}]}`,
+			function("")},
 		{`"tools":[{"type":"web_search_1","name":"web_search"}]`,
 			`{"config":{"type":"web_search_1","name":"web_search"},"name":"web_search","provider":"p",` +
 				`"type":"web_search_1"}`},

@@ -28,7 +28,7 @@ type file struct {
 	mime  string // its type, such as application/pdf; "" if it names none
 	name  string
 	id    string
-	bytes node // its text, if it has one that is no address
+	bytes node // its text, unless that is the address
 	held  bool // it is one: it has bytes, a type or a source
 }
 

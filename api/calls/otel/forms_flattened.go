@@ -62,6 +62,7 @@ func (c *conversation) inference(m attributes, role string) {
 	for _, p := range m.items("message.contents.") {
 		b.inferencePart(p)
 	}
+
 	if name := m.text("message.function_call_name"); name != "" {
 		b.ToolCalls = append(b.ToolCalls, newToolCall("", name, m.get("message.function_call_arguments_json")))
 	}
