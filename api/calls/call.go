@@ -98,24 +98,25 @@ func readCall(member func(string) node, answers []otel.Turn) Call {
 		Model:      answeredModel(response),
 		ResponseID: Clip(responseID(response)),
 	}
-	var usage tally
-	usage.read(response)
-	if came.at("custom_id").exists() {
-		usage.tier(batchTier, "batch") // a row of a batch's results
+	if call.Model == "" {
+		call.Model = askedModel(kwargs)
+		call.Asked = call.Model != ""
 	}
-	call.settle(&usage, kwargs)
+	var usage tally
+	usage.ask(kwargs, came)
+	usage.read(response)
 
-	unread := call
+	unread, counted := call, usage
 	list := streamText(response)
 	isList := list.isArray() && call.readStream(list, &usage)
 	if !isList {
+		usage = counted
 		call.Failure = providerError(response, failed(member))
 	}
 
 	provided := call.Failure
 	switch {
 	case isList:
-		call.settle(&usage, kwargs)
 	case provided != nil && response.isText():
 		// The text of an exception is not an answer of the model.
 	case answers != nil:
@@ -126,8 +127,9 @@ func readCall(member func(string) node, answers []otel.Turn) Call {
 	// An error is an answer that we can show, and so is nothing after a failed call.
 	call.Readable = call.Readable || provided != nil || failed(member) && response.empty()
 	if response.reading.tooMany() {
-		call, call.TooLong = unread, true
+		call, call.TooLong, usage = unread, true, counted
 	}
+	call.settle(&usage, kwargs)
 
 	call.Failure = newFailure(member, provided)
 	call.Status = status(member, call.Failure)

@@ -115,7 +115,7 @@ func errorIn(r node) *Failure {
 	}
 
 	for _, place := range errorPlaces.paths {
-		if f := errorAt(r.follow(place)); f != nil {
+		if f := errorAt(r.at(place...)); f != nil {
 			f.Type = cmp.Or(f.Type, r.texts("error_type"))
 			return f
 		}

@@ -125,9 +125,12 @@ func (n node) member(name string) node {
 	return node{}
 }
 
-// search is member without an index.
+// search is member without an index. The member 0 of a list is its first element.
 func (n node) search(name string) node {
-	if !n.isObject() {
+	switch {
+	case n.isArray() && name == "0":
+		return n.element()
+	case !n.isObject():
 		return node{}
 	}
 

@@ -167,7 +167,7 @@ func (c *Call) readResponse(r node) bool {
 	c.items(r)
 	for _, s := range shapes {
 		for _, place := range s.at.paths {
-			if v := r.follow(place); !c.isRead() && v.kind() == s.kind {
+			if v := r.at(place...); !c.isRead() && v.kind() == s.kind {
 				c.answers(v)
 				c.ended(r)
 			}
@@ -204,7 +204,7 @@ func (c *Call) finish(reason string) {
 // ended keeps why an answer or a response ended. As JSON: older libraries of Gemini write the enum's number.
 func (c *Call) ended(n node) {
 	for _, place := range reasons.paths {
-		c.finish(n.follow(place).compact())
+		c.finish(n.at(place...).compact())
 	}
 }
 

@@ -133,7 +133,7 @@ func (s *stream) take(n node, to *choice, pieces []piece) (any bool) {
 			if i == 0 || p.path[0] != pieces[i-1].path[0] {
 				base = n.at(p.path[0]).indexedIn(&s.memory.inner)
 			}
-			v = base.follow(p.path[1:])
+			v = base.at(p.path[1:]...)
 		}
 		if !v.exists() {
 			continue

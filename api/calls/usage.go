@@ -26,52 +26,51 @@ type Usage struct {
 	CachedAudio    *int64 `json:",omitempty"` // of Cached and of AudioInput
 }
 
+// all returns the counts: first those of wholes, then those of their parts.
+func (u *Usage) all() [9]**int64 {
+	return [...]**int64{&u.Input, &u.Output, &u.Cached, &u.CacheWrite, &u.CacheWriteHour,
+		&u.Reasoning, &u.AudioInput, &u.AudioOutput, &u.CachedAudio}
+}
+
 // tally holds the figures of a response's usage. All chunks of a stream are read into one.
 type tally struct {
-	counts [ownCost]struct {
-		n    int64
-		line int // of usageNames
-	}
-	cost, upstream Dollars
-	ownKey         bool
-	tiers          [figures - serviceTier]string // usualTier for the usual price, "" for unknown
+	counts  [ownCost]*int64
+	lines   [ownCost]int // of usageTable, which the counts are from
+	met     int          // counts so far
+	dollars [ownKey - ownCost]Dollars
+	ownKey  bool
+	tiers   [figures - serviceTier]string // usualTier for the usual price, "" for unknown
 
 	// before and paid are those of the answers in front of this one, if the response has several.
 	before *Usage
 	paid   Dollars
 }
 
-// chunkBytes is up to what length a chunk is searched for counts before it is taken apart.
-const chunkBytes = 2048
-
 // read adds the figures of a response, or of a chunk of a stream.
 func (t *tally) read(response node) {
 	t.readTiers(response, answeredTiers)
 	// Nearly all chunks have no usage. All counts but Ollama's have tokens in their names, and k is rare.
-	isOllama := response.index != nil && response.index.names&nameBit("eval_count") != 0
-	if len(response.raw) < chunkBytes && !isOllama && !bytes.Contains(response.raw, []byte("ken")) {
+	if !bytes.Contains(response.raw, []byte("ken")) && !response.at("eval_count").exists() {
 		return
 	}
 
+	before := t.met
 	for _, path := range usagePlaces.paths {
+		t.object(response.at(path...), "")
 		// An object without counts must not hide those of another place.
-		if t.object(response.follow(path), "") {
+		if t.met > before {
 			return
 		}
 	}
 }
 
-// follow is at for a path in which 0 stands for the first element of a list.
-func (n node) follow(path []string) node {
-	for _, name := range path {
-		if name == "0" {
-			n = n.element()
-		} else {
-			n = n.member(name)
-		}
+// ask takes the tiers that arguments ask for. Those of the answer are read later, and count more.
+func (t *tally) ask(kwargs, came node) {
+	t.readTiers(kwargs, askedTiers)
+	// Rows of a batch, and of its results, have an id of their caller's.
+	if kwargs.at("batch").compact() == "true" || kwargs.at("custom_id").or(came.at("custom_id")).exists() {
+		t.tier(batchTier, "batch")
 	}
-
-	return n
 }
 
 // readTiers takes the tiers at some places. Those of a later chunk replace those of an earlier one.
@@ -81,63 +80,57 @@ func (t *tally) readTiers(n node, from places) {
 	}
 
 	for _, path := range from.paths {
-		if v := n.follow(path); v.exists() {
-			var memory [usageNameBytes]byte
-			t.figure(usageNames.lines[string(spelled(memory[:0], path[len(path)-1]))], v)
+		if v := n.at(path...); v.exists() {
+			t.figure(named("", []byte(path[len(path)-1])), v)
 		}
 	}
 }
 
-// object adds the figures of an object inside a usage, and reports whether it has a count.
-func (t *tally) object(n node, inside string) (found bool) {
+// object adds the figures of an object inside a usage.
+func (t *tally) object(n node, inside string) {
 	if !n.isObject() {
-		return false
+		return
 	}
 
 	c := jsonscan.Enter(n.raw, 0)
 	for i := 0; i < membersMax && c.Next(); i++ {
 		v := n.part(c.At, jsonscan.SkipValue(n.raw, c.At))
 		c.At += len(v.raw)
-		var memory [usageNameBytes]byte
-		key := spelled(append(memory[:0], inside...), jsonscan.UnquoteBytes(c.Name))
-		switch to, known := usageNames.objects[string(key)]; {
-		case known && v.isObject():
-			found = t.object(v, to) || found
-		case known && v.isArray():
-			found = t.list(v, to) || found
+		name := named(inside, jsonscan.UnquoteBytes(c.Name))
+		switch {
+		case name.inside != "" && v.isObject():
+			t.object(v, name.inside)
+		case name.inside != "" && v.isArray():
+			t.list(v, name.inside)
 		default:
-			found = t.figure(usageNames.lines[string(key)], v) || found
+			t.figure(name, v)
 		}
 	}
-
-	return found
 }
 
 // list adds counts in a list of objects, each with its kind of tokens.
-func (t *tally) list(n node, inside string) (found bool) {
-	sums := make([]int64, len(usageNames.is)) // by line
+func (t *tally) list(n node, inside string) {
+	sums := map[usageName]int64{}
 	for e := range n.each {
-		key := spelled([]byte(inside), bareEnum(e.texts("modality", "ttl")))
-		if count := e.counts("tokenCount", "token_count", "inputTokens", "input_tokens"); count != nil {
-			sums[usageNames.lines[string(key)]] += *count
+		name := named(inside, []byte(bareEnum(e.texts("modality", "ttl"))))
+		sums[name] += OrZero(e.counts("tokenCount", "token_count", "inputTokens", "input_tokens"))
+	}
+	for name, n := range sums {
+		if n > 0 {
+			t.count(name, &n)
 		}
 	}
-	for line, n := range sums {
-		found = n > 0 && t.count(line, n) || found
-	}
-
-	return found
 }
 
 // bareEnum returns a word without its type, which Python's enums have in front.
 func bareEnum(word string) string { return word[strings.LastIndexByte(word, '.')+1:] }
 
-// spelled appends a name as the tables have it: without the hyphens and capitals of a language.
-func spelled[T string | []byte](key []byte, name T) []byte {
-	for i := range len(name) {
-		switch b := name[i]; {
-		case len(key) == usageNameBytes:
-			return nil
+// named returns what a name stands for, without the hyphens and capitals of a language.
+func named(inside string, name []byte) usageName {
+	var memory [64]byte
+	key := append(memory[:0], inside...)
+	for _, b := range name {
+		switch {
 		case 'A' <= b && b <= 'Z':
 			key = append(key, b|0x20)
 		case b != '_' && b != '-':
@@ -145,159 +138,131 @@ func spelled[T string | []byte](key []byte, name T) []byte {
 		}
 	}
 
-	return key
+	return usageNames[string(key)]
 }
 
-// figure adds the value that a line stands for, and reports whether it is a count.
-func (t *tally) figure(line int, v node) bool {
-	switch is := usageNames.is[line]; {
+// figure adds the value with a name.
+func (t *tally) figure(name usageName, v node) {
+	switch is := name.is; {
 	case is < ownCost:
-		n := v.count()
-		return n != nil && t.count(line, *n)
+		t.count(name, v.count())
+	case is < ownKey:
+		d, _ := ParseDollars(v.compact())
+		t.dollars[is-ownCost] = max(t.dollars[is-ownCost], d)
 	case is == ownKey:
 		t.ownKey = t.ownKey || string(v.raw) == "true"
-	case is == ownCost:
-		d, _ := ParseDollars(v.compact())
-		t.cost = max(t.cost, d)
-	case is == upstreamCost:
-		d, _ := ParseDollars(v.compact())
-		t.upstream = max(t.upstream, d)
-	case is < figures:
+	default:
 		t.tier(is, v.text()+v.texts("type"))
 	}
-
-	return false
 }
 
 // count adds a count. Those of a stream's later chunks are larger: they count what the earlier
 // ones did.
-func (t *tally) count(line int, n int64) bool {
-	is := usageNames.is[line]
-	if is >= ownCost {
-		return false
+func (t *tally) count(name usageName, n *int64) {
+	is := name.is
+	if n == nil || is == noFigure || is >= ownCost {
+		return
 	}
 
-	at := &t.counts[is]
-	switch {
-	case at.line == 0 || line < at.line:
-		at.line, at.n = line, n
-	case line == at.line:
-		at.n = max(at.n, n)
+	t.met++
+	old, line := t.counts[is], t.lines[is]
+	if old == nil || name.line < line || name.line == line && *n > *old {
+		t.counts[is], t.lines[is] = n, name.line
 	}
-
-	return true
-}
-
-// get returns the first of some counts that is known.
-func (t *tally) get(all ...figure) *int64 {
-	for _, is := range all {
-		if at := &t.counts[is]; at.line != 0 {
-			n := at.n // a copy: the tally is large
-			return &n
-		}
-	}
-
-	return nil
 }
 
 // usage returns the counts of a call to a model.
 func (t *tally) usage(model string) Usage {
-	u := Usage{
-		Input:          t.get(allInput, someInput),
-		Output:         t.get(outputTokens),
-		Cached:         t.get(cachedInside, cachedOfSDK, cachedOutside),
-		CacheWrite:     t.get(writtenInside, writtenOutside),
-		CacheWriteHour: t.get(writtenHour),
-		Reasoning:      t.get(thoughtTokens, reasoningTokens),
-		AudioInput:     t.get(audioInput),
-		AudioOutput:    t.get(audioOutput),
-		CachedAudio:    t.get(cachedAudio),
+	if t.met > 0 || t.before == nil {
+		t.next(model)
 	}
-	if aged := sum(new(int64), u.CacheWriteHour, t.get(writtenMinutes)); zero(aged) > zero(u.CacheWrite) {
+
+	return *t.before
+}
+
+// next ends an answer of several, which have a usage each.
+func (t *tally) next(model string) {
+	u := t.answer(model)
+	if t.before != nil {
+		u = t.before.plus(u)
+	}
+	*t = tally{before: &u, paid: t.price(), tiers: t.tiers}
+}
+
+// answer returns the counts of one answer.
+func (t *tally) answer(model string) Usage {
+	n := &t.counts
+	u := Usage{
+		Input:          cmp.Or(n[allInput], n[someInput]),
+		Output:         n[outputTokens],
+		Cached:         cmp.Or(n[cachedInside], n[cachedOfSDK], n[cachedOutside]),
+		CacheWrite:     cmp.Or(n[writtenInside], n[writtenOutside]),
+		CacheWriteHour: n[writtenHour],
+		Reasoning:      cmp.Or(n[thoughtTokens], n[reasoningTokens]),
+		AudioInput:     n[audioInput],
+		AudioOutput:    n[audioOutput],
+		CachedAudio:    n[cachedAudio],
+	}
+	if aged := sum(new(int64), u.CacheWriteHour, n[writtenMinutes]); OrZero(aged) > OrZero(u.CacheWrite) {
 		u.CacheWrite = aged
 	}
-	u.Input = sum(u.Input, t.get(toolInput))
+	u.Input = sum(u.Input, n[toolInput])
 
-	total, thoughts := t.get(totalTokens, totalGemini), t.get(thoughtTokens)
+	total, thoughts := cmp.Or(n[totalTokens], n[totalGemini]), n[thoughtTokens]
 	switch {
 	case thoughts != nil:
 		u.Output = sum(thoughts, u.Output)
 	// A blocked answer has no candidates and no count of them. The total shows that
 	// there were none.
-	case u.Output == nil && t.get(totalGemini) != nil && u.Input != nil && *total == *u.Input:
+	case u.Output == nil && n[totalGemini] != nil && u.Input != nil && *total == *u.Input:
 		u.Output = new(int64)
 	}
 
-	outside := t.get(allInput, cachedInside, cachedOfSDK) == nil
+	outside := cmp.Or(n[allInput], n[cachedInside], n[cachedOfSDK]) == nil
 	// The AI SDK counts as the provider does, but for its total.
-	if t.get(cachedInside) == nil && t.get(cachedOfSDK) != nil && strings.Contains(model, "claude") {
+	if n[cachedInside] == nil && n[cachedOfSDK] != nil && strings.Contains(model, "claude") {
 		outside, total = true, nil
 	}
 	u.place(outside, thoughts != nil, total)
 	u.check()
-	switch {
-	case t.before == nil:
-		return u
-	case t.counts == (tally{}).counts:
-		return *t.before
-	}
 
-	return t.before.plus(&u)
-}
-
-// next ends an answer of several, which have a usage each.
-func (t *tally) next(model string) {
-	u := t.usage(model)
-	if t.before != nil && t.counts == (tally{}).counts {
-		u = t.before.plus(&Usage{})
-	}
-	*t = tally{before: &u, paid: t.price(), tiers: t.tiers}
+	return u
 }
 
 // price returns the provider's own price; 0 if the answer has none. A fee may have the price
 // upstream in it.
 func (t *tally) price() Dollars {
-	if t.ownKey && t.upstream > t.cost {
-		return t.paid + t.cost + t.upstream
+	cost, upstream := t.dollars[0], t.dollars[upstreamCost-ownCost]
+	if t.ownKey && upstream > cost {
+		cost += upstream
 	}
 
-	return t.paid + t.cost
+	return t.paid + cost
 }
 
-// plus returns the usage of two answers. One that does not say how much went in or out makes both
-// unknown.
-func (u *Usage) plus(v *Usage) Usage {
-	both := func(a, b *int64) *int64 {
-		if b == nil {
-			return nil
+// plus adds another usage. One that does not say how much went in or out makes both unknown.
+func (u *Usage) plus(v Usage) Usage {
+	both, more := *u, v.all()
+	for i, n := range both.all() {
+		isWhole := i < 2
+		switch m := *more[i]; {
+		case *n == nil && !isWhole:
+			*n = m
+		case m == nil && isWhole:
+			*n = nil
+		default:
+			*n = sum(*n, m)
 		}
-		return sum(a, b)
-	}
-	part := func(a, b *int64) *int64 {
-		if a == nil {
-			return b
-		}
-		return sum(a, b)
 	}
 
-	return Usage{
-		Input:          both(u.Input, v.Input),
-		Output:         both(u.Output, v.Output),
-		Cached:         part(u.Cached, v.Cached),
-		CacheWrite:     part(u.CacheWrite, v.CacheWrite),
-		CacheWriteHour: part(u.CacheWriteHour, v.CacheWriteHour),
-		Reasoning:      part(u.Reasoning, v.Reasoning),
-		AudioInput:     part(u.AudioInput, v.AudioInput),
-		AudioOutput:    part(u.AudioOutput, v.AudioOutput),
-		CachedAudio:    part(u.CachedAudio, v.CachedAudio),
-	}
+	return both
 }
 
 // place adds to the whole the parts that the provider counts beside it, as the names of its counts
 // and a stated total have it. A whole that they contradict each other about becomes unknown.
 func (u *Usage) place(cacheOutside, hasThoughts bool, total *int64) {
-	in, out, reasoned := zero(u.Input), zero(u.Output), zero(u.Reasoning)
-	cached := zero(u.Cached) + zero(u.CacheWrite)
+	in, out, reasoned := OrZero(u.Input), OrZero(u.Output), OrZero(u.Reasoning)
+	cached := OrZero(u.Cached) + OrZero(u.CacheWrite)
 	if hasThoughts {
 		reasoned = 0 // Output has them already
 	}
@@ -330,17 +295,17 @@ func (u *Usage) place(cacheOutside, hasThoughts bool, total *int64) {
 // check makes a whole unknown that is smaller than its parts, with them. Which of them is wrong
 // cannot be known.
 func (u *Usage) check() {
-	cached, audio := zero(u.Cached), zero(u.AudioInput)
-	if u.Input == nil || max(cached+zero(u.CacheWrite), audio) > *u.Input || zero(u.CachedAudio) > min(cached, audio) {
+	cached, audio := OrZero(u.Cached), OrZero(u.AudioInput)
+	if u.Input == nil || max(cached+OrZero(u.CacheWrite), audio) > *u.Input || OrZero(u.CachedAudio) > min(cached, audio) {
 		*u = Usage{Output: u.Output, Reasoning: u.Reasoning, AudioOutput: u.AudioOutput}
 	}
-	if u.Output == nil || max(zero(u.Reasoning), zero(u.AudioOutput)) > *u.Output {
+	if u.Output == nil || max(OrZero(u.Reasoning), OrZero(u.AudioOutput)) > *u.Output {
 		u.Output, u.Reasoning, u.AudioOutput = nil, nil, nil
 	}
 }
 
-// zero returns 0 for an unknown count.
-func zero(n *int64) int64 {
+// OrZero returns a count, 0 if it is unknown.
+func OrZero(n *int64) int64 {
 	if n == nil {
 		return 0
 	}
@@ -356,7 +321,7 @@ func sum(n *int64, more ...*int64) *int64 {
 
 	s := *n
 	for _, m := range more {
-		s += zero(m)
+		s += OrZero(m)
 	}
 	if s > 1<<53 {
 		return nil
@@ -365,26 +330,15 @@ func sum(n *int64, more ...*int64) *int64 {
 	return &s
 }
 
-// settle sets tokens, price and tier by the response, and by the arguments where the response
-// has none.
+// settle sets tokens, price and tier.
 func (c *Call) settle(t *tally, kwargs node) {
-	if c.Model == "" {
-		c.Model = askedModel(kwargs)
-		c.Asked = c.Model != ""
-	}
+	c.Tier = t.charged()
 	c.Usage, c.Price = t.usage(c.Model), t.price()
 	if c.Usage == (Usage{}) {
 		var own tally
 		own.object(kwargs.at("usage").or(kwargs.at("kwargs", "usage")), "") // LlamaIndex's handler
 		c.Usage = own.usage(c.Model)
 	}
-
-	var asked tally
-	asked.readTiers(kwargs, askedTiers)
-	if kwargs.at("batch").compact() == "true" || kwargs.at("custom_id").exists() {
-		asked.tier(batchTier, "batch")
-	}
-	c.Tier = t.tierOver(&asked)
 }
 
 const usualTier = "standard"
@@ -408,15 +362,9 @@ func (t *tally) tier(is figure, name string) {
 	}
 }
 
-// tierOver returns the names of the tiers that were charged, "" for the usual price. Of each kind,
-// the one that was asked for counts only if there is no answer.
-func (t *tally) tierOver(asked *tally) string {
-	var names []string
-	for kind, name := range t.tiers {
-		if name = cmp.Or(name, asked.tiers[kind]); name != "" && name != usualTier {
-			names = append(names, name)
-		}
-	}
+// charged returns the names of the tiers that were charged, "" for the usual price.
+func (t *tally) charged() string {
+	names := slices.DeleteFunc(slices.Clone(t.tiers[:]), func(name string) bool { return name == "" || name == usualTier })
 
 	return Clip(strings.Join(names, " "))
 }

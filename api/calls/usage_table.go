@@ -6,27 +6,28 @@ import "strings"
 type figure uint8
 
 const (
-	allInput        figure = iota // with the tokens that were read from a cache and written to it
-	someInput                     // the same, or without them where a provider counts them beside it
-	toolInput                     // input beside the others
-	outputTokens                  // with the reasoning, unless the total has it beside them
-	thoughtTokens                 // reasoning beside the output
-	reasoningTokens               // of the output
-	totalTokens                   // of input and output
-	totalGemini                   // the same: an answer that was blocked has nothing else
-	cachedInside                  // of the input: read from a cache
-	cachedOfSDK                   // the same, or beside it where the provider counts so
-	cachedOutside                 // the same, beside someInput
-	writtenInside                 // of the input: written to a cache
-	writtenOutside                // the same, beside someInput
-	writtenMinutes                // of the tokens written: to be kept for minutes
-	writtenHour                   // the same, for an hour
-	audioInput                    // of the input
-	audioOutput                   // of the output
-	cachedAudio                   // of the audio: read from a cache
-	ownCost                       // in dollars; those above are counts
-	upstreamCost                  // in dollars, paid to the provider of a gateway
-	ownKey                        // whether the caller pays upstream itself
+	noFigure        figure = iota
+	allInput               // with the tokens that were read from a cache and written to it
+	someInput              // the same, or without them where a provider counts them beside it
+	toolInput              // input beside the others
+	outputTokens           // with the reasoning, unless the total has it beside them
+	thoughtTokens          // reasoning beside the output
+	reasoningTokens        // of the output
+	totalTokens            // of input and output
+	totalGemini            // the same: an answer that was blocked has nothing else
+	cachedInside           // of the input: read from a cache
+	cachedOfSDK            // the same, or beside it where the provider counts so
+	cachedOutside          // the same, beside someInput
+	writtenInside          // of the input: written to a cache
+	writtenOutside         // the same, beside someInput
+	writtenMinutes         // of the tokens written: to be kept for minutes
+	writtenHour            // the same, for an hour
+	audioInput             // of the input
+	audioOutput            // of the output
+	cachedAudio            // of the audio: read from a cache
+	ownCost                // in dollars; those above are counts
+	upstreamCost           // in dollars, paid to the provider of a gateway
+	ownKey                 // whether the caller pays upstream itself
 	serviceTier
 	speedTier
 	regionTier
@@ -55,8 +56,7 @@ var usageTable = []struct {
 	{outputTokens, "completion_tokens output_tokens", "OpenAI; OpenAI responses, Anthropic, Bedrock, AI SDK"},
 	{outputTokens, "candidatesTokenCount responseTokenCount", "Gemini; its Live API"},
 	{outputTokens, "outputTokens.total outputTokenCount", "AI SDK, LanguageModelV3Usage; Bedrock's metrics"},
-	{outputTokens, "generation_token_count results. eval_count", "Llama on Bedrock; Titan, tokenCount of each; Ollama"},
-	{outputTokens, "generated_tokens", "TGI"},
+	{outputTokens, "generation_token_count results. eval_count generated_tokens", "Llama; Titan, of each; Ollama; TGI"},
 	{thoughtTokens, "thoughtsTokenCount", "Gemini: candidatesTokenCount leaves them out"},
 	{reasoningTokens, "out.reasoning_tokens out.reasoning out.thinking_tokens", "OpenAI, AI SDK 6; LangChain; Claude"},
 	{reasoningTokens, "outputTokens.reasoning reasoning_tokens", "LanguageModelV3Usage; AI SDK 5, Perplexity"},
@@ -65,15 +65,16 @@ var usageTable = []struct {
 	{totalGemini, "totalTokenCount", "Gemini"},
 	{cachedInside, "in.cached_tokens", "platform.openai.com/docs/guides/prompt-caching"},
 	{cachedInside, "in.cache_read in.cache_read_tokens", "LangChain's UsageMetadata; AI SDK 6"},
+	{cachedInside, "in.cache_read_input_tokens", "Langfuse's usage_details"},
 	{cachedInside, "inputTokens.cacheRead cachedContentTokenCount", "LanguageModelV3Usage; Gemini"},
 	{cachedInside, "prompt_cache_hit_tokens cached_tokens cachedContentTokens", "DeepSeek; Moonshot; Genkit"},
 	{cachedOfSDK, "cachedInputTokens", "AI SDK 5"},
-	{cachedOutside, "cache_read_input_tokens", "docs.anthropic.com, prompt caching; Bedrock's TokenUsage"},
-	{cachedOutside, "cacheReadInputTokenCount", "Bedrock's metrics"},
+	{cachedOutside, "cache_read_input_tokens cacheReadInputTokenCount", "Anthropic, Bedrock's TokenUsage; its metrics"},
 	{writtenInside, "in.cache_write_tokens inputTokens.cacheWrite", "OpenAI, AI SDK 6; LanguageModelV3Usage"},
+	{writtenInside, "in.cache_write in.cache_creation_input_tokens", "Langfuse's usage_details"},
 	{writtenInside, "in.cache_creation in.cache_creation_tokens", "LangChain's UsageMetadata; LiteLLM"},
-	{writtenOutside, "cache_creation_input_tokens cache_write_input_tokens", "Anthropic; Bedrock's TokenUsage"},
-	{writtenOutside, "cacheWriteInputTokenCount", "Bedrock's metrics"},
+	{writtenOutside, "cache_creation_input_tokens", "docs.anthropic.com, prompt caching"},
+	{writtenOutside, "cache_write_input_tokens cacheWriteInputTokenCount", "Bedrock's TokenUsage; its metrics"},
 	{writtenMinutes, "cache_creation.ephemeral_5m_input_tokens cacheDetails.5m", "Anthropic; Bedrock's TokenUsage"},
 	{writtenHour, "cache_creation.ephemeral_1h_input_tokens cacheDetails.1h", "the same"},
 	{writtenHour, "in.ephemeral_1h_input_tokens", "LangChain's UsageMetadata, of Anthropic's"},
@@ -95,30 +96,34 @@ var partsOf = map[string]string{
 	"out.": "completion_tokens_details output_tokens_details output_token_details candidates_tokens_details",
 }
 
-// usageNameBytes is longer than any path of usageTable.
-const usageNameBytes = 64
+// usageName is what a name inside a usage stands for.
+type usageName struct {
+	is     figure
+	line   int    // of usageTable, counted by paths
+	inside string // the beginning of the paths in an object or a list
+}
 
-// usageNames finds the lines of usageTable, one for each path, and the objects inside a usage with
-// the beginnings of the paths in them. Line 0 is none.
-var usageNames = func() (names struct {
-	lines   map[string]int
-	is      []figure
-	objects map[string]string
-}) {
-	key := func(path string) string { return string(spelled(nil, path)) }
-	names.lines, names.objects, names.is = map[string]int{}, map[string]string{}, []figure{figures}
+// usageNames finds names by the path to them.
+var usageNames = func() map[string]usageName {
+	key := func(path string) string { return strings.ToLower(strings.ReplaceAll(path, "_", "")) }
+	names, line := map[string]usageName{}, 0
 	for _, row := range usageTable {
 		for path := range strings.FieldsSeq(row.paths) {
-			names.lines[key(path)] = len(names.is)
-			names.is = append(names.is, row.is)
-			if at := strings.LastIndexByte(path, '.'); at > 0 {
-				names.objects[key(path[:at])] = key(path[:at+1])
-			}
+			line++
+			names[key(path)] = usageName{is: row.is, line: line}
+		}
+	}
+
+	for path := range names {
+		if at := strings.LastIndexByte(path, '.'); at > 0 {
+			object := names[path[:at]]
+			object.inside = path[:at+1]
+			names[path[:at]] = object
 		}
 	}
 	for short, all := range partsOf {
 		for name := range strings.FieldsSeq(all) {
-			names.objects[key(name)] = short
+			names[key(name)] = usageName{inside: short}
 		}
 	}
 
@@ -136,9 +141,8 @@ func placesOf(lines ...string) (p places) {
 	for path := range strings.FieldsSeq(strings.Join(lines, " ")) {
 		names := strings.FieldsFunc(path, func(r rune) bool { return r == '.' })
 		p.paths = append(p.paths, names)
-		if len(names) > 0 {
-			p.bits |= nameBit(names[0])
-		}
+		first, _, _ := strings.Cut(path, ".")
+		p.bits |= nameBit(first)
 	}
 
 	return p

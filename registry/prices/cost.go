@@ -114,10 +114,10 @@ func latest(prices []price, at time.Time) *price {
 // separate price; reasoning costs what plain output does. Audio has no such default, and no
 // table has a price of cached audio.
 func (r rates) cost(u calls.Usage, percent uint64) (calls.Dollars, bool) {
-	fromCache, written, writtenHour := zeroIfNil(u.Cached), zeroIfNil(u.CacheWrite), zeroIfNil(u.CacheWriteHour)
-	reasoned, heard, spoken := zeroIfNil(u.Reasoning), zeroIfNil(u.AudioInput), zeroIfNil(u.AudioOutput)
+	fromCache, written, writtenHour := calls.OrZero(u.Cached), calls.OrZero(u.CacheWrite), calls.OrZero(u.CacheWriteHour)
+	reasoned, heard, spoken := calls.OrZero(u.Reasoning), calls.OrZero(u.AudioInput), calls.OrZero(u.AudioOutput)
 
-	heardFromCache := zeroIfNil(u.CachedAudio)
+	heardFromCache := calls.OrZero(u.CachedAudio)
 
 	var sum total
 	sum.add(*u.Input-fromCache-written-heard+heardFromCache, r[input])
@@ -177,12 +177,4 @@ func (t *total) dollars(percent uint64) (calls.Dollars, bool) {
 	n, _ := bits.Div64(hi+carry, lo, unit)
 
 	return calls.Dollars(n), n <= math.MaxInt64
-}
-
-// zeroIfNil returns 0 for an unknown count.
-func zeroIfNil(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
 }

@@ -5,17 +5,14 @@ import (
 	"strings"
 )
 
-// endings match what calls add to the name of a model: the version of a Bedrock model, a
-// date in the spellings of the providers (-2024-08-06, -20250514, @20250514), Gemini's
-// -001, aliases of the newest, and variants at the same price: of Claude Code and of OpenRouter.
-var endings = []*regexp.Regexp{
-	regexp.MustCompile(`\[1m\]$|:(thinking|beta)$`),
-	regexp.MustCompile(`-v\d+(:\d+)?(:\d+k)?$|:\d+$`),
-	regexp.MustCompile(`[-@]20\d\d-?\d\d-?\d\d$`),
-	regexp.MustCompile(`-(preview|exp)-\d\d-\d\d(-?\d{4})?$|-preview-\d\d-20\d\d$`),
-	regexp.MustCompile(`-0\d\d$`),
-	regexp.MustCompile(`[-@](latest|default)$`),
-}
+// ending matches what calls add to the name of a model: variants at the same price, of Claude Code and
+// of OpenRouter; the version of a Bedrock model; a date in the spellings of the providers (-2024-08-06,
+// -20250514, @20250514); Gemini's -001; aliases of the newest.
+var ending = regexp.MustCompile(`(\[1m\]|:(thinking|beta)|-v\d+(:\d+)?(:\d+k)?|:\d+|[-@]20\d\d-?\d\d-?\d\d|` +
+	`-(preview|exp)-\d\d-\d\d(-?\d{4})?|-preview-\d\d-20\d\d|-0\d\d|[-@](latest|default))$`)
+
+// tuned matches the name of a model that was fine-tuned: ft:gpt-4o-2024-08-06:organization::id.
+var tuned = regexp.MustCompile(`^(ft:[^:]*):.*`)
 
 // regions matches the area that an inference profile of Bedrock names. A model without
 // one runs in the region that is called, at the same price.
@@ -51,16 +48,13 @@ func candidates(provider, model string) []string {
 		}
 	}
 
-	if strings.Contains(model, "/") { // a cloud's path, or a gateway's provider/model
-		names = append(names, model)
+	if at := strings.LastIndexByte(model, '/'); at >= 0 { // a cloud's path, or a gateway's provider/model
 		// The community's file may list the whole path; our
 		// own table has the model alone.
-		model = model[strings.LastIndexByte(model, '/')+1:]
+		names = append(names, model)
+		model = model[at+1:]
 	}
-	if strings.HasPrefix(model, "ft:") { // ft:gpt-4o-2024-08-06:organization::id
-		parts := strings.SplitN(model, ":", 3)
-		model = "ft:" + parts[1]
-	}
+	model = tuned.ReplaceAllString(model, "$1")
 
 	for {
 		add(model)
@@ -71,21 +65,10 @@ func candidates(provider, model string) []string {
 			}
 		}
 
-		shorter := withoutEnding(model)
+		shorter := ending.ReplaceAllString(model, "")
 		if shorter == model || shorter == "" {
 			return names
 		}
 		model = shorter
 	}
-}
-
-// withoutEnding removes the first of the endings that matches.
-func withoutEnding(model string) string {
-	for _, ending := range endings {
-		if shorter := ending.ReplaceAllString(model, ""); shorter != model {
-			return shorter
-		}
-	}
-
-	return model
 }

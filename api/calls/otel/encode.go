@@ -135,14 +135,6 @@ func (o *object) addText(name, text string) {
 	}
 }
 
-// addCount adds a member unless the count is unknown.
-func (o *object) addCount(name string, n *int64) {
-	if n != nil {
-		o.name(name)
-		o.b = strconv.AppendInt(o.b, *n, 10)
-	}
-}
-
 // close ends the object, and returns what it was appended to.
 func (o *object) close() []byte {
 	if o.empty {

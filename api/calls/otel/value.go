@@ -35,11 +35,14 @@ func (v value) isArray() bool  { return v.kind() == '[' }
 // absent reports whether there is no value, or null.
 func (v value) absent() bool { return len(v) == 0 || v[0] == 'n' }
 
-// at follows names into nested objects.
+// at follows names into nested objects. The name 0 stands for the first element of a list.
 func (v value) at(names ...string) value {
 	raw := json.RawMessage(v)
 	for _, name := range names {
 		member, ok := jsonscan.Lookup(raw, name)
+		if name == "0" && !ok {
+			member, ok = json.RawMessage(value(raw).element()), true
+		}
 		if !ok {
 			return nil
 		}
