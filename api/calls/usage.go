@@ -38,7 +38,7 @@ type tally struct {
 	lines   [ownCost]int // of usageTable, which the counts are from
 	met     int          // counts so far
 	dollars [ownKey - ownCost]Dollars
-	ownKey  bool
+	ownKey  string                        // true or false, "" for unknown
 	tiers   [figures - serviceTier]string // usualTier for the usual price, "" for unknown
 
 	// before and paid are those of the answers in front of this one, if the response has several.
@@ -58,9 +58,14 @@ func (t *tally) read(response node) {
 	for _, path := range usagePlaces.paths {
 		t.object(response.at(path...), "")
 		// An object without counts must not hide those of another place.
-		if t.met > before {
-			return
+		if t.met == before {
+			continue
 		}
+		// What the AI SDK's own usage leaves out, its provider has beside it.
+		if len(path) > 0 && path[0] == "usage" && t.counts[cachedInside] == nil {
+			t.object(response.first("providerMetadata", "experimental_providerMetadata"), "")
+		}
+		return
 	}
 }
 
@@ -150,7 +155,7 @@ func (t *tally) figure(name usageName, v node) {
 		d, _ := ParseDollars(v.compact())
 		t.dollars[is-ownCost] = max(t.dollars[is-ownCost], d)
 	case is == ownKey:
-		t.ownKey = t.ownKey || string(v.raw) == "true"
+		t.ownKey = v.compact()
 	default:
 		t.tier(is, v.text()+v.texts("type"))
 	}
@@ -229,11 +234,14 @@ func (t *tally) answer(model string) Usage {
 	return u
 }
 
-// price returns the provider's own price; 0 if the answer has none. A fee may have the price
-// upstream in it.
+// price returns the provider's own price; 0 if the answer has none, or a fee alone. A fee may have
+// the price upstream in it.
 func (t *tally) price() Dollars {
 	cost, upstream := t.dollars[0], t.dollars[upstreamCost-ownCost]
-	if t.ownKey && upstream > cost {
+	switch {
+	case t.ownKey == "true" && upstream == 0:
+		cost = 0
+	case t.ownKey != "false" && upstream > cost:
 		cost += upstream
 	}
 

@@ -60,6 +60,7 @@ var usageTable = []struct {
 	{thoughtTokens, "thoughtsTokenCount", "Gemini: candidatesTokenCount leaves them out"},
 	{reasoningTokens, "out.reasoning_tokens out.reasoning out.thinking_tokens", "OpenAI, AI SDK 6; LangChain; Claude"},
 	{reasoningTokens, "outputTokens.reasoning reasoning_tokens", "LanguageModelV3Usage; AI SDK 5, Perplexity"},
+	{reasoningTokens, "openai.reasoningTokens", "AI SDK 4, providerMetadata"},
 	{reasoningTokens, "thoughtsTokens", "Genkit: of the output or, as its total has it, beside it"},
 	{totalTokens, "total_tokens", "OpenAI, Bedrock, AI SDK and others"},
 	{totalGemini, "totalTokenCount", "Gemini"},
@@ -68,21 +69,25 @@ var usageTable = []struct {
 	{cachedInside, "in.cache_read_input_tokens", "Langfuse's usage_details"},
 	{cachedInside, "inputTokens.cacheRead cachedContentTokenCount", "LanguageModelV3Usage; Gemini"},
 	{cachedInside, "prompt_cache_hit_tokens cached_tokens cachedContentTokens", "DeepSeek; Moonshot; Genkit"},
-	{cachedOfSDK, "cachedInputTokens", "AI SDK 5"},
+	{cachedInside, "openai.cachedPromptTokens", "AI SDK 4, providerMetadata"},
+	{cachedOfSDK, "cachedInputTokens anthropic.cacheReadInputTokens", "AI SDK 5; 4, providerMetadata"},
 	{cachedOutside, "cache_read_input_tokens cacheReadInputTokenCount", "Anthropic, Bedrock's TokenUsage; its metrics"},
 	{writtenInside, "in.cache_write_tokens inputTokens.cacheWrite", "OpenAI, AI SDK 6; LanguageModelV3Usage"},
 	{writtenInside, "in.cache_write in.cache_creation_input_tokens", "Langfuse's usage_details"},
 	{writtenInside, "in.cache_creation in.cache_creation_tokens", "LangChain's UsageMetadata; LiteLLM"},
 	{writtenOutside, "cache_creation_input_tokens", "docs.anthropic.com, prompt caching"},
+	{writtenOutside, "anthropic.cacheCreationInputTokens", "AI SDK 4 and 5, providerMetadata"},
 	{writtenOutside, "cache_write_input_tokens cacheWriteInputTokenCount", "Bedrock's TokenUsage; its metrics"},
-	{writtenMinutes, "cache_creation.ephemeral_5m_input_tokens cacheDetails.5m", "Anthropic; Bedrock's TokenUsage"},
-	{writtenHour, "cache_creation.ephemeral_1h_input_tokens cacheDetails.1h", "the same"},
+	{writtenMinutes, "cache_creation.ephemeral_5m_input_tokens cacheDetails.5m", "Anthropic; Bedrock"},
+	{writtenMinutes, "in.ephemeral_5m_input_tokens", "LangChain's UsageMetadata, of Anthropic's"},
+	{writtenHour, "cache_creation.ephemeral_1h_input_tokens cacheDetails.1h", "Anthropic; Bedrock's TokenUsage"},
 	{writtenHour, "in.ephemeral_1h_input_tokens", "LangChain's UsageMetadata, of Anthropic's"},
-	{audioInput, "in.audio_tokens in.audio", "OpenAI; LangChain, and Gemini's promptTokensDetails"},
-	{audioOutput, "out.audio_tokens out.audio", "OpenAI; LangChain, and Gemini's candidatesTokensDetails"},
+	{audioInput, "in.audio_tokens in.audio in.modality_audio", "OpenAI; LangChain, and Gemini's promptTokensDetails"},
+	{audioOutput, "out.audio_tokens out.audio out.modality_audio", "OpenAI; LangChain, Gemini's candidatesTokensDetails"},
 	{cachedAudio, "in.cached_tokens_details.audio_tokens cacheTokensDetails.audio", "OpenAI's Realtime API; Gemini"},
 	{ownCost, "cost", "openrouter.ai/docs/use-cases/usage-accounting"},
 	{ownCost, "cost.total_cost estimated_cost", "docs.perplexity.ai/api-reference; DeepInfra"},
+	{ownCost, "gateway.cost", "vercel.com/docs/ai-gateway, providerMetadata"},
 	{upstreamCost, "cost_details.upstream_inference_cost", "OpenRouter"},
 	{ownKey, "is_byok", "OpenRouter"},
 	{serviceTier, "service_tier trafficType", "OpenAI, Anthropic, Gemini, Bedrock; Vertex AI's UsageMetadata"},
@@ -92,8 +97,9 @@ var usageTable = []struct {
 
 // partsOf are the objects, and the lists, whose members are in and out in usageTable.
 var partsOf = map[string]string{
-	"in.":  "prompt_tokens_details input_tokens_details input_token_details",
-	"out.": "completion_tokens_details output_tokens_details output_token_details candidates_tokens_details",
+	"in.": "prompt_tokens_details input_tokens_details input_token_details",
+	"out.": "completion_tokens_details output_tokens_details output_token_details candidates_tokens_details " +
+		"response_tokens_details",
 }
 
 // usageName is what a name inside a usage stands for.
@@ -157,10 +163,10 @@ var usagePlaces = placesOf(
 	// Chunks: of Groq, Moonshot, Anthropic, OpenAI responses, Bedrock Converse, Cohere v2; Gemini CLI.
 	"x_groq.usage choices.0.usage message.usage response.usage metadata.usage delta.usage response.usageMetadata",
 	// LangChain's results, with OpenAI's numbers or Anthropic's, and its messages.
-	"llm_output.token_usage llm_output.usage llmOutput.usage llmOutput.tokenUsage llm_output.tokenUsage",
+	"llm_output.token_usage llm_output.usage llmOutput.usage generations.0.0.message.usage_metadata",
+	"generations.0.0.message.kwargs.usage_metadata llmOutput.tokenUsage llm_output.tokenUsage",
 	"response_metadata.usage response_metadata.token_usage response_metadata.tokenUsage kwargs.usage_metadata",
-	"kwargs.response_metadata.usage data.usage_metadata generations.0.0.message.usage_metadata",
-	"generations.0.0.message.kwargs.usage_metadata generations.0.message.usage_metadata",
+	"kwargs.response_metadata.usage data.usage_metadata generations.0.message.usage_metadata",
 	// LlamaIndex; Cohere v1; TGI; Llama, Titan and Ollama; InvokeModel's streams.
 	"raw.usage raw.usageMetadata additional_kwargs meta.tokens meta.billed_units details .",
 	"amazon-bedrock-invocationMetrics",
@@ -170,8 +176,11 @@ var usagePlaces = placesOf(
 var (
 	answeredTiers = placesOf("service_tier serviceTier response.service_tier metadata.serviceTier",
 		"llm_output.service_tier response_metadata.service_tier providerMetadata.openai.serviceTier",
-		"performanceConfig.latency metadata.performanceConfig.latency")
+		"performanceConfig.latency metadata.performanceConfig.latency llmOutput.serviceTier",
+		"llmOutput.service_tier raw.service_tier kwargs.response_metadata.service_tier",
+		"steps.0.providerMetadata.openai.serviceTier")
 	askedTiers = placesOf("service_tier serviceTier extra_body.service_tier config.service_tier config.serviceTier",
 		"kwargs.service_tier model_kwargs.service_tier providerOptions.openai.serviceTier performanceConfig.latency",
-		"speed inference_geo extra_body.speed extra_body.inference_geo")
+		"speed inference_geo extra_body.speed extra_body.inference_geo extraBody.service_tier body.service_tier",
+		"parameters.service_tier options.service_tier invocation_params.service_tier generationConfig.serviceTier")
 )

@@ -8,11 +8,15 @@ import (
 // ending matches what calls add to the name of a model: variants at the same price, of Claude Code and
 // of OpenRouter; the version of a Bedrock model; a date in the spellings of the providers (-2024-08-06,
 // -20250514, @20250514); Gemini's -001; aliases of the newest.
-var ending = regexp.MustCompile(`(\[1m\]|:(thinking|beta)|-v\d+(:\d+)?(:\d+k)?|:\d+|[-@]20\d\d-?\d\d-?\d\d|` +
+var ending = regexp.MustCompile(`(\[1m\]|:beta|-v\d+(:\d+)?(:\d+k)?|:\d+|[-@]20\d\d-?\d\d-?\d\d|` +
 	`-(preview|exp)-\d\d-\d\d(-?\d{4})?|-preview-\d\d-20\d\d|-0\d\d|[-@](latest|default))$`)
 
-// tuned matches the name of a model that was fine-tuned: ft:gpt-4o-2024-08-06:organization::id.
-var tuned = regexp.MustCompile(`^(ft:[^:]*):.*`)
+// variant matches the name of a model that was fine-tuned, ft:gpt-4o-2024-08-06:organization::id, and
+// of a Claude that thinks. Thinking models of others have prices of their own.
+var variant = regexp.MustCompile(`^(ft:[^:]*):.*|^(claude-.*):thinking$`)
+
+// residence matches a path that promises where data stays, at a surcharge: azure/eu/gpt-4o.
+var residence = regexp.MustCompile(`^(azure/)?(us|eu)/|/us-gov-`)
 
 // regions matches the area that an inference profile of Bedrock names. A model without
 // one runs in the region that is called, at the same price.
@@ -52,9 +56,12 @@ func candidates(provider, model string) []string {
 		// The community's file may list the whole path; our
 		// own table has the model alone.
 		names = append(names, model)
+		if residence.MatchString(model) {
+			return names
+		}
 		model = model[at+1:]
 	}
-	model = tuned.ReplaceAllString(model, "$1")
+	model = variant.ReplaceAllString(model, "$1$2")
 
 	for {
 		add(model)
