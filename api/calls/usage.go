@@ -262,6 +262,7 @@ func (u *Usage) plus(v Usage) Usage {
 			*n = sum(*n, m)
 		}
 	}
+	both.check()
 
 	return both
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -256,4 +257,40 @@ func usagePathsSeen(t *testing.T) map[string]bool {
 	}
 
 	return seen
+}
+
+// Whatever a response says, more tokens never cost less, and parts are not more than their whole.
+func FuzzUsage(f *testing.F) {
+	raw, err := os.ReadFile("testdata/usage.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	var all []usageCase
+	if err := json.Unmarshal(raw, &all); err != nil {
+		f.Fatal(err)
+	}
+	for _, c := range all {
+		f.Add([]byte(c.Response), uint16(1))
+	}
+	models := []string{"gpt-4o-mini", "gpt-audio", "claude-sonnet-4-5", "gemini-2.5-flash", "gpt-5.6-sol"}
+	f.Fuzz(func(t *testing.T, response []byte, more uint16) {
+		model := models[int(more)%len(models)]
+		call := calls.Read(fmt.Appendf(nil, `{"kwargs":{"model":%q},"request_response":%s}`, model, response))
+		if whole := wholeOf(call.Usage); whole != "" {
+			t.Errorf("%s: %+v", whole, call.Usage)
+		}
+
+		before := dollars("", &call)
+		for _, count := range []**int64{&call.Usage.Input, &call.Usage.Output} {
+			if *count == nil {
+				continue
+			}
+			*count = new(**count + int64(more))
+			after := dollars("", &call)
+			if before >= 0 && after >= 0 && after < before {
+				t.Errorf("%+v costs %s, with fewer tokens %s", call.Usage, after, before)
+			}
+			before = after
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"promptspool/api/calls"
 	"promptspool/api/wire"
 	"promptspool/registry/prices"
 	"promptspool/spool/archive"
@@ -67,5 +68,31 @@ func TestThePriceOfARequest(t *testing.T) {
 				t.Errorf("it costs %q, and %q by the table; want %q and %q", got, table, c.want, c.table)
 			}
 		})
+	}
+}
+
+// What an older version took for the provider's price does not stay where today's reads none.
+func TestAPriceThatWasReadIsReadAgain(t *testing.T) {
+	const usage = `"usage":{"prompt_tokens":1000,"completion_tokens":100,"cost":0.00001,"is_byok":true}`
+	for body, want := range map[string]string{
+		`{"request_response":{"model":"gpt-4o-mini",` + usage + `}}`: "0.00021",
+		`{"provider":"openai","model":"gpt-4o-mini","input":{},"output":{},"price":7,` +
+			`"input_tokens":1000,"output_tokens":100}`: "7",
+	} {
+		e := event(t, 1, wire.KindRequest, body)
+		state := archive.State{}
+		state.Fold(e)
+		r := &state.Request.Value
+		wrong := calls.Dollars(9)
+		r.Price, r.PriceGiven = &wrong, true
+		object, err := wire.ParseObject([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ReadAgain(wire.KindRequest, object)
+		r.SetPrice(prices.BuiltIn(), time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC))
+		if r.Price == nil || r.Price.String() != want {
+			t.Errorf("%s costs %v, want %s", body, r.Price, want)
+		}
 	}
 }
