@@ -81,7 +81,8 @@ func responses(a answer) any {
 	content := []any{object{"type": "output_text", "text": a.text}}
 	items := []any{object{"type": "message", "role": "assistant", "content": content}}
 	if a.tool != "" {
-		items = append(items, object{"type": "function_call", "call_id": "c1", "name": a.tool, "arguments": a.arguments})
+		items = append(items,
+			object{"type": "function_call", "call_id": "c1", "name": a.tool, "arguments": a.arguments})
 	}
 	usage := object{
 		"input_tokens": a.in, "output_tokens": a.out, "total_tokens": a.in + a.out,
@@ -213,7 +214,10 @@ func cohere(a answer) any {
 func coherePieces(a answer) []any {
 	events := []any{
 		object{"type": "message-start", "id": "r", "delta": object{"message": object{"role": "assistant"}}},
-		object{"type": "content-delta", "index": 0, "delta": object{"message": object{"content": object{"text": a.text}}}},
+		object{
+			"type": "content-delta", "index": 0,
+			"delta": object{"message": object{"content": object{"text": a.text}}},
+		},
 	}
 	if a.tool != "" {
 		message := object{"tool_calls": chatCalls(a)[0]}
@@ -261,7 +265,9 @@ func span(p provider, a answer, failure string) object {
 	if a.tool != "" {
 		parts = append(parts, object{"type": "tool_call", "id": "c1", "name": a.tool, "arguments": a.object()})
 	}
-	attributes := object{"gen_ai.operation.name": "chat", "gen_ai.provider.name": p.name, "gen_ai.request.model": p.model}
+	attributes := object{
+		"gen_ai.operation.name": "chat", "gen_ai.provider.name": p.name, "gen_ai.request.model": p.model,
+	}
 	s := object{"name": "chat", "attributes": attributes}
 	if failure != "" {
 		attributes["error.type"] = failure

@@ -61,7 +61,7 @@ func (t *tally) read(response node) {
 		if t.met == before {
 			continue
 		}
-		// What the AI SDK's own usage leaves out, its provider has beside it.
+		// The AI SDK leaves counts out that its provider has beside it.
 		if len(path) > 0 && path[0] == "usage" && t.counts[cachedInside] == nil {
 			t.object(response.first("providerMetadata", "experimental_providerMetadata"), "")
 		}
@@ -304,8 +304,8 @@ func (u *Usage) place(cacheOutside, hasThoughts bool, total *int64) {
 // check makes a whole unknown that is smaller than its parts, with them. Which of them is wrong
 // cannot be known.
 func (u *Usage) check() {
-	cached, audio := OrZero(u.Cached), OrZero(u.AudioInput)
-	if u.Input == nil || max(cached+OrZero(u.CacheWrite), audio) > *u.Input || OrZero(u.CachedAudio) > min(cached, audio) {
+	cached, audio, both := OrZero(u.Cached), OrZero(u.AudioInput), OrZero(u.CachedAudio)
+	if u.Input == nil || max(cached+OrZero(u.CacheWrite), audio) > *u.Input || both > min(cached, audio) {
 		*u = Usage{Output: u.Output, Reasoning: u.Reasoning, AudioOutput: u.AudioOutput}
 	}
 	if u.Output == nil || max(OrZero(u.Reasoning), OrZero(u.AudioOutput)) > *u.Output {
@@ -373,7 +373,8 @@ func (t *tally) tier(is figure, name string) {
 
 // charged returns the names of the tiers that were charged, "" for the usual price.
 func (t *tally) charged() string {
-	names := slices.DeleteFunc(slices.Clone(t.tiers[:]), func(name string) bool { return name == "" || name == usualTier })
+	isUsual := func(name string) bool { return name == "" || name == usualTier }
+	names := slices.DeleteFunc(slices.Clone(t.tiers[:]), isUsual)
 
 	return Clip(strings.Join(names, " "))
 }

@@ -114,10 +114,9 @@ func latest(prices []price, at time.Time) *price {
 // separate price; reasoning costs what plain output does. Audio has no such default, and no
 // table has a price of cached audio.
 func (r rates) cost(u calls.Usage, percent uint64) (calls.Dollars, bool) {
-	fromCache, written, writtenHour := calls.OrZero(u.Cached), calls.OrZero(u.CacheWrite), calls.OrZero(u.CacheWriteHour)
+	fromCache, heardFromCache := calls.OrZero(u.Cached), calls.OrZero(u.CachedAudio)
+	written, writtenHour := calls.OrZero(u.CacheWrite), calls.OrZero(u.CacheWriteHour)
 	reasoned, heard, spoken := calls.OrZero(u.Reasoning), calls.OrZero(u.AudioInput), calls.OrZero(u.AudioOutput)
-
-	heardFromCache := calls.OrZero(u.CachedAudio)
 
 	var sum total
 	sum.add(*u.Input-fromCache-written-heard+heardFromCache, r[input])

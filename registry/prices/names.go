@@ -12,7 +12,7 @@ var ending = regexp.MustCompile(`(\[1m\]|:beta|-v\d+(:\d+)?(:\d+k)?|:\d+|[-@]20\
 	`-(preview|exp)-\d\d-\d\d(-?\d{4})?|-preview-\d\d-20\d\d|-0\d\d|[-@](latest|default))$`)
 
 // variant matches the name of a model that was fine-tuned, ft:gpt-4o-2024-08-06:organization::id, and
-// of a Claude that thinks. Thinking models of others have prices of their own.
+// of a Claude that thinks. Those of others that think have another price.
 var variant = regexp.MustCompile(`^(ft:[^:]*):.*|^(claude-.*):thinking$`)
 
 // residence matches a path that promises where data stays, at a surcharge: azure/eu/gpt-4o.

@@ -51,7 +51,7 @@ func TestCosts(t *testing.T) {
 			io(1000, 100), "0.000049"},
 		{"a gateway's name, with a dot", "", "anthropic/claude-3.5-sonnet", day, io(1000, 100), "0.0045"},
 		{"a gateway's name that thinks", "", "anthropic/claude-3.7-sonnet:thinking", day, io(1000, 100), "0.0045"},
-		{"a name that thinks at a price of its own", "", "google/gemini-2.5-flash-preview:thinking", day, io(1000, 100), ""},
+		{"a name that thinks at another price", "", "google/gemini-2.5-flash-preview:thinking", day, io(1000, 100), ""},
 		{"data that stays in a region, at a surcharge", "", "azure/eu/gpt-4o-mini", day, io(1000, 100), ""},
 		{"a gateway's dated name", "", "claude-3.5-haiku-20241022", day, io(1000, 100), "0.0012"},
 		{"a context of a million tokens", "", "claude-sonnet-4-5-20250929[1m]", day, io(1000, 100), "0.0045"},
