@@ -52,7 +52,7 @@ func (c *choice) endPart() {
 // add adds what a piece has, as if it were a message.
 func (c *choice) add(m Message) {
 	for _, p := range m.Parts {
-		if p.Kind != PartMedia {
+		if p.Kind != PartMedia && p.Kind != PartResult { // which are whole
 			c.write(p.Kind, p.Text)
 			continue
 		}

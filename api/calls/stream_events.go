@@ -156,7 +156,7 @@ func (s *stream) take(n node, to *choice, pieces []piece) (any bool) {
 
 // piece reads a piece of a choice. n is what it is in, and v has its value, or text has it.
 func (s *stream) piece(c *choice, n node, kind PartKind, v node, text string) {
-	var m Message
+	m := Message{Role: "assistant"}
 
 	switch kind {
 	case "begin": // of an answer
