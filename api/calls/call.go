@@ -229,11 +229,17 @@ func (c *Call) RawText() string {
 
 // answeredModel returns the model that a response names, which really answered.
 func answeredModel(response node) string {
+	if !response.exists() {
+		return ""
+	}
 	if m := response.texts("model", "modelVersion", "model_version"); m != "" {
 		return Clip(m)
 	}
 	// The AI SDK has its own object in the response, as Gemini CLI and batches have the provider's.
 	inner := response.first("llm_output", "llmOutput", "response", "response_metadata")
+	if !inner.exists() {
+		return ""
+	}
 
 	return Clip(inner.texts("model_name", "model", "modelId", "modelVersion"))
 }

@@ -61,7 +61,14 @@ func newFailure(member func(string) node, provided *Failure) *Failure {
 var errorPlaces = placesOf("error Error response.error result.error delta.error last_error errors")
 
 // errorMarks are bytes that all of them have one of. Most streams have none.
-var errorMarks = []string{"rror", "xception", "lockReason", "lock_reason", `"code"`, "failed", "expired", "canceled"}
+var errorMarks = []string{
+	"rror", "xception", "lockReason", "lock_reason", `"code"`, "failed", "expired", "canceled", "__type", "$fault",
+}
+
+// mayFail reports whether a response may have an error: searching its bytes is much faster than reading members.
+func mayFail(r node) bool {
+	return slices.ContainsFunc(errorMarks, func(mark string) bool { return bytes.Contains(r.raw, []byte(mark)) })
+}
 
 // failedWords are the words of responses, and of rows of batches, that say no more than that they failed.
 var failedWords = []string{"failed", "errored", "expired", "canceled"}
@@ -94,6 +101,9 @@ func providerError(r node, failed bool) *Failure {
 		return &Failure{Message: text}
 	}
 
+	if !failed && !mayFail(r) {
+		return nil
+	}
 	f := errorIn(r.indexed())
 	if f != nil || !failed {
 		return f

@@ -99,6 +99,9 @@ func nameBit[T string | []byte](name T) uint64 {
 // at follows names into nested objects.
 func (n node) at(names ...string) node {
 	for _, name := range names {
+		if n.raw == nil {
+			break
+		}
 		n = n.member(name)
 	}
 
@@ -128,9 +131,10 @@ func (n node) member(name string) node {
 // search is member without an index. The member 0 of a list is its first element.
 func (n node) search(name string) node {
 	switch {
-	case n.isArray() && name == "0":
+	case n.isObject():
+	case name == "0":
 		return n.element()
-	case !n.isObject():
+	default:
 		return node{}
 	}
 

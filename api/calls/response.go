@@ -167,7 +167,10 @@ func (c *Call) readResponse(r node) bool {
 	c.items(r)
 	for _, s := range shapes {
 		for _, place := range s.at.paths {
-			if v := r.at(place...); !c.isRead() && v.kind() == s.kind {
+			if c.isRead() {
+				break
+			}
+			if v := r.at(place...); v.kind() == s.kind {
 				c.answers(v)
 				c.ended(r)
 			}
@@ -204,6 +207,9 @@ func (c *Call) finish(reason string) {
 // ended keeps why an answer or a response ended. As JSON: older libraries of Gemini write the enum's number.
 func (c *Call) ended(n node) {
 	for _, place := range reasons.paths {
+		if c.FinishReason != "" {
+			return
+		}
 		c.finish(n.at(place...).compact())
 	}
 }

@@ -1,7 +1,6 @@
 package calls
 
 import (
-	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -28,6 +27,7 @@ type stream struct {
 	// Of the answer that is being read:
 	choices map[int64]*choice
 	ofItems bool   // the choices are items of OpenAI's responses: pieces of one message
+	named   bool   // an element has said which model answers
 	whole   bool   // it came in one piece
 	ended   bool   // it has a reason to end
 	endID   string // the id of the element with that
@@ -41,7 +41,7 @@ type stream struct {
 func (c *Call) readStream(list node, usage *tally) bool {
 	s := stream{call: c, usage: usage, reading: cmp.Or(list.reading, &reading{}), choices: map[int64]*choice{}}
 	met := s.reading.elements
-	mayFail := slices.ContainsFunc(errorMarks, func(mark string) bool { return bytes.Contains(list.raw, []byte(mark)) })
+	mayFail := mayFail(list)
 	for e := range list.each {
 		s.element(e, mayFail)
 	}
@@ -108,9 +108,12 @@ func (s *stream) about(n node, kind string) {
 		s.id = idOf(n)
 	}
 
-	// Anthropic names the model in its first message.
+	// Anthropic names the model in its first message, and others in each element.
+	if s.named {
+		return
+	}
 	if m := cmp.Or(answeredModel(message), answeredModel(n)); m != "" {
-		s.call.Model, s.call.Asked = m, false
+		s.call.Model, s.call.Asked, s.named = m, false, true
 	}
 }
 

@@ -84,7 +84,10 @@ func (t *tally) readTiers(n node, from places) {
 		return
 	}
 
-	for _, path := range from.paths {
+	for i, path := range from.paths {
+		if n.index.names&from.firsts[i] == 0 {
+			continue
+		}
 		if v := n.at(path...); v.exists() {
 			t.figure(named("", []byte(path[len(path)-1])), v)
 		}

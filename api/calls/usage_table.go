@@ -139,8 +139,9 @@ var usageNames = func() map[string]usageName {
 // places are paths of members, with the nameBits of the names that they begin with. 0 is the first
 // element of a list, and . the object itself.
 type places struct {
-	paths [][]string
-	bits  uint64
+	paths  [][]string
+	firsts []uint64 // the bit of each
+	bits   uint64   // of all
 }
 
 func placesOf(lines ...string) (p places) {
@@ -148,6 +149,7 @@ func placesOf(lines ...string) (p places) {
 		names := strings.FieldsFunc(path, func(r rune) bool { return r == '.' })
 		p.paths = append(p.paths, names)
 		first, _, _ := strings.Cut(path, ".")
+		p.firsts = append(p.firsts, nameBit(first))
 		p.bits |= nameBit(first)
 	}
 
