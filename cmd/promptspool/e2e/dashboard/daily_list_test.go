@@ -404,7 +404,7 @@ func TestTemplatesOfABotAreSeenWhole(t *testing.T) {
 	if err := b.poll(`location.search.includes("span=since%3A7d")`); err != nil {
 		t.Errorf("the time does not apply at once: %v", err)
 	}
-	b.shows("[aria-sort=descending]", "Total cost")
+	b.waitsFor("[aria-sort=descending]", "Total cost")
 	for _, page := range []string{"/?filter=since:30d&by=p95", "/templates?by=calls", "/audit", "/keys", "/people"} {
 		b.visit(page)
 		b.holds(page+" has all columns in sight", `[...document.querySelectorAll("main > .scroll, #counted .scroll")]
