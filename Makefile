@@ -5,7 +5,8 @@
 # make release VERSION=x  what a release consists of, in .dist; RELEASES_URL is where it will be, for Homebrew and
 #               Scoop (see the page Install)
 # make release-check  what takes too long for each change: other systems, benchmarks, the portable forms, other
-#               versions of PostgreSQL, released versions beside this one; then a whole release, twice: every byte must come out the same
+#               versions of PostgreSQL, released versions beside this one; then a whole release, twice: every byte
+#               must come out the same
 # make generate writes what derives from the code: API reference, lists on pages, packed pages
 # make fixtures what a server and a sidecar of this version leave on disk, for the tests of later ones, once before a
 #               release: it replaces those of the same version
