@@ -82,7 +82,13 @@ func (svc *Service) reprice(s *archive.State, bodies map[string]json.RawMessage)
 
 // partsOf returns 1 for each part in which two requests differ, as they are stored.
 func partsOf(before, after *archive.Request) (parts wire.RepricedParts) {
-	was, is := members(before), members(after)
+	stored, _ := json.Marshal(before)
+	again, _ := json.Marshal(after)
+	if bytes.Equal(stored, again) { // as most are
+		return parts
+	}
+
+	was, is := members(stored), members(again)
 	all := maps.Clone(was)
 	maps.Copy(all, is)
 	for name := range all {
@@ -94,9 +100,8 @@ func partsOf(before, after *archive.Request) (parts wire.RepricedParts) {
 	return parts
 }
 
-// members returns the members of a request as they are stored.
-func members(r *archive.Request) (all map[string]json.RawMessage) {
-	stored, _ := json.Marshal(r)
+// members returns the members of a stored request.
+func members(stored []byte) (all map[string]json.RawMessage) {
 	_ = json.Unmarshal(stored, &all)
 
 	return all
