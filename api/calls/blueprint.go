@@ -187,7 +187,8 @@ func functionOf(f, schema node) map[string]any {
 			function[member] = v.raw
 		}
 	}
-	if schema = schema.at("json").or(schema); schema.exists() { // Bedrock has it within json
+	schema = schema.at("json").or(schema) // Bedrock has it within json
+	if schema.exists() {
 		function["parameters"] = json.RawMessage(googleType.ReplaceAllFunc(schema.raw, bytes.ToLower))
 	}
 

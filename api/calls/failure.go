@@ -109,7 +109,8 @@ func providerError(r node, failed bool) *Failure {
 		return f
 	}
 	// A web framework has a list of details.
-	if f = errorAt(r.at("detail").or(r)); f != nil && f.Message == "" {
+	f = errorAt(r.at("detail").or(r))
+	if f != nil && f.Message == "" {
 		return nil
 	}
 

@@ -102,9 +102,8 @@ func (f *file) text() string {
 	return string(text)
 }
 
-// file adds a part that is a file, by its URL, its type or its kind. One of text is its name and its text.
-func (m *Message) file(n node, texts PartKind) {
-	f := fileOf(n)
+// file adds the file f of a part, by its URL, its type or its kind. One of text is its name and its text.
+func (m *Message) file(n node, f file, texts PartKind) {
 	if text := f.text(); text != "" {
 		m.add(texts, f.name)
 		m.add(texts, text)

@@ -148,7 +148,7 @@ func (m *Message) part(n node, at depth) {
 	case formRefusal:
 		m.add(PartRefusal, n.texts("refusal"))
 	case formFile:
-		m.file(n, at.kind)
+		m.file(n, fileOf(n), at.kind)
 	case formNested:
 		m.nested(n, inner, at)
 	case formWithin:
@@ -159,8 +159,8 @@ func (m *Message) part(n node, at depth) {
 		if m.Role == "assistant" {
 			at.kind = PartResult // beside the model's words
 		}
-		if fileOf(n).held {
-			m.file(n, at.kind)
+		if f := fileOf(n); f.held {
+			m.file(n, f, at.kind)
 		}
 		m.add(at.kind, n.words()) // to be found
 	}
@@ -206,10 +206,12 @@ func (m *Message) nested(part, n node, at depth) {
 		source = s.indexed()
 	}
 	hasText := source.texts("type") == "text" // where others have their bytes
-	if !hasText && !source.first(nestedIn...).exists() && fileOf(part).held {
-		m.file(part, at.kind)
-		m.add(at.kind, n.texts("context"))
-		return
+	if !hasText && !source.first(nestedIn...).exists() {
+		if f := fileOf(part); f.held {
+			m.file(part, f, at.kind)
+			m.add(at.kind, n.texts("context"))
+			return
+		}
 	}
 
 	heading := []string{
@@ -274,7 +276,7 @@ func (m *Message) itemCall(n node, tool string) {
 	}
 	m.ToolCalls = append(m.ToolCalls, call)
 	if n.at("result").isBytes() { // a picture
-		m.file(n, PartResult)
+		m.file(n, fileOf(n), PartResult)
 		return
 	}
 	m.result(n, depth{kind: PartResult})

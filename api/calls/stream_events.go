@@ -182,7 +182,8 @@ func (s *stream) piece(c *choice, n node, kind PartKind, v node, text string) {
 			c.add(readMessage(v, "assistant"))
 		}
 	case "item": // the whole of a choice
-		if m = readItem(v, "assistant"); !m.empty() {
+		m = readItem(v, "assistant")
+		if !m.empty() {
 			c.replace(m)
 		}
 	case "block": // the beginning of a part, even after another one of the same kind

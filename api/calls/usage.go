@@ -80,7 +80,7 @@ func (t *tally) ask(kwargs, came node) {
 
 // readTiers takes the tiers at some places. Those of a later chunk replace those of an earlier one.
 func (t *tally) readTiers(n node, from places) {
-	if n.index == nil || n.index.names&from.bits == 0 {
+	if !n.hasAny(from) {
 		return
 	}
 

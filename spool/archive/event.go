@@ -109,7 +109,8 @@ func (e *Event) read(object wire.Object) {
 		// A log-request is read with the same fields. Its own decoder has the
 		// last word on whether it follows the contract.
 		var w wire.RequestWrite
-		if w, err = wire.DecodeRequest(object, false, e.AcceptedAt); wire.IsLog(object) {
+		w, err = wire.DecodeRequest(object, false, e.AcceptedAt)
+		if wire.IsLog(object) {
 			_, err = wire.DecodeLog(object, e.AcceptedAt)
 		}
 		e.Request = readRequest(object, w)
