@@ -105,6 +105,7 @@ var imports = map[string]string{
 	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets api/calls " +
 		"api/calls/otel api/calls/otel/dialect spool/archive/query spool/archive/rollup spool/archive/rowcode " +
 		"spool/crashpoint",
+	"spool/archive/reports":      "",
 	"spool/archive/rollup":       "api/wire",
 	"spool/archive/textindex":    "api/words",
 	"spool/archive/significance": "",
