@@ -23,6 +23,8 @@ type Call struct {
 	// Asked is set if the response names no model: Model was only asked for.
 	Asked bool `json:"-"`
 
+	AskedModel string `json:"-"` // the model that was asked for
+
 	// Price is what the provider itself says that the call cost; 0 if it does not.
 	Price Dollars `json:",omitempty"`
 
@@ -98,8 +100,9 @@ func readCall(member func(string) node, answers []otel.Turn) Call {
 		Model:      answeredModel(response),
 		ResponseID: Clip(responseID(response)),
 	}
+	call.AskedModel = askedModel(kwargs)
 	if call.Model == "" {
-		call.Model = askedModel(kwargs)
+		call.Model = call.AskedModel
 		call.Asked = call.Model != ""
 	}
 	var usage tally

@@ -41,6 +41,9 @@ type Span struct {
 	// span_id. The span is then not a call itself.
 	LoggedAs string
 
+	// Agent is set if a coding agent sent it, which has several for a call, each of another name.
+	Agent bool `json:"-"`
+
 	// Of the track-request that logs the same call; see Request.
 	provider         string
 	kwargs, response map[string]any // nil if the span is not a model call
@@ -173,6 +176,7 @@ func (s *span) read() Span {
 	}
 	if s.tables == ofAgents {
 		s.takeAgent(&r)
+		r.Agent = true
 	}
 
 	return r
