@@ -28,7 +28,8 @@ type Placed struct {
 	Environment any `json:"environment,omitempty" jsonschema:"anyof_type=string;integer"`
 	// The trace of the call: 32 hexadecimal digits. Zeros mean none, here and below.
 	TraceID string `json:"trace_id,omitempty"`
-	// The call's span in that trace: 16 hexadecimal digits.
+	// The call's span in that trace: 16 hexadecimal digits. The call of a span with these ids is
+	// the same one.
 	SpanID string `json:"span_id,omitempty"`
 	// The span that the call is a step of: 16 hexadecimal digits.
 	ParentSpanID string `json:"parent_span_id,omitempty"`

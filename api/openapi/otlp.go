@@ -62,6 +62,7 @@ type Trace struct {
 	Spans     []TraceSpan `json:"spans"`               // by start; of a tree its roots
 	Closed    bool        `json:"closed,omitempty"`    // set once the trace was closed
 	Truncated bool        `json:"truncated,omitempty"` // whether the trace has more spans than the 40,000 of an answer
+	Complete  bool        `json:"complete"`            // false while calls of a long trace take its user and session
 	SessionID string      `json:"session_id,omitempty"`
 	UserID    string      `json:"user_id,omitempty"`
 

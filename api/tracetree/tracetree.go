@@ -27,6 +27,7 @@ func Of(t wire.Trace) wire.TraceTree {
 		Spans:     []*wire.TraceNode{},
 		Closed:    t.Closed,
 		Truncated: t.Truncated,
+		Complete:  t.Complete,
 		SessionID: t.SessionID,
 		UserID:    t.UserID,
 		OwnScores: t.OwnScores,

@@ -63,6 +63,10 @@ type Event struct {
 	// because the acceptor's clock was ahead.
 	OrderedAt time.Time `json:"ordered_at,omitzero"`
 
+	// The key that the event came with, if that may do less than an app's. A server sets it: what
+	// such a key reports is never taken for another key's.
+	KeyID string `json:"key_id,omitempty"`
+
 	// The template version that a link in `body` meant when it was accepted; 0 if that was
 	// not known.
 	Version int `json:"version,omitempty"`
@@ -128,6 +132,10 @@ func (e *Event) appendHead(b []byte) []byte {
 		b = append(b, `,"ordered_at":"`...)
 		b = e.OrderedAt.UTC().AppendFormat(b, time.RFC3339Nano)
 		b = append(b, '"')
+	}
+	if e.KeyID != "" {
+		b = append(b, `,"key_id":`...)
+		b = jsonscan.AppendString(b, e.KeyID)
 	}
 	if e.Version > 0 {
 		b = fmt.Appendf(b, `,"version":%d`, e.Version)
@@ -201,8 +209,8 @@ type Result struct {
 	Reason string     `json:"reason,omitempty"`
 	Cause  Cause      `json:"cause,omitempty"` // set if the record is at a limit, and the event itself is valid
 
-	// Follows is set by an archive if the record had other events before.
-	Follows bool `json:"-"`
+	// Leaves is set by an archive if something was left to do after some events; see archive.ToDo.
+	Leaves bool `json:"-"`
 }
 
 // BatchAnswer answers POST /sync/events. Accepted + Duplicate + len(Refused) must equal

@@ -137,6 +137,9 @@ type Deleted struct {
 	Records int64 `json:"records"` // records that were deleted
 	Events  int64 `json:"events"`  // events that those records had
 
+	// Spans of traces in which the deleted session was, that stayed because another session is in them.
+	SpansStayed int `json:"spans_stayed,omitempty"`
+
 	// GoneBy is when the bytes are gone from the server's files at the latest. It is left
 	// out where a separate database decides: PostgreSQL reuses the space after a vacuum.
 	GoneBy time.Time `json:"gone_by,omitzero"`

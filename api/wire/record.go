@@ -257,6 +257,10 @@ type Trace struct {
 	// Whether the trace has more spans than the 40,000 of an answer.
 	Truncated bool `json:"truncated,omitempty"`
 
+	// False while calls of a long trace of the project still take the user, session and environment of
+	// its first span.
+	Complete bool `json:"complete"`
+
 	// Those of one of its spans.
 	SessionID string `json:"session_id,omitempty"`
 	UserID    string `json:"user_id,omitempty"`
@@ -296,6 +300,7 @@ type TraceTree struct {
 
 	Closed    bool   `json:"closed,omitempty"`
 	Truncated bool   `json:"truncated,omitempty"`
+	Complete  bool   `json:"complete"`
 	SessionID string `json:"session_id,omitempty"`
 	UserID    string `json:"user_id,omitempty"`
 

@@ -129,7 +129,7 @@ type SearchPage struct {
 
 	// Complete is false if the time for reading prompts and responses ran out before the
 	// page was full. More matches may follow, and next_cursor continues where the search
-	// stopped.
+	// stopped. Without next_cursor, calls of a long trace still take its user and session.
 	Complete bool `json:"complete"`
 	BudgetMS int  `json:"budget_ms,omitempty"` // the time for that; absent if none is needed
 	Warned
@@ -371,7 +371,8 @@ type RollupPage struct {
 	NextCursor *string  `json:"next_cursor"`
 
 	// Complete is false if there was no time to look at all calls. The items are then those of the
-	// newest calls that match, in their order, and next_cursor continues with older ones.
+	// newest calls that match, in their order, and next_cursor continues with older ones. Without
+	// next_cursor, calls of a long trace still take its user and session.
 	Complete bool `json:"complete"`
 	Warned
 }

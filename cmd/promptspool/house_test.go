@@ -103,21 +103,21 @@ var imports = map[string]string{
 	"spool/disk":             "",
 	"spool/rawlog":           "spool/disk",
 	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets api/calls " +
-		"api/calls/otel api/calls/otel/dialect spool/archive/query spool/archive/rollup spool/archive/rowcode " +
-		"spool/crashpoint",
+		"api/calls/otel api/calls/otel/dialect api/otlp spool/archive/query spool/archive/reports " +
+		"spool/archive/rollup spool/archive/rowcode spool/crashpoint",
 	"spool/archive/reports":      "",
 	"spool/archive/rollup":       "api/wire",
 	"spool/archive/textindex":    "api/words",
 	"spool/archive/significance": "",
-	"spool/archive/records": "api/wire api/wire/jsonscan api/wire/secrets metrics api/calls/otel " +
-		"api/calls/otel/dialect api/otlp spool/archive spool/archive/query spool/archive/rollup spool/archive/rowcode",
+	"spool/archive/records": "api/wire api/wire/secrets metrics " +
+		"api/calls/otel/dialect spool/archive spool/archive/query spool/archive/rollup spool/archive/rowcode",
 	"spool/archive/rowcode":   "api/wire api/calls",
 	"spool/database/compress": "",
 	"api/calls":               "api/wire api/wire/jsonscan api/calls/otel",
 	"api/calls/otel":          "api/otlp api/wire api/wire/jsonscan api/calls/otel/dialect",
 	"api/calls/otel/dialect":  "",
-	"spool/archive/query": "api/wire api/wire/calendar api/words api/calls spool/archive/significance " +
-		"spool/archive/rowcode spool/archive/textindex",
+	"spool/archive/query": "api/wire api/wire/jsonscan api/wire/calendar api/words api/calls " +
+		"spool/archive/significance spool/archive/rowcode spool/archive/textindex",
 	"spool/database/transfer": "api/wire spool/archive spool/database/accounts spool/database/keyed",
 	"spool/database/keyed":    "api/wire api/wire/jsonscan",
 	"spool/archive/counting":  "api/wire spool/archive/query spool/archive/records spool/archive/rowcode",

@@ -37,8 +37,9 @@ var recipes = []struct {
 	},
 	{
 		heading: "Add what is kept beside a record",
-		example: `State\) Link\(|[sS]tate\.Link\b|f\.Link\b|tableLink|[ru]\.link\b|sameLinks|\) Linked\(`,
-		besides: `what a link is, not how it is kept: ^spool/archive/(delete|request|span)\.go`,
+		example: `State\) Trace\(|\bf\.Trace\b|tableTrace|'j' trace|\bu\.trace\b|&r\.trace,|record_states_traces|` +
+			`DB\) Trace\(|\tTrace\(\n`,
+		helps: `spool/(archive/set|database/databasetest/folding)\.go`,
 	},
 	{
 		heading: "Add a route",

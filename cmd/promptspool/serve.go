@@ -209,6 +209,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 			db.Run,
 			keys.Run,
 			templates.Watch,
+			service.DoLeft,
 			health.watch(storage.remote),
 			watchArchive(storage, m),
 			watchDisk(c.data, m, storage.space),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"promptspool/api/calls/otel/dialect"
@@ -19,7 +20,14 @@ const ChangeStep = 200
 // records take a while; those deleted before an error stay deleted. Deleting twice is
 // harmless.
 func Delete(ctx context.Context, s Store, account string, d wire.Deletion) (sum wire.Deleted, err error) {
-	w := deletion{store: s, account: account, tombstones: true}
+	if d.Before.IsZero() {
+		d.Before = time.Now().UTC()
+	}
+	w := deletion{store: s, account: account, tombstones: true, before: d.Before}
+	// Calls that lack something of their trace would not be found by it.
+	if err := DoLeft(ctx, s, account); err != nil {
+		return sum, err
+	}
 	switch {
 	case d.RequestID != "":
 		err = w.records(ctx, []string{d.RequestID})
@@ -42,9 +50,9 @@ type deletion struct {
 	which      func(*State) bool // nil: all
 	spare      func(*State) bool // of a trace, what another deletion deletes; or nil
 	tombstones bool              // with them they never come back
-	logs       []UUID            // State.logsLink of what the last step deleted
-	traces     map[UUID]bool     // that ownTraces has looked at; nil unless a session is deleted
-	before     time.Time         // of that deletion
+	key        string            // of the metadata whose value is deleted
+	traces     map[string]bool   // that ownTraces has looked at; nil unless a session is deleted
+	before     time.Time         // up to when what is deleted had been accepted
 	full       error             // why some of them are not kept out
 	sum        wire.Deleted      // what was deleted
 }
@@ -60,40 +68,50 @@ func (w *deletion) value(ctx context.Context, d wire.Deletion) error {
 			return err
 		}
 	}
-	w.which = func(s *State) bool { return s.Deleted(SelectorOf(d)) }
+	w.key, w.which = d.Key, func(s *State) bool { return s.Deleted(SelectorOf(d)) }
 	if err := w.offList(ctx, Orphaned); err != nil {
 		return err
 	}
 
+	if err := w.having(ctx, d); err != nil {
+		return err
+	}
+
+	// Last, as nothing finds spans by a value: all with metadata are looked at, and if that
+	// takes too long, the requests are gone.
+	if err := w.offList(ctx, TaggedSpans); err != nil {
+		return err
+	}
+
+	// Spans have become requests meanwhile, because the calls below them are gone.
+	return w.having(ctx, d)
+}
+
+// having deletes the requests that have a metadata value.
+func (w *deletion) having(ctx context.Context, d wire.Deletion) error {
 	// After the last place, not from the start: some of what was found may have to stay.
 	for after := ""; ; {
 		ids, next, err := w.store.Having(ctx, w.account, d, after)
 		if err == nil {
 			err = w.records(ctx, ids)
 		}
-		if err != nil {
+		if after = next; err != nil || after == "" {
 			return err
 		}
-		if after = next; after == "" {
-			break
-		}
 	}
-
-	// Last, as nothing finds spans by a value: all with metadata are looked at, and if that
-	// takes too long, the requests are gone.
-	return w.offList(ctx, TaggedSpans)
 }
 
-// ofTrace returns the deletion of a trace as that of a value, by which it is kept out.
-func ofTrace(trace UUID, before time.Time) wire.Deletion {
-	value := traceValue(trace)
+// ofTrace returns the deletion of a trace as that of a value, by which it is kept out: all of it or, with
+// an API key that may only log, what came with that.
+func ofTrace(trace UUID, apiKey string, before time.Time) wire.Deletion {
+	value := traceValue(trace, apiKey)
 	return wire.Deletion{Key: value.Key, Value: value.Value, Before: before}
 }
 
 // session deletes the records of a session, and the traces that only it is in: a span that arrives
 // late need not name its session.
 func (w *deletion) session(ctx context.Context, d wire.Deletion) error {
-	w.traces, w.before = make(map[UUID]bool), d.Before
+	w.traces = make(map[string]bool)
 	err := w.value(ctx, wire.Deletion{Key: dialect.SessionKey, Value: d.SessionID, Before: d.Before})
 
 	return cmp.Or(err, w.full)
@@ -103,7 +121,11 @@ func (w *deletion) session(ctx context.Context, d wire.Deletion) error {
 // session too. The records themselves are deleted after that: by them, a deletion that is repeated
 // finds the traces that an interrupted one has left.
 func (w *deletion) ownTraces(ctx context.Context, ids []string) error {
-	var traces []UUID
+	type own struct {
+		trace  UUID
+		apiKey string
+	}
+	var traces []own
 	err := w.store.Change(ctx, w.account, ids, false, func(g *Group, reader Reader) error {
 		traces = nil
 		for _, r := range slices.Clone(g.Records) {
@@ -116,35 +138,44 @@ func (w *deletion) ownTraces(ctx context.Context, ids []string) error {
 			}
 			for _, r := range call {
 				if trace, ok := r.State.Trace(); ok {
-					traces = append(traces, trace)
+					traces = append(traces, own{trace, r.State.apiKey()})
 				}
 			}
 		}
 		return nil
 	})
 
-	var own []wire.Deletion
-	for _, trace := range traces {
-		if w.traces[trace] {
+	var whole []wire.Deletion
+	for _, t := range traces {
+		d := ofTrace(t.trace, t.apiKey, w.before)
+		if w.traces[d.Value] {
 			continue
 		}
-		w.traces[trace] = true
-		shared := false
-		err = cmp.Or(err, w.eachOfTrace(ctx, trace, func(page []State) error {
-			stays := func(s State) bool { return s.SessionID() != "" && !w.which(&s) }
-			shared = shared || slices.ContainsFunc(page, stays)
+		w.traces[d.Value] = true
+		shared, others := false, 0
+		err = cmp.Or(err, w.eachOfTrace(ctx, t.trace, func(page []State) error {
+			for i := range page {
+				// A key that may only log does not decide about others' spans.
+				s := &page[i]
+				if s.apiKey() == t.apiKey && !w.which(s) {
+					shared = shared || s.SessionID() != ""
+					others++
+				}
+			}
 			return nil
 		}))
-		if !shared {
-			own = append(own, ofTrace(trace, w.before))
+		if shared {
+			w.sum.SpansStayed += others
+		} else {
+			whole = append(whole, d)
 		}
 	}
 	if err != nil {
 		return err
 	}
 
-	others := deletion{store: w.store, account: w.account, tombstones: true, spare: w.which}
-	err = others.wholeTraces(ctx, own)
+	others := deletion{store: w.store, account: w.account, tombstones: true, before: w.before, spare: w.which}
+	err = others.wholeTraces(ctx, whole)
 	w.full = cmp.Or(w.full, others.full)
 	w.sum.Records += others.sum.Records
 	w.sum.Events += others.sum.Events
@@ -155,10 +186,10 @@ func (w *deletion) ownTraces(ctx context.Context, ids []string) error {
 // trace deletes the records of a trace.
 func (w *deletion) trace(ctx context.Context, d wire.Deletion) error {
 	trace, _ := ParseTrace(d.TraceID)
-	return w.wholeTraces(ctx, []wire.Deletion{ofTrace(trace, d.Before)})
+	return w.wholeTraces(ctx, []wire.Deletion{ofTrace(trace, "", d.Before)})
 }
 
-// wholeTraces deletes all records of traces, and the requests that log calls of theirs.
+// wholeTraces deletes all records of traces.
 func (w *deletion) wholeTraces(ctx context.Context, traces []wire.Deletion) error {
 	// First, so that no new record gets past the walk.
 	if len(traces) == 0 {
@@ -173,15 +204,17 @@ func (w *deletion) wholeTraces(ctx context.Context, traces []wire.Deletion) erro
 
 	var own []wire.ScoreTarget
 	for _, d := range traces {
-		own = append(own, wire.ScoreTarget{TraceID: d.Value})
-		trace, _ := ParseTrace(d.Value)
+		traceID, apiKey, _ := strings.Cut(d.Value, " ")
+		if apiKey == "" {
+			own = append(own, wire.ScoreTarget{TraceID: traceID})
+		}
+		trace, _ := ParseTrace(traceID)
 		w.which = func(s *State) bool {
 			of, _ := s.Trace()
 			return of != trace || s.Deleted(SelectorOf(d))
 		}
 		err := w.eachOfTrace(ctx, trace, func(page []State) error {
 			var ids []string
-			var links []UUID
 			for i := range page {
 				if !page[i].Deleted(SelectorOf(d)) {
 					continue
@@ -189,18 +222,6 @@ func (w *deletion) wholeTraces(ctx context.Context, traces []wire.Deletion) erro
 				if w.spare == nil || !w.spare(&page[i]) {
 					ids = append(ids, page[i].RequestID)
 				}
-				if key, ok := page[i].LinkedTo(); ok {
-					links = append(links, key)
-				}
-			}
-			linked, err := w.store.Linked(ctx, w.account, links, 1)
-			for _, key := range links {
-				for _, id := range linked[key] {
-					ids = append(ids, id.String())
-				}
-			}
-			if err != nil {
-				return err
 			}
 			return w.records(ctx, ids)
 		})
@@ -309,7 +330,8 @@ func (w *deletion) records(ctx context.Context, ids []string) error {
 func (w *deletion) together(ctx context.Context, ids []string) error {
 	var sum wire.Deleted
 	err := w.store.Change(ctx, w.account, ids, true, func(g *Group, reader Reader) error {
-		sum, w.logs = wire.Deleted{}, nil
+		sum = wire.Deleted{}
+		g.Deleted = w.before
 		unseen := 0
 		for _, r := range slices.Clone(g.Records) {
 			events := len(r.State.History)
@@ -341,46 +363,158 @@ func (w *deletion) together(ctx context.Context, ids []string) error {
 
 	w.sum.Records += sum.Records
 	w.sum.Events += sum.Events
-	if len(w.logs) == 0 {
-		return nil
-	}
 
-	// Log records and scores of their spans go with them.
-	linked, err := w.store.Linked(ctx, w.account, w.logs, ChangeStep)
+	return nil
+}
+
+// remove deletes a record. All other reports of the same call go with it, because they have the same
+// content, but for those that state another value themselves.
+func (w *deletion) remove(g *Group, reader Reader, r *Record, sum *wire.Deleted) error {
+	call, err := g.CallOf(reader, r)
 	if err != nil {
 		return err
 	}
-	var others []string
-	for _, ids := range linked {
-		for _, id := range ids {
-			others = append(others, id.String())
+
+	for _, other := range call {
+		if _, own := other.State.ownMetadata()[w.key]; own && other != r && !w.which(&other.State.State) {
+			continue
 		}
-	}
-
-	return (&deletion{store: w.store, account: w.account, tombstones: true}).records(ctx, others)
-}
-
-// remove deletes a record. If a person asked for it, all other reports of the same call go with it,
-// because they have the same content.
-func (w *deletion) remove(g *Group, reader Reader, r *Record, sum *wire.Deleted) error {
-	call := []*Record{r}
-	if w.tombstones {
-		var err error
-		if call, err = g.CallOf(reader, r); err != nil {
-			return err
-		}
-	}
-
-	for _, r := range call {
+		r := other
 		if events := len(r.State.History); events > 0 && !r.Removed {
 			sum.Records++
 			sum.Events += int64(events)
-		}
-		if link, ok := r.State.logsLink(); ok && w.tombstones {
-			w.logs = append(w.logs, link)
 		}
 		g.Remove(r, w.tombstones)
 	}
 
 	return nil
+}
+
+// Retention bounds what a Store keeps of each account. Zero values keep everything.
+type Retention struct {
+	Age   time.Duration // records whose order time is older are deleted, and so are orphans
+	Bytes int64         // of bodies as they were sent; beyond it the oldest records are deleted
+}
+
+// Size is how much a Store holds.
+type Size struct {
+	Records   uint64 // of all accounts
+	Bytes     uint64 // of their events' bodies, as they were sent
+	DiskBytes int64  // blocks that the files occupy
+	Orphans   Orphans
+
+	// Tombstones counts deleted records and metadata values that are rejected for good. A
+	// deletion counts once it is durable.
+	Tombstones int64
+
+	// Unpacked counts the rows written since the last packing. Those from before a start
+	// do not count.
+	Unpacked int
+}
+
+// UnseenMax bounds an account's tombstones for records that it did not have when they
+// were deleted. Made-up ids would fill the disk. The number of written records bounds the
+// other tombstones.
+const UnseenMax = 100_000
+
+// errUnseen rejects the deletion of an unknown record when no more of these can be
+// remembered. Earlier deletions are kept, so what was deleted stays deleted.
+func errUnseen() error {
+	return wire.Errorf(wire.CodeTooLarge, "Nothing was deleted: no request with this id is stored, and "+
+		"this project has already deleted %d ids before their requests arrived, the most that are "+
+		"remembered. Stored requests can still be deleted. To delete requests that arrive later, delete "+
+		"by a metadata value.", UnseenMax)
+}
+
+// oldestMax is how many of an account's oldest records are looked up together, which takes a
+// look at all rows of some time.
+const oldestMax = 10_000
+
+// Retain deletes what is beyond the retention, without tombstones, the oldest first. It
+// returns how many records it deleted. By age, a Store may keep a record up to a week longer.
+func Retain(ctx context.Context, s Store, r Retention, now time.Time) (dropped int64, err error) {
+	accounts, err := s.Accounts(ctx)
+	if err != nil || r == (Retention{}) {
+		return 0, err
+	}
+	each := func(fn func(*deletion) error) {
+		for _, account := range accounts {
+			if err == nil {
+				w := deletion{store: s, account: account}
+				err = fn(&w)
+				dropped += w.sum.Records
+			}
+		}
+	}
+
+	// By age first: what is gone then no longer counts against the bytes.
+	if r.Age > 0 {
+		cutoff := now.Add(-r.Age)
+		each(func(w *deletion) error { return w.waited(ctx, cutoff) })
+		if err != nil {
+			return dropped, err
+		}
+		var n int64
+		n, cutoff, err = s.DropBefore(ctx, cutoff)
+		dropped += n
+		each(func(w *deletion) error { return w.older(ctx, cutoff) })
+	}
+	if r.Bytes > 0 {
+		each(func(w *deletion) error { return w.beyond(ctx, r.Bytes) })
+	}
+
+	return dropped, err
+}
+
+// waited deletes the account's orphans whose last event is from before a moment.
+func (w *deletion) waited(ctx context.Context, cutoff time.Time) error {
+	has, err := w.store.Counts(ctx, w.account)
+	if err != nil || has.Orphans.Requests == 0 {
+		return err
+	}
+	w.which = func(s *State) bool { return s.History[len(s.History)-1].At.Before(cutoff) }
+
+	return w.offList(ctx, Orphaned)
+}
+
+// older deletes the account's records and spans from before a moment.
+func (w *deletion) older(ctx context.Context, cutoff time.Time) error {
+	for {
+		ids, err := w.store.Oldest(ctx, w.account, cutoff, oldestMax)
+		if err == nil {
+			err = w.records(ctx, ids)
+		}
+		if err != nil || len(ids) < oldestMax {
+			return err
+		}
+	}
+}
+
+// beyond deletes the account's oldest records until it holds at most so many bytes.
+func (w *deletion) beyond(ctx context.Context, most int64) error {
+	var oldest []string
+	for {
+		// Asked again each time: others write and delete meanwhile.
+		has, err := w.store.Counts(ctx, w.account)
+		records := has.Records + has.Spans
+		if err != nil || has.Bytes <= most || records == 0 {
+			return err
+		}
+
+		// As many records as the excess has at the account's mean size: a step deletes at most
+		// a few too many or too few.
+		excess := int(min(max((has.Bytes-most)*records/has.Bytes, 1), oldestMax))
+		if len(oldest) == 0 {
+			oldest, err = w.store.Oldest(ctx, w.account, time.Time{}, excess)
+		}
+		if err != nil || len(oldest) == 0 {
+			return err
+		}
+
+		step := oldest[:min(excess, ChangeStep, len(oldest))]
+		oldest = oldest[len(step):]
+		if err := w.records(ctx, step); err != nil {
+			return err
+		}
+	}
 }

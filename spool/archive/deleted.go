@@ -1,8 +1,8 @@
 package archive
 
 import (
-	"encoding/hex"
 	"slices"
+	"strings"
 	"time"
 
 	"promptspool/api/calls/otel/dialect"
@@ -39,9 +39,10 @@ func (s *State) Deleted(deleted Selectors) bool {
 // traceSelector is in place of a metadata key where a trace is deleted. No key begins so.
 const traceSelector = "\x00trace_id"
 
-// traceValue returns a trace as the value by which it is deleted.
-func traceValue(trace UUID) wire.MetadataRow {
-	return wire.MetadataRow{Key: traceSelector, Value: hex.EncodeToString(trace[:])}
+// traceValue returns a trace, or what came of it with an API key that may only log, as the value by
+// which it is deleted.
+func traceValue(trace UUID, apiKey string) wire.MetadataRow {
+	return wire.MetadataRow{Key: traceSelector, Value: strings.TrimSpace(traceText(trace) + " " + apiKey)}
 }
 
 // inDeletedTrace reports whether the record is in a deleted trace, and began before that.
@@ -50,17 +51,21 @@ func (s *State) inDeletedTrace(deleted Selectors) bool {
 	if !ok {
 		return false
 	}
-	value := traceValue(trace)
-	before, ok := deleted(value.Key, value.Value)
+	for _, value := range []wire.MetadataRow{traceValue(trace, ""), traceValue(trace, s.apiKey())} {
+		before, ok := deleted(value.Key, value.Value)
+		if ok && !s.History[0].At.After(before) {
+			return true
+		}
+	}
 
-	return ok && !s.History[0].At.After(before)
+	return false
 }
 
 // Selectable returns all values by which the record may be, or have been, deleted.
 func (s *State) Selectable() []wire.MetadataRow {
 	values := s.Had()
 	if trace, ok := s.Trace(); ok {
-		values = append(values, traceValue(trace))
+		values = append(values, traceValue(trace, ""), traceValue(trace, s.apiKey()))
 	}
 
 	return values
@@ -85,7 +90,7 @@ func (e *Event) Selectable() (values []wire.MetadataRow) {
 		values = append(values, wire.MetadataRow{Key: key, Value: value})
 	}
 	if id, ok := ParseTrace(trace); ok {
-		values = append(values, traceValue(id))
+		values = append(values, traceValue(id, ""), traceValue(id, e.KeyID))
 	}
 
 	return values

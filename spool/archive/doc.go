@@ -26,16 +26,20 @@
 //     column begins here), span.go, long.go (values too long for a row)
 //   - folding: state.go (with which event wins), metadata.go, unlist.go and weight.go
 //     (limits of one record)
-//   - what other records add: same_call.go (one call that several parties report),
-//     trace_context.go (whose trace it is)
+//   - what other records add, in the same transaction: set.go (the records under a key: those
+//     of a span, a response id or a trace), unite.go (what a change means for others; log
+//     records and scores of a span), same_call.go (reports of one call), trace_context.go (whose
+//     trace it is), joint.go (the words that find a record)
 //   - what a record shows: view.go (records, rows of lists, spans), events.go (as events again)
 //   - what it adds to its session, trace and user: rollups.go
-//   - what is stored of it: stored.go (its bytes), id.go (keys by which it is found),
-//     orphan.go (limits of what waits), deleted.go (which deletion applies to it)
+//   - what is stored of it: stored.go (its bytes), orphan.go (limits of what waits), deleted.go
+//     (which deletion applies to it)
 //   - the transaction: store.go (what a database must do), group.go (records loaded and
-//     written together), change.go (edits, masked secrets), delete.go and retain.go
+//     written together), change.go (edits, masked secrets, what an earlier version wrote),
+//     delete.go (with the retention)
 //
-// The packages below it: records is the service over a Store, query defines what searches and
-// statistics mean, rollup sums up sessions, traces and users, rowcode is the form of a list's
-// row, counting continues statistics that take longer than their caller waits.
+// The packages below it: reports is the rule of which reports are of one call, records is the
+// service over a Store, query defines what searches and statistics mean, rollup sums up sessions,
+// traces and users, rowcode is the form of a list's row, counting continues statistics that take
+// longer than their caller waits.
 package archive

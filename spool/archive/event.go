@@ -27,6 +27,7 @@ type Event struct {
 	OrderTime time.Time // UTC; see orderTime, and Stamp for what State.Take makes of it
 	Hash      string    // of Body, if the body must be kept; see HashBody
 	Unread    bool      // some field does not follow the contract
+	Prices    Prices    // by which its call is priced if its log records complete it; may be nil
 
 	Request  *Request
 	Score    *wire.Score
@@ -149,6 +150,7 @@ func (e *Event) read(object wire.Object) {
 		}
 	case wire.KindLog:
 		e.Log = readLog(object)
+		e.Scores, e.Metadata = otel.Evaluation(e.Body)
 		// Until its span comes, if ever, a log record with the details of a call is the call.
 		if otel.HasDetails(object) {
 			span, read := readSpan(object)
@@ -220,6 +222,7 @@ func (s *State) Events(bodies map[string]json.RawMessage) []wire.Event {
 			AcceptedAt: h.AcceptedAt,
 			Sidecar:    h.Sidecar,
 			Clock:      h.Clock,
+			KeyID:      h.Key,
 			Body:       bodies[h.ID],
 		}
 		// Where the two differ, another server could not derive the

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/reports"
 	"promptspool/spool/archive/rollup"
 	"promptspool/spool/archive/rowcode"
 )
@@ -22,8 +23,15 @@ type Group struct {
 	// earlier form say nothing of these, and stay.
 	Fills bool
 
+	// Deleted is when the records of a deletion are deleted.
+	Deleted time.Time
+
+	// Left is set if something was left to do: see ToDos.
+	Left bool
+
 	byKey   map[recordKey]*Record
 	asked   int // how many records its changes are about; Unite adds others
+	prices  Prices
 	held    int // the weight of the states that were loaded
 	heldMax int
 }
@@ -43,9 +51,8 @@ type GroupAccount struct {
 	// rowcode.HashStored, with the time up to which each was deleted.
 	Deleted map[[16]byte]time.Time
 
-	// Calls are the sets that Loader.CallSets loaded, by State.CallKey. The Store writes those
-	// that Unite changed.
-	Calls map[UUID]*CallSet
+	// Sets are those that Loader.Sets loaded, by their keys. The Store writes those that Unite changed.
+	Sets map[UUID]*Set
 }
 
 // Record is one record of a Group: as a Store loaded it, and what the group makes of it.
@@ -55,10 +62,12 @@ type Record struct {
 
 	// Loaded by the Store.
 	State    Stored
-	Revision int64     // of what the Store keeps; 0 if the record does not exist
-	Before   Footprint // as it was then
-	stood    string    // the event of its request then
-	call     UUID      // its Footprint.Call now
+	Revision int64           // of what the Store keeps; 0 if the record does not exist
+	Before   Footprint       // as it was then
+	stood    string          // the event of its request then
+	placed   []reports.Place // where it was found then
+	existed  bool
+	owner    [2]string // its own user and session then
 
 	// The effects of the group on it. Nothing is written unless Changed.
 	Changed bool
@@ -66,6 +75,15 @@ type Record struct {
 	Buried  bool // a tombstone must be written
 	Erase   bool // what it was must leave the disk
 	edited  bool // by more than new events
+	renews  bool // it may lack what its trace says
+	settles bool // it may lack in the sets of its places
+	touched bool // others have changed what it shows
+
+	places   []reports.Place            // where it is found now
+	in       []reports.Place            // where the group's sets have it
+	fresh    map[string]json.RawMessage // kept bodies of its new events
+	joined   json.RawMessage            // the body of its span, with its log records
+	hadJoint bool
 
 	Bodies   []PackedBody             // of new events
 	Replaced map[UUID]json.RawMessage // bodies of earlier events, as they should be
@@ -90,11 +108,10 @@ type Footprint struct {
 	Tagged   bool
 	At       time.Time // its order time, if it is Listed or Bare
 
-	Trace, Link UUID // zero: none
-	Call        UUID // State.CallKey, zero: none
-	Bytes       int64
-	Waiting     Orphans
-	Rollups     rollup.Part
+	Trace   UUID // zero: none
+	Bytes   int64
+	Waiting Orphans
+	Rollups rollup.Part
 }
 
 // Footprint returns what the state counts for.
@@ -111,8 +128,6 @@ func (s *State) Footprint() (f Footprint) {
 		f.At = s.BareAt()
 	}
 	f.Trace, _ = s.Trace()
-	f.Link, _ = s.Link()
-	f.Call, _ = s.CallKey()
 	f.Rollups = s.rollups()
 
 	return f
@@ -134,12 +149,12 @@ func (c *Counts) Change(before, now Footprint) {
 	c.Orphans.Add(now.Waiting.Minus(before.Waiting))
 }
 
-// AddCallSet adds a set that was loaded.
-func (a *GroupAccount) AddCallSet(key UUID, set CallSet) {
-	if a.Calls == nil {
-		a.Calls = make(map[UUID]*CallSet)
+// AddSet adds a set that was loaded.
+func (a *GroupAccount) AddSet(key UUID, set Set) {
+	if a.Sets == nil {
+		a.Sets = make(map[UUID]*Set)
 	}
-	a.Calls[key] = &set
+	a.Sets[key] = &set
 }
 
 // one is 1 for what counts.
@@ -199,8 +214,10 @@ func (g *Group) Loaded(r *Record) error {
 	if g.held += r.State.Weight(); g.held > g.heldMax && g.Several() {
 		return ErrHeavy
 	}
-	r.Before = r.State.Footprint()
-	r.call = r.Before.Call
+	r.Before, r.placed = r.State.Footprint(), r.State.places()
+	r.places, r.in = r.placed, r.placed
+	r.owner = r.State.owner()
+	r.existed, r.hadJoint = len(r.State.History) > 0, r.State.Joint != nil
 	if r.State.Request != nil {
 		r.stood = r.State.Request.ID
 	}
@@ -235,7 +252,7 @@ func (g *Group) Fold(account string, e *Event, packed []byte) (wire.Result, erro
 		return result, nil
 	}
 
-	r.Changed = true
+	r.Changed, g.prices = true, cmp.Or(g.prices, e.Prices)
 	a.Orphans.Add(r.State.Waiting().Minus(waited))
 	if packed != nil {
 		event, ok := ParseUUID(e.ID)
@@ -243,6 +260,7 @@ func (g *Group) Fold(account string, e *Event, packed []byte) (wire.Result, erro
 			return result, BadID(e.ID)
 		}
 		r.Bodies = append(r.Bodies, PackedBody{event, packed})
+		r.fresh = with(r.fresh, e.ID, e.Body)
 	}
 	// By values that only an earlier event had, or that are too long for the row. A span that
 	// is not a call may replace one, and takes its metadata out of the row.
@@ -293,13 +311,19 @@ func (g *Group) Bring(
 		return nil
 	}
 
+	r.fresh = bodies
 	for id, body := range bodies {
 		event, ok := ParseUUID(id)
 		if !ok {
 			return BadID(id)
 		}
+		if event == r.ID.joint() {
+			continue
+		}
 		r.Bodies = append(r.Bodies, PackedBody{event, pack(body)})
 	}
+	// Its sets here decide what others add to it.
+	state.Same, state.Context, state.Given, state.Linked, state.Logs, state.Joint = nil, nil, nil, nil, "", nil
 	r.State.State, r.Changed, r.Removed = state, true, false
 	r.Hidden = r.State.Hidden()
 	g.Accounts[r.Account].Orphans.Add(r.State.Waiting())
@@ -330,6 +354,9 @@ func (r *Record) DroppedBodies() (stored []UUID, err error) {
 		if came == len(r.Bodies) {
 			stored = append(stored, event)
 		}
+	}
+	if r.hadJoint && r.State.Joint == nil {
+		stored = append(stored, r.ID.joint())
 	}
 
 	return stored, nil

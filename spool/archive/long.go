@@ -37,6 +37,9 @@ func (e *Event) shorten() (long bool) {
 // Shown returns the ids of the events whose bodies are needed to show the record. These
 // are the request, and the events with reasons and long values that the state only refers to.
 func (s *State) Shown() (ids []string) {
+	if s.Joint != nil {
+		ids = append(ids, s.Joint.ID)
+	}
 	if s.Request != nil {
 		ids = append(ids, s.Request.ID)
 	} else if s.Span != nil {
@@ -70,7 +73,11 @@ func (s *State) Bodies(shown bool, read func(Entry) ([]byte, error)) (map[string
 	}
 
 	bodies := make(map[string]json.RawMessage)
-	for _, entry := range s.History {
+	entries := s.History
+	if s.Joint != nil {
+		entries = append(entries[:len(entries):len(entries)], Entry{Stamp: Stamp{ID: s.Joint.ID}, Hash: s.Joint.Hash})
+	}
+	for _, entry := range entries {
 		if entry.Hash == "" {
 			continue // not stored
 		}
@@ -86,6 +93,18 @@ func (s *State) Bodies(shown bool, read func(Entry) ([]byte, error)) (map[string
 	}
 
 	return bodies, nil
+}
+
+// Kept returns the ids under which the bodies of the record's events are kept.
+func (s *State) Kept() (ids []UUID) {
+	_, _ = s.Bodies(false, func(h Entry) ([]byte, error) {
+		if id, ok := ParseUUID(h.ID); ok {
+			ids = append(ids, id)
+		}
+		return nil, nil
+	})
+
+	return ids
 }
 
 // Restore replaces references by the values that are in these bodies of events.

@@ -154,6 +154,9 @@ func (s *State) firstToken() *float64 {
 // named returns what metadata has under a key, "" if that is too long to be a name.
 func (s *State) named(key string) string {
 	value, ok := s.shownValue(key)
+	if !ok && s.Given != nil {
+		value, ok = s.Given.Metadata[key].Value, s.Given.Metadata[key].ID != ""
+	}
 	if !ok && s.Same != nil {
 		value, ok = s.Same.Metadata[key]
 	}
@@ -242,6 +245,11 @@ func (s *State) metadata() map[string]string {
 	}
 	if s.Same != nil {
 		maps.Copy(m, s.Same.Metadata) // only keys that the record itself lacks
+	}
+	if s.Given != nil {
+		for key, v := range s.Given.Metadata {
+			m[key] = v.Value
+		}
 	}
 	maps.Copy(m, s.ownMetadata())
 

@@ -62,7 +62,7 @@ func OrphanLater(eventID string) wire.Result {
 // or the span of its log records.
 func (s *State) Waiting() Orphans {
 	switch {
-	case s.hasLogs() && !s.Joined:
+	case s.hasLogs() && !s.Joined && !s.IsStep():
 		return Orphans{Logs: 1}
 	case !s.Orphan() || len(s.History) == 0:
 		return Orphans{}

@@ -23,6 +23,7 @@ type Request struct {
 	Provider     string `json:"provider,omitempty"`
 	Model        string `json:"model,omitempty"`
 	ModelAsked   bool   `json:"model_asked,omitempty"` // the answer names none
+	Asked        string `json:"asked,omitempty"`       // the model that was asked for, if another one answered
 
 	// See calls.Usage for what a count includes. Nil is unknown.
 	InputTokens      *int64 `json:"input_tokens,omitempty"`
@@ -46,7 +47,7 @@ type Request struct {
 	PriceGiven bool           `json:"price_given,omitempty"` // by the caller or the provider: no table changes it
 	TablePrice *calls.Dollars `json:"table_price,omitempty"` // what a table says beside a given one
 
-	ResponseID   string   `json:"response_id,omitempty"` // the provider's; see State.CallKey
+	ResponseID   string   `json:"response_id,omitempty"` // the provider's
 	FinishReason string   `json:"finish_reason,omitempty"`
 	Tools        []string `json:"tools,omitempty"`        // of each tool call its name; at most toolsMax
 	Turns        int      `json:"turns,omitempty"`        // messages that were sent
@@ -155,6 +156,9 @@ func (r *Request) ReadAgain(kind wire.Kind, body wire.Object) {
 func (r *Request) take(c *calls.Call) {
 	r.Model, r.ResponseID, r.FinishReason, r.Tier = c.Model, c.ResponseID, c.FinishReason, c.Tier
 	r.ModelAsked = c.Asked
+	if r.Asked = ""; c.AskedModel != c.Model {
+		r.Asked = c.AskedModel
+	}
 	r.Unreadable = !c.Readable
 	r.Status, r.ErrorType = c.Status, ""
 	if c.Failure != nil {

@@ -26,7 +26,7 @@ func (s *State) rollups() (p rollup.Part) {
 		}
 		return p
 	}
-	traced := s.span() != nil && !s.ClosesTrace()
+	traced := s.span() != nil && !s.ClosesTrace() && !(s.hasLogs() && s.IsStep()) && (s.Span != nil || s.Linked == nil)
 	if !s.Listed() && !traced {
 		return p
 	}

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"promptspool/api/wire"
@@ -46,15 +47,27 @@ func (s *State) putScore(score *wire.Score, stamp Stamp) {
 
 // scores returns the scores that the record shows, by name and author.
 func (s *State) scores() []wire.Score {
+	all := s.allScores().All()
 	if s.Same == nil || len(s.Same.Scores) == 0 {
-		return s.Scores.All()
+		return all
 	}
-
-	all := s.Scores.All()
 	for slot, value := range s.Same.Scores {
 		all = append(all, wire.Score{ScoreSlot: slot, ScoreValue: value})
 	}
 	slices.SortFunc(all, wire.CompareScores)
+
+	return all
+}
+
+// allScores returns the record's own scores and those that it was given.
+func (s *State) allScores() Scores {
+	if s.Given == nil {
+		return s.Scores
+	}
+	all := maps.Clone(s.Given.Scores)
+	for slot, score := range s.Scores {
+		all = put(all, slot, score.Stamp, score.Value)
+	}
 
 	return all
 }

@@ -27,10 +27,15 @@ type Span struct {
 
 	IsLog bool `json:"is_log,omitempty"` // a log record stands for it
 
-	// LoggedAs is the span_id of the request by which an SDK logs the span's call itself; see
-	// State.Link.
+	// Scope is the instrumentation that reports the span.
+	Scope string `json:"scope,omitempty"`
+
+	// LoggedAs is the span_id of the request by which an SDK logs the span's call itself; see Linked.
 	LoggedAs string `json:"logged_as,omitempty"`
 }
+
+// unnamedScope is the scope of spans whose instrumentation does not say its name.
+const unnamedScope = "unnamed"
 
 // spanNameBytes bounds the name of a span in the state.
 const spanNameBytes = 256
@@ -51,8 +56,14 @@ func readSpan(body wire.Object) (s *Span, read otel.Span) {
 	if _, ok := ParseTrace(read.TraceID); ok {
 		s.TraceID = read.TraceID
 	}
-	if _, ok := linkKey(read.LoggedAs, 0); ok {
-		s.LoggedAs = read.LoggedAs
+	s.LoggedAs = rowcode.CutBytes(read.LoggedAs, 16)
+	scope, _ := body.Get("scope")
+	name, _ := jsonscan.Lookup(scope, "name")
+	if s.Scope = unnamedScope; len(name) > 2 && name[0] == '"' {
+		s.Scope = rowcode.CutBytes(jsonscan.Unquote(name), spanNameBytes)
+	}
+	if read.Agent {
+		s.Scope += " " + s.Name
 	}
 
 	return s, read
@@ -61,7 +72,7 @@ func readSpan(body wire.Object) (s *Span, read otel.Span) {
 // bytes returns the length of the span's texts.
 func (s *Span) bytes() int {
 	return len(s.TraceID) + len(s.SpanID) + len(s.ParentID) + len(s.Name) + len(s.Kind) + len(s.Status) +
-		len(s.LoggedAs)
+		len(s.LoggedAs) + len(s.Scope)
 }
 
 // span returns the record's span or, of a call that was logged with a trace, the span that it is in
@@ -97,6 +108,9 @@ func (s *State) TraceID() string {
 	if span := s.span(); span != nil {
 		return span.TraceID
 	}
+	if s.Linked != nil && s.Linked.TraceID != "" {
+		return s.Linked.TraceID
+	}
 	if s.Request == nil {
 		return ""
 	}
@@ -110,14 +124,11 @@ func OwnSpanID(requestID string) string {
 	return hex.EncodeToString(id[len(id)/2:])
 }
 
-// Trace returns the trace of the record's span; ok is false if it has none.
-func (s *State) Trace() (trace UUID, ok bool) {
-	span := s.span()
-	if span == nil {
-		return trace, false
-	}
-	return ParseTrace(span.TraceID)
-}
+// Trace returns TraceID in binary; ok is false if it has none.
+func (s *State) Trace() (trace UUID, ok bool) { return ParseTrace(s.TraceID()) }
+
+// traceText is the form that ParseTrace reads.
+func traceText(trace UUID) string { return hex.EncodeToString(trace[:]) }
 
 // ParseTrace reads the id of a trace: 32 hexadecimal digits.
 func ParseTrace(text string) (trace UUID, ok bool) {
@@ -131,6 +142,8 @@ func ParseTrace(text string) (trace UUID, ok bool) {
 // ShownBody returns the body that View shows, out of those of the record's events.
 func (s *State) ShownBody(bodies map[string]json.RawMessage) json.RawMessage {
 	switch {
+	case s.Joint != nil && s.Logs != "" && bodies[s.jointID()] != nil:
+		return firstOf(bodies[s.jointID()])
 	// A call that was logged says more than the span around it.
 	case s.Request != nil:
 		return bodies[s.Request.ID]
@@ -152,11 +165,9 @@ type Log struct {
 	TraceID string
 	SpanID  string
 
-	// ResponseID is the provider's response id of a call that it judges, if it names no span; the
-	// ids above stand for that call then.
-	ResponseID string
+	At time.Time // zero if that is unknown
 
-	// Joined is the id of the span's record, in the event that marks log records as joined.
+	// Joined is the id of the span's record, in the event by which 0.1.0 marks log records as joined.
 	Joined string
 }
 
@@ -175,8 +186,7 @@ func readLog(body wire.Object) *Log {
 		return strings.ToLower(jsonscan.Unquote(value))
 	}
 
-	l := &Log{TraceID: text("traceId"), SpanID: text("spanId")}
-	l.ResponseID = otel.JudgedResponse(log, l.TraceID)
+	l := &Log{TraceID: text("traceId"), SpanID: text("spanId"), At: otel.LogTime(log)}
 
 	return l
 }

@@ -27,7 +27,7 @@ type State struct {
 	Unlisted  []byte            `json:"unlisted,omitempty"` // ids that unlist took out of the history, in order
 	Request   *Stamped[Request] `json:"request,omitempty"`  // nil for an orphan and a span
 	Span      *Stamped[Span]    `json:"span,omitempty"`     // the one with the highest stamp
-	Joined    bool              `json:"joined,omitempty"`   // log records whose span has them; see joinLogs
+	Joined    bool              `json:"joined,omitempty"`   // log records that 0.1.0 joined to their span
 	Target    *wire.ScoreTarget `json:"target,omitempty"`   // of its scores, if they name no request
 
 	// Scores are by slot. Metadata, by key and as StoredValue, and Prompt are only those
@@ -36,8 +36,14 @@ type State struct {
 	Metadata map[string]Stamped[string] `json:"metadata,omitempty"`
 	Prompt   *Stamped[Link]             `json:"prompt,omitempty"`
 	GroupIDs []string                   `json:"group_ids,omitempty"`
-	Same     *SameCall                  `json:"same_call,omitempty"` // nil: no other record reports its call
-	Context  map[string]string          `json:"context,omitempty"`   // metadata of its trace
+
+	// From other records; Group.Unite sets these.
+	Same    *SameCall         `json:"same_call,omitempty"` // nil: no other record reports its call
+	Context map[string]string `json:"context,omitempty"`   // metadata of its trace
+	Given   *Given            `json:"given,omitempty"`
+	Linked  *Linked           `json:"linked,omitempty"`
+	Logs    string            `json:"logs,omitempty"` // a hash of the log records with which its span was read
+	Joint   *Joint            `json:"joint,omitempty"`
 
 	// No list shows these, but a deletion by metadata may match them: Past holds
 	// replaced values of Metadata, Rivals the metadata of other requests under this id,
@@ -72,6 +78,7 @@ type Entry struct {
 	Clock      string    `json:"clock,omitempty"` // see wire.Event
 	Bytes      int       `json:"bytes"`           // of its body
 	Hash       string    `json:"hash,omitempty"`  // of its body, if that is kept; see HashBody
+	Key        string    `json:"key,omitempty"`   // see wire.Event.KeyID
 }
 
 // Take folds an event that has just arrived, unless the record has it already or is full,
@@ -84,7 +91,7 @@ func (s *State) take(e *Event) wire.Result {
 	// Once, and kept up to date from then on: adding up a long history for
 	// each event of a batch would take quadratic time.
 	s.sum()
-	r := wire.Result{ID: e.ID, Code: wire.ResultAccepted, Follows: len(s.History) > 0}
+	r := wire.Result{ID: e.ID, Code: wire.ResultAccepted}
 	switch {
 	case s.knows(e.ID):
 		r.Code = wire.ResultDuplicate
@@ -137,6 +144,9 @@ func (s *State) Fold(e Event) (changed bool) {
 	if e.Score != nil {
 		s.putScore(e.Score, stamp)
 	}
+	if e.Log != nil && !e.Log.At.IsZero() && e.Score == nil {
+		stamp.At = e.Log.At // judgements of a call count by when they were made
+	}
 	for i := range e.Scores {
 		s.putScore(&e.Scores[i], stamp)
 	}
@@ -161,7 +171,7 @@ func (s *State) Fold(e Event) (changed bool) {
 func (s *State) putSpan(stamp Stamp, span *Span) {
 	old := s.Span
 	if s.Span = nil; !s.Joined {
-		s.Span = newest(old, &Stamped[Span]{stamp, *span})
+		s.Span = s.newestSpan(old, &Stamped[Span]{stamp, *span})
 	}
 	s.sums.weight += weighSpan(s.Span) - weighSpan(old)
 
@@ -173,6 +183,21 @@ func (s *State) putSpan(stamp Stamp, span *Span) {
 		s.Request = nil
 	}
 }
+
+// newestSpan is newest for spans, but for those of API keys that may only log: these replace no other's.
+func (s *State) newestSpan(a, b *Stamped[Span]) *Stamped[Span] {
+	switch {
+	case a == nil || b == nil || s.isWeak(a.ID) == s.isWeak(b.ID):
+		return newest(a, b)
+	case s.isWeak(a.ID):
+		return b
+	}
+
+	return a
+}
+
+// isWeak reports whether an event came with an API key that may do less than an app's.
+func (s *State) isWeak(eventID string) bool { return s.entry(eventID).Key != "" }
 
 // putRequest keeps the request that counts as the record's. The others are rivals.
 func (s *State) putRequest(stamp Stamp, r *Request) {
@@ -194,8 +219,12 @@ func (s *State) putRequest(stamp Stamp, r *Request) {
 
 // stands reports whether a request is the record's, beside another one that may be nil. A
 // logged request is before a traced one, and the first of those that were logged: a later
-// one is a mistake. A traced one is only that of the span that stands.
+// one is a mistake. A traced one is only that of the span that stands. That of an API key
+// that may only log replaces no other's.
 func (s *State) stands(r, other *Stamped[Request]) bool {
+	if other != nil && s.isWeak(r.ID) != s.isWeak(other.ID) {
+		return !s.isWeak(r.ID) && (!r.Value.Traced || s.Span != nil && r.ID == s.Span.ID)
+	}
 	if r.Value.Traced {
 		return s.Span != nil && r.ID == s.Span.ID && (other == nil || other.Value.Traced)
 	}
@@ -257,6 +286,27 @@ func (s *State) Tagged() bool {
 	return s.Bare() && tags > 0
 }
 
+// apiKey returns the key that the record's call or span came with; see wire.Event.KeyID.
+func (s *State) apiKey() string {
+	event := s.History[0].ID
+	switch {
+	case s.Request != nil:
+		event = s.Request.ID
+	case s.Span != nil:
+		event = s.Span.ID
+	}
+
+	return s.entry(event).Key
+}
+
+// entry returns what the record remembers of an event; the zero Entry if that is nothing.
+func (s *State) entry(eventID string) (h Entry) {
+	if i := slices.IndexFunc(s.History, func(h Entry) bool { return h.ID == eventID }); i >= 0 {
+		h = s.History[i]
+	}
+	return h
+}
+
 // knows reports whether an event is in the history, or was.
 func (s *State) knows(eventID string) bool {
 	if len(s.Unlisted) > 0 && s.isUnlisted(eventID) {
@@ -301,6 +351,7 @@ func (s *State) remember(e Event) {
 		Clock:      e.Clock,
 		Bytes:      len(e.Body),
 		Hash:       e.Hash,
+		Key:        e.KeyID,
 	}
 	i, _ := slices.BinarySearchFunc(s.History, entry, func(a, b Entry) int { return a.Compare(b.Stamp) })
 	s.History = slices.Insert(s.History, i, entry)

@@ -118,16 +118,6 @@ type Store interface {
 	Trace(
 		ctx context.Context, account string, trace UUID, after string, limit int,
 	) (states []State, more bool, err error)
-
-	// SpanRecords returns the ids of the records that have a span of one of traces and end in
-	// one of ends, those of a trace in order. Of each it looks at the first limit records.
-	SpanRecords(
-		ctx context.Context, account string, traces []UUID, ends []IDEnd, limit int,
-	) (ids []UUID, err error)
-
-	// Linked returns for each of keys the records whose State.Link it is, by key: the first limit
-	// by request id. Keys that no record has are left out.
-	Linked(ctx context.Context, account string, keys []UUID, limit int) (map[UUID][]UUID, error)
 }
 
 // RecordReader reads a record and the bodies of its events: all, or those needed to show it. It
@@ -159,9 +149,6 @@ func (read RecordReader) Bodies(
 // records.
 type Reader interface {
 	Loader
-
-	// Bodies returns the bodies kept of a record's events, by event id.
-	Bodies(r *Record) (map[string]json.RawMessage, error)
 
 	// UnseenLeft returns how many more deletions of records that do not exist the account may
 	// remember. Changes that are not alone must not ask.

@@ -150,7 +150,7 @@ func (s *State) Join(others ...*State) {
 		if s.Joined = s.Joined || o.Joined; s.Joined {
 			s.Span = nil
 		} else {
-			s.Span = newest(s.Span, o.Span)
+			s.Span = s.newestSpan(s.Span, o.Span)
 		}
 		s.joinRequest(o)
 		for slot, v := range o.Scores {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"promptspool/api/calls/otel/dialect"
 	"promptspool/spool/archive/rowcode"
@@ -20,33 +21,47 @@ var traceKeys = []string{dialect.UserKey, dialect.SessionKey, dialect.Environmen
 // that have some of it, that is the one which began first.
 type TraceContext struct {
 	Start    int64             `json:"start"` // nanoseconds since 1970
-	SpanID   string            `json:"span_id"`
+	RecordID string            `json:"record_id"`
 	Metadata map[string]string `json:"metadata"`
 }
 
 func (c *TraceContext) compare(other *TraceContext) int {
-	return cmp.Or(cmp.Compare(c.Start, other.Start), cmp.Compare(c.SpanID, other.SpanID))
+	return cmp.Or(cmp.Compare(c.Start, other.Start), cmp.Compare(c.RecordID, other.RecordID))
 }
 
-// traceKey returns the key under which a Store keeps the TraceContext of the record's trace.
-func (s *State) traceKey() (key UUID, ok bool) {
+func (c *TraceContext) equals(other *TraceContext) bool {
+	if c == nil || other == nil {
+		return c == other
+	}
+	return c.compare(other) == 0 && maps.Equal(c.Metadata, other.Metadata)
+}
+
+// traceKeys returns the keys of the record's trace if the record says something for the calls in it, or
+// takes what others say.
+func (s *State) traceKeys() []UUID {
 	id, ok := ParseUUID(s.RequestID)
-	span := s.span()
-	if !ok || span == nil || span.TraceID == "" {
-		return key, false
+	trace := s.TraceID()
+	if !ok || trace == "" || !s.takesContext() && !s.isFirst() {
+		return nil
 	}
 
-	return keyOf("trace "+span.TraceID, id.Time()), true
+	return keysAt(nameEnd("trace "+trace).apart(s.apiKey()), id.Time())
+}
+
+// isFirst reports whether the record is a span without a parent.
+func (s *State) isFirst() bool {
+	span := s.span()
+	return span != nil && span.ParentID == "" && !span.IsLog
 }
 
 // context returns what the record's span says for the calls of its trace, nil if that is nothing.
 func (s *State) context() *TraceContext {
-	span := s.span()
-	if span == nil || span.ParentID != "" || span.IsLog {
+	if !s.isFirst() {
 		return nil
 	}
 
-	c := &TraceContext{SpanID: span.SpanID}
+	span := s.span()
+	c := &TraceContext{RecordID: s.RequestID}
 	if span.Start != nil {
 		c.Start = span.Start.UnixNano()
 	}
@@ -66,100 +81,229 @@ func (s *State) context() *TraceContext {
 // takesContext reports whether the record is a call that takes metadata from its trace.
 func (s *State) takesContext() bool {
 	span := s.span()
-	return s.Request != nil && span != nil && span.ParentID != ""
+	return s.Request != nil && (span != nil && span.ParentID != "" || span == nil && s.Linked != nil)
 }
 
 // lacks reports whether the record does not have what its trace says.
 func (s *State) lacks(c *TraceContext) bool {
-	return s.takesContext() && c != nil && !maps.Equal(s.Context, c.Metadata)
+	if c == nil {
+		c = new(TraceContext)
+	}
+	return s.takesContext() && !maps.Equal(s.Context, c.Metadata)
 }
 
-// takeContexts has the group's records say what they say for their traces, and its calls take what
-// their traces say.
-func (g *Group) takeContexts(account *GroupAccount, changed []*Record) {
+// TakesMost is how many records of a trace take what it says in the transaction that brings it. Those
+// of a longer trace do so later: see ToDo.
+const TakesMost = 200
+
+// takeContexts has the records that changed say what they say for their traces, and the calls of these
+// take it.
+func (u *uniting) takeContexts(changed []*Record) error {
+	said := map[UUID]UUID{} // by the keys of traces that say something else now
 	for _, r := range changed {
-		key, ok := r.State.traceKey()
-		said := r.State.context()
-		if !ok || said == nil {
+		if err := u.load(r.State.traceKeys()); err != nil {
+			return err
+		}
+		for _, key := range r.State.traceKeys() {
+			set := u.sets.Sets[key]
+			set.Decided = set.Decided || !r.existed
+			if r.State.isFirst() && set.say(r) {
+				trace, _ := ParseTrace(r.State.TraceID())
+				said[key] = trace
+			}
+		}
+	}
+
+	if len(said) > 0 {
+		if err := u.renewTraces(said); err != nil {
+			return err
+		}
+	}
+	for _, r := range u.Records {
+		if r.Account == u.account && (r.Changed || r.renews) && !r.Removed {
+			// A link may have brought a request into a trace.
+			if err := u.load(r.State.traceKeys()); err != nil {
+				return err
+			}
+			u.takeContext(r)
+		}
+	}
+
+	return nil
+}
+
+// say has a first span say what it does for its trace, and reports whether the trace says something
+// else then.
+func (s *Set) say(r *Record) bool {
+	says, before := r.State.context(), s.Context
+	isOwn := before != nil && before.RecordID == r.ID.String()
+	switch {
+	case r.Removed || says == nil:
+		if !isOwn {
+			return false
+		}
+		s.Context = nil // others may follow: see renewTraces
+	case before == nil || isOwn || says.compare(before) < 0:
+		s.Context = says
+	}
+	if s.Context.equals(before) {
+		return false
+	}
+	s.Changed = true
+
+	return true
+}
+
+// takeContext has a call take what its trace says.
+func (u *uniting) takeContext(r *Record) {
+	if r.State.Context != nil && !r.State.takesContext() {
+		r.State.Context = nil // the span that linked it to a trace is gone
+		r.touch()
+	}
+	for _, key := range r.State.traceKeys() {
+		set := u.sets.Sets[key]
+		if set == nil || set.Context == nil && r.State.Context == nil || !r.State.lacks(set.Context) {
 			continue
 		}
-		set := account.Calls[key]
-		same := set.Trace != nil && set.Trace.SpanID == said.SpanID
-		switch {
-		case r.Removed && same:
-			set.Trace, set.Changed = nil, true
-		case !r.Removed && (same || set.Trace == nil || said.compare(set.Trace) < 0):
-			set.Trace, set.Changed = said, true
+		r.State.Context = nil
+		if set.Context != nil {
+			r.State.Context = maps.Clone(set.Context.Metadata)
+		}
+		r.touch()
+		return
+	}
+}
+
+// renewTraces loads the records of traces that say something else now, or leaves them to do.
+func (u *uniting) renewTraces(said map[UUID]UUID) error {
+	found, err := u.loader.OfTraces(u.account, slices.Collect(maps.Values(said)), TakesMost+1)
+	if err != nil {
+		return err
+	}
+	for key, trace := range said {
+		ids := found[trace]
+		if len(ids) > TakesMost || u.held > u.heldMax/2 {
+			if err := u.leave(ToDo{TraceID: traceText(trace), Key: key.String()}); err != nil {
+				return err
+			}
+			continue
+		}
+		records, err := u.records(ids)
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
+			r.renews = true
+			if err := u.load(r.State.traceKeys()); err != nil {
+				return err
+			}
+			if !r.Removed && r.State.isFirst() && slices.Contains(r.State.traceKeys(), key) {
+				u.sets.Sets[key].say(r)
+			}
 		}
 	}
 
-	for _, r := range changed {
-		key, ok := r.State.traceKey()
-		if ok && !r.Removed && r.State.takesContext() && r.State.lacks(account.Calls[key].Trace) {
-			r.State.Context = maps.Clone(account.Calls[key].Trace.Metadata)
-			r.State.added = nil // no delta has it
+	return nil
+}
+
+// ToDo is a trace whose records do not all show yet what it says.
+type ToDo struct {
+	TraceID string `json:"trace_id"`
+	Key     string `json:"key"` // of its set
+}
+
+// toDoKey is the key of the set that has what is to do. It is of no week that ever goes.
+var toDoKey = keyAt(nameEnd("to do"), time.Date(2200, 1, 6, 0, 0, 0, 0, time.UTC))
+
+// leave notes that something is to do.
+func (u *uniting) leave(todo ToDo) error {
+	if err := u.load([]UUID{toDoKey}); err != nil {
+		return err
+	}
+	set := u.sets.Sets[toDoKey]
+	if !slices.Contains(set.ToDo, todo) {
+		set.ToDo, set.Changed = append(set.ToDo, todo), true
+	}
+	u.Left = true
+
+	return nil
+}
+
+// ToDos returns what is to do for an account.
+func ToDos(ctx context.Context, s Store, account string) (todos []ToDo, err error) {
+	err = s.Change(ctx, account, []string{toDoKey.String()}, false, func(g *Group, reader Reader) error {
+		of := g.Records[0].Account
+		err := reader.Sets(of, []UUID{toDoKey})
+		todos = slices.Clone(g.Accounts[of].Sets[toDoKey].ToDo)
+		return err
+	})
+
+	return todos, err
+}
+
+// DoLeft does everything that is to do for an account.
+func DoLeft(ctx context.Context, s Store, account string) error {
+	for {
+		todos, err := ToDos(ctx, s, account)
+		for _, todo := range todos {
+			if err == nil {
+				err = todo.Do(ctx, s, account)
+			}
+		}
+		if err != nil || len(todos) == 0 {
+			return err
 		}
 	}
 }
 
-// TraceToRenew returns the trace of a first span that says something for the calls of its trace.
-func (e *Event) TraceToRenew() (trace UUID, ok bool) {
-	s := e.alone()
-	if s.context() == nil {
-		return trace, false
-	}
-	return s.Trace()
-}
-
-// alone returns the state of a record that has only this event, as far as it concerns traces. It is
-// empty if the event is in none.
-func (e *Event) alone() (s State) {
-	if e.Span == nil && (e.Request == nil || e.Request.TraceID == "") {
-		return s
-	}
-
-	s.RequestID = e.RequestID
-	if e.Request != nil {
-		s.Request = &Stamped[Request]{Value: *e.Request}
-	}
-	if e.Span != nil {
-		s.Span = &Stamped[Span]{Value: *e.Span}
-	}
-	if s.span().ParentID != "" {
-		return s // only a first span says something for others
-	}
-	for key, value := range e.Metadata {
-		s.Metadata = with(s.Metadata, key, Stamped[string]{Value: value})
-	}
-
-	return s
-}
-
-// Lacking returns the ids of those records of a trace that may lack what its first span says.
-func Lacking(states []State) (ids []string) {
-	var first *TraceContext
-	for i := range states {
-		if c := states[i].context(); c != nil && (first == nil || c.compare(first) < 0) {
-			first = c
-		}
-	}
-	for i := range states {
-		if states[i].takesContext() && (first == nil || states[i].lacks(first)) {
-			ids = append(ids, states[i].RequestID)
+// Do does what is to do: all records of a trace show what it says when Do returns, durably.
+func (t ToDo) Do(ctx context.Context, s Store, account string) error {
+	trace, _ := ParseTrace(t.TraceID)
+	key, _ := ParseUUID(t.Key)
+	// The first spans, and then the calls.
+	for _, which := range []func(*State) bool{(*State).isFirst, (*State).takesContext} {
+		for after, more := "", true; more; {
+			page, follow, err := s.Trace(ctx, account, trace, after, ChangeStep)
+			var ids []string
+			for i := range page {
+				if after = page[i].RequestID; which(&page[i]) {
+					ids = append(ids, after)
+				}
+			}
+			if more = follow; err == nil {
+				err = renew(ctx, s, account, ids)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 
-	return ids
+	return s.Change(ctx, account, []string{toDoKey.String()}, false, func(g *Group, reader Reader) error {
+		of := g.Records[0].Account
+		if err := reader.Sets(of, []UUID{toDoKey, key}); err != nil {
+			return err
+		}
+		set := g.Accounts[of].Sets[toDoKey]
+		set.ToDo, set.Changed = slices.DeleteFunc(set.ToDo, func(other ToDo) bool { return other == t }), true
+
+		return nil
+	})
 }
 
-// contextStep is how many records are renewed together: others' writes wait for them.
-const contextStep = 50
-
-// RenewContexts has calls take what their traces say now, durably when it returns.
-func RenewContexts(ctx context.Context, s Store, account string, ids []string) error {
+// renew has records say what they say for their traces, and take it.
+func renew(ctx context.Context, s Store, account string, ids []string) error {
 	for step := range slices.Chunk(ids, contextStep) {
 		err := Apart(step, func(part []string) error {
-			return s.Change(ctx, account, part, false, func(g *Group, reader Reader) error { return g.renew(reader) })
+			return s.Change(ctx, account, part, false, func(g *Group, reader Reader) error {
+				for _, r := range g.Records {
+					r.renews, r.Changed = true, r.State.isFirst()
+					if err := reader.Sets(r.Account, r.State.traceKeys()); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
 		})
 		if err != nil {
 			return err
@@ -169,21 +313,8 @@ func RenewContexts(ctx context.Context, s Store, account string, ids []string) e
 	return nil
 }
 
-// renew has the group's calls take what their traces say, if they lack it.
-func (g *Group) renew(l Loader) error {
-	for _, r := range g.Records {
-		key, ok := r.State.traceKey()
-		account := g.Accounts[r.Account]
-		if ok && account.Calls[key] == nil {
-			if err := l.CallSets(r.Account, []UUID{key}); err != nil {
-				return err
-			}
-		}
-		r.Changed = r.Changed || ok && r.State.lacks(account.Calls[key].Trace)
-	}
-
-	return nil
-}
+// contextStep is how many records are renewed together: others' writes wait for them.
+const contextStep = 50
 
 // inheritsDeleted reports whether a value that the record has from its trace was deleted after it.
 func (s *State) inheritsDeleted(deleted Selectors) bool {

@@ -81,25 +81,6 @@ func TestTheRecordOfASpanThatIsNoCallSaysWhatItIs(t *testing.T) {
 	}
 }
 
-// A score of a span that is no call waits for nothing, and those that the span brings are
-// its own.
-func TestASpanHasScores(t *testing.T) {
-	span := event(t, 1, wire.KindSpan, `{"resource":{},"scope":{},"span":{
-		"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"agent","events":[
-		{"name":"gen_ai.evaluation.result","attributes":[
-		{"key":"gen_ai.evaluation.name","value":{"stringValue":"relevance"}},
-		{"key":"gen_ai.evaluation.score.value","value":{"doubleValue":0.85}}]}]}}`)
-	score := event(t, 2, wire.KindScore, `{"score":7,"name":"human"}`)
-	for _, order := range [][]archive.Event{{span, score}, {score, span}} {
-		states, bodies := databasetest.Fold(order)
-		s := states[databasetest.ID(1000)]
-		rec := s.View(context.Background(), s.ShownBody(bodies))
-		if fmt.Sprint(rec.Scores) != "[human=7 relevance=0.85]" || s.Orphan() || s.Waiting() != (archive.Orphans{}) {
-			t.Errorf("the scores are %v, it waits for %+v", rec.Scores, s.Waiting())
-		}
-	}
-}
-
 // Traced calls under the id of a logged one are rivals before and behind it.
 func TestALoggedCallThatAnotherReplacesIsHidden(t *testing.T) {
 	logged := func(n int, value string) archive.Event {

@@ -46,6 +46,13 @@ func (s *State) View(ctx context.Context, body json.RawMessage) wire.Record {
 	if span := s.span(); span != nil {
 		rec.SpanID, rec.ParentSpanID = span.SpanID, span.ParentID
 	}
+	switch link := s.Linked; {
+	case link == nil:
+	case s.Span != nil:
+		rec.RequestLogID = link.RecordID
+	default:
+		rec.SpanRecordID, rec.SpanName = link.RecordID, link.Name
+	}
 	rec.TraceID = s.TraceID()
 	rec.SessionID, rec.UserID, rec.Environment = s.SessionID(), s.UserID(), s.Environment()
 	rec.FirstTokenMS = s.firstToken()
@@ -154,6 +161,9 @@ func (s *State) Row() (row wire.Row, ok bool) {
 }
 
 func (s *State) textHash() int {
+	if s.Joint != nil {
+		return TextHash(s.Joint.Hash)
+	}
 	if i := s.winner(); i >= 0 {
 		return TextHash(s.History[i].Hash)
 	}
@@ -187,7 +197,7 @@ func (s *State) viewSpan(rec *wire.Record, body json.RawMessage) {
 // TraceSpan returns the record's span as its trace shows it; ok is false if it has none.
 func (s *State) TraceSpan() (span wire.TraceSpan, ok bool) {
 	v := s.span()
-	if v == nil || s.ClosesTrace() {
+	if v == nil || s.ClosesTrace() || s.hasLogs() && s.IsStep() {
 		return span, false
 	}
 
@@ -204,7 +214,9 @@ func (s *State) TraceSpan() (span wire.TraceSpan, ok bool) {
 		span.ParentID = &v.ParentID
 	}
 	switch {
-	case s.Request == nil:
+	case s.Request == nil && s.Linked != nil:
+		span.RequestLogID = &s.Linked.RecordID
+	case s.Request == nil || s.Same != nil && s.Same.Step:
 	case s.IsStep(): // its tokens count where the call does
 		span.SameCall, span.RequestLogID, span.Status = s.Same.Head, &s.Same.Head, s.Request.Value.Status
 		return span, true

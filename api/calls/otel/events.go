@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"time"
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
@@ -170,15 +171,17 @@ func bounded(records []logRecord) []value {
 	return logs
 }
 
+// LogTime returns the time of a log record, zero if it has none.
+func LogTime(log json.RawMessage) time.Time {
+	if at := recordOf(value(log)).time; at > 0 {
+		return time.Unix(0, at).UTC()
+	}
+	return time.Time{}
+}
+
 // Evaluates reports whether a stored log record is a judgement of its call.
 func Evaluates(stored json.RawMessage) bool {
 	return eventName(value(stored).at("log")) == evaluationEvent
-}
-
-// Joined returns how many log records a body has that Join returned.
-func Joined(body json.RawMessage) int {
-	logs, _ := jsonscan.Lookup(body, "logs")
-	return len(value(logs).elements())
 }
 
 // logRecord is a log record with what orders it.

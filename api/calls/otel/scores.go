@@ -2,14 +2,12 @@ package otel
 
 import (
 	"cmp"
-	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 
-	"promptspool/api/otlp"
 	"promptspool/api/wire"
 )
 
@@ -127,16 +125,4 @@ func Evaluation(stored json.RawMessage) ([]wire.Score, map[string]string) {
 	s := span{events: []event{newEvent(value(stored).at("log"))}}
 
 	return s.scores(&g), g.all
-}
-
-// JudgedResponse returns the response id of the call that a log record judges. It is empty if the
-// record names the call's span.
-func JudgedResponse(log json.RawMessage, traceID string) string {
-	e := newEvent(value(log))
-	id := e.get("gen_ai.response.id").text()
-	if trace, _ := otlp.ResponseIDs(id); hex.EncodeToString(trace[:]) != traceID {
-		return ""
-	}
-
-	return id
 }

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -9,6 +10,7 @@ import (
 
 	"promptspool/api/calls"
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 	"promptspool/spool/archive/textindex"
 )
 
@@ -22,6 +24,9 @@ type Content struct {
 // ReadContent reads a body. Parts that cannot be read are left out, as are those not read
 // when ctx ended.
 func ReadContent(ctx context.Context, body []byte) *Content {
+	if len(body) > 0 && body[0] == '[' {
+		return readJoint(ctx, body)
+	}
 	object, err := wire.ParseObject(body)
 	if err != nil {
 		return &Content{}
@@ -32,6 +37,20 @@ func ReadContent(ctx context.Context, body []byte) *Content {
 	content.Input, content.Output = call.Searched()
 
 	return content
+}
+
+// readJoint reads several bodies: what the first lacks comes from the next.
+func readJoint(ctx context.Context, joint []byte) *Content {
+	var all Content
+	for _, body := range jsonscan.Elements(joint) {
+		c := ReadContent(ctx, body)
+		all.Input, all.Output = cmp.Or(all.Input, c.Input), cmp.Or(all.Output, c.Output)
+		if all.Variables == nil {
+			all.Variables = c.Variables
+		}
+	}
+
+	return &all
 }
 
 // Terms returns what an index of words has of the content; see textindex.Terms.

@@ -32,10 +32,7 @@ type Config struct {
 // concurrent use if the Store is.
 type Service struct {
 	config Config
-	quiet  sync.Map // accounts in which nothing waits, as far as this server knows
-
-	// renewed has traces that were renewed within renewPause, with whether they will be again.
-	renewed sync.Map
+	doing  sync.Map // accounts in which this server does what was left
 
 	longTrace   sync.Mutex   // its holder may read one
 	traces      sync.Map     // keptTrace by traceKey
@@ -105,12 +102,15 @@ func (svc *Service) Search(ctx context.Context, id wire.Identity, s wire.Search)
 
 func (svc *Service) search(ctx context.Context, id wire.Identity, q query.Query) (wire.SearchPage, error) {
 	defer svc.observeQuery(time.Now())
+	left := svc.isLeft(id.Account)
 	page, err := svc.config.Store.Search(ctx, id.Account, q)
 	if err != nil {
 		return wire.SearchPage{}, err
 	}
+	answer := q.Answer(page)
+	answer.Complete = answer.Complete && !left
 
-	return q.Answer(page), nil
+	return answer, nil
 }
 
 // observeQuery records how long a question to the store took.

@@ -65,7 +65,7 @@ func (svc *Service) reprice(s *archive.State, bodies map[string]json.RawMessage)
 	if s.Request == nil {
 		return changed
 	}
-	object, err := wire.ParseObject(bodies[s.Request.ID])
+	object, err := wire.ParseObject(s.ShownBody(bodies))
 	i := slices.IndexFunc(s.History, func(h archive.Entry) bool { return h.ID == s.Request.ID })
 	if err != nil || i < 0 {
 		// The record keeps what was read when the body arrived.
@@ -116,7 +116,7 @@ func partOf(parts *wire.RepricedParts, member string) *int {
 		return &parts.Price
 	case member == "status" || member == "error_type":
 		return &parts.Status
-	case member == "model" || member == "provider" || member == "tier":
+	case member == "model" || member == "provider" || member == "asked" || member == "tier":
 		return &parts.Model
 	}
 

@@ -39,18 +39,41 @@ func (svc *Service) Request(ctx context.Context, id wire.Identity, requestID str
 			parsed, english.Plural(len(state.History), "event", ""))
 	}
 
+	if err := svc.addReasons(ctx, id.Account, &state); err != nil {
+		return wire.Record{}, err
+	}
 	record := state.View(ctx, body)
 	if ctx.Err() != nil {
 		return wire.Record{}, wire.Unavailable(0, "The request ended before it was answered: %w", ctx.Err())
-	}
-	if err := svc.linkRecord(ctx, id.Account, &state, &record); err != nil {
-		return wire.Record{}, err
 	}
 	if err := svc.settleConflicts(ctx, id, &record); err != nil {
 		return wire.Record{}, err
 	}
 
 	return record, nil
+}
+
+// addReasons adds the reasons of scores that other records have.
+func (svc *Service) addReasons(ctx context.Context, account string, state *archive.State) error {
+	if state.Given == nil {
+		return nil
+	}
+	for _, from := range state.Given.From {
+		other, _, err := svc.config.Store.Record(ctx, account, from)
+		if wire.IsCode(err, wire.CodeNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		for slot, score := range other.Scores {
+			if state.Given.Scores[slot].ID == score.ID {
+				state.Given.Scores[slot] = score
+			}
+		}
+	}
+
+	return nil
 }
 
 // conflictBytesMax bounds the conflicting contents that a record shows, beyond the first.

@@ -72,6 +72,7 @@ func (svc *Service) rollups(ctx context.Context, id wire.Identity, s wire.Rollup
 	if page.More && answer.Complete {
 		answer.NextCursor = rowcode.Optional(q.Cursor(&page.Entries[len(page.Entries)-1]))
 	}
+	answer.Complete = answer.Complete && !svc.isLeft(id.Account)
 
 	return answer, nil
 }

@@ -48,6 +48,15 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 	}
 
 	answer := *kept
+	if answer.Complete = !svc.isLeft(id.Account); len(answer.Spans) > archive.TakesMost {
+		// Another server may have left it.
+		todos, err := archive.ToDos(ctx, svc.config.Store, id.Account)
+		if err != nil {
+			return wire.Trace{}, err
+		}
+		isOf := func(t archive.ToDo) bool { return t.TraceID == answer.TraceID }
+		answer.Complete = answer.Complete && !slices.ContainsFunc(todos, isOf)
+	}
 	answer.OwnScores, err = svc.ownScores(ctx, id.Account, wire.ScoreTarget{TraceID: answer.TraceID})
 
 	return answer, err
@@ -76,9 +85,6 @@ func (svc *Service) readTrace(ctx context.Context, id wire.Identity, parsed arch
 			answer.Closed = answer.Closed || states[i].ClosesTrace()
 			answer.SessionID = cmp.Or(answer.SessionID, states[i].SessionID())
 			answer.UserID = cmp.Or(answer.UserID, states[i].UserID())
-		}
-		if err := svc.linkSpans(ctx, id.Account, states, spans); err != nil {
-			return wire.Trace{}, err
 		}
 		answer.Spans = append(answer.Spans, spans...)
 		if answer.Truncated = more && len(answer.Spans) >= wire.TraceSpansMax; answer.Truncated || !more {
@@ -213,67 +219,6 @@ func startOf(s *wire.TraceSpan) time.Time {
 		return time.Time{}
 	}
 	return *s.StartTime
-}
-
-// linkRecord adds to what a record shows the record that it is linked to, if that has arrived.
-func (svc *Service) linkRecord(ctx context.Context, account string, state *archive.State, record *wire.Record) error {
-	key, ok := state.LinkedTo()
-	if !ok {
-		return nil
-	}
-	found, err := svc.config.Store.Linked(ctx, account, []archive.UUID{key}, 1)
-	if err != nil || len(found) == 0 {
-		return err
-	}
-	other := found[key][0]
-	if state.Span != nil {
-		record.RequestLogID = other.String()
-		return nil
-	}
-
-	span, _, err := svc.config.Store.Record(ctx, account, other.String())
-	switch {
-	case wire.IsCode(err, wire.CodeNotFound) || err == nil && span.Span == nil:
-		return nil // deleted meanwhile
-	case err != nil && !wire.IsCode(err, wire.CodeInternal): // the span may be damaged: the request is not
-		return err
-	}
-	record.SpanRecordID = other.String()
-	if err == nil {
-		record.SpanName, record.TraceID = span.Span.Value.Name, span.Span.Value.TraceID
-	}
-
-	return nil
-}
-
-// linkSpans sets the requests that log the calls of spans, which are those of states.
-func (svc *Service) linkSpans(
-	ctx context.Context, account string, states []archive.State, spans []wire.TraceSpan,
-) error {
-	of := map[string]archive.UUID{} // by the id of the span's record
-	var keys []archive.UUID
-	for i := range states {
-		if key, ok := states[i].LinkedTo(); ok && states[i].Span != nil {
-			of[states[i].RequestID] = key
-			keys = append(keys, key)
-		}
-	}
-	if len(keys) == 0 {
-		return nil
-	}
-
-	found, err := svc.config.Store.Linked(ctx, account, keys, 1)
-	if err != nil {
-		return err
-	}
-	for i := range spans {
-		if ids := found[of[spans[i].ID]]; ids != nil {
-			text := ids[0].String()
-			spans[i].RequestLogID = &text
-		}
-	}
-
-	return nil
 }
 
 // Bounds of a search for spans.

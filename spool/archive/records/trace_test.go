@@ -3,6 +3,7 @@ package records_test
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"testing"
 
 	"promptspool/api/otlp"
@@ -141,4 +142,56 @@ func TestALongTraceIsReadAgainOnlyIfItHasChanged(t *testing.T) {
 	s.record(t, span(t, wire.CloseRecordID(trace), otlp.Close(trace)))
 	store.begun = 2
 	read(1201, 3, true)
+}
+
+// Its parent may still be on the way.
+func TestADeletedCallLeavesTheLogRecordsOfItsParent(t *testing.T) {
+	s := newServer(t)
+	const ids = `"traceId":"5b8e0000000000000000000000000001",`
+	at := fmt.Sprintf(`"%d"`, databasetest.Start.UnixNano())
+	send := func(read func(body []byte, send func(kind wire.Kind, id string, body []byte)) error, body string) {
+		t.Helper()
+		err := read([]byte(body), func(kind wire.Kind, id string, body []byte) {
+			e := span(t, id, body)
+			e.Kind = kind
+			if got := s.record(t, e); got[0].Code != wire.ResultAccepted {
+				t.Errorf("%s: %+v", kind, got)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := "" // record of a span
+	spans := func(body []byte, send func(wire.Kind, string, []byte)) error {
+		_, err := otlp.Traces(body, otlp.JSON, func(s otlp.Span) error {
+			last = wire.SpanRecordID(s.TraceID, s.SpanID, s.Start)
+			send(wire.KindSpan, last, s.Body)
+			return nil
+		})
+		return err
+	}
+	logs := func(body []byte, send func(wire.Kind, string, []byte)) error {
+		_, err := otlp.Logs(body, otlp.JSON, func(l otlp.Log) error {
+			send(wire.KindLog, wire.LogRecordID(l.TraceID, l.SpanID, l.At), l.Body)
+			return nil
+		}, nil)
+		return err
+	}
+	const model = `,"attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},
+		{"key":"gen_ai.request.model","value":{"stringValue":"gpt-4o"}}]}]}]}]}`
+
+	send(logs, `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{`+ids+`"spanId":"00000000000000aa","timeUnixNano":`+at+`,
+		"eventName":"gen_ai.user.message","body":{"kvlistValue":{"values":[
+		{"key":"content","value":{"stringValue":"Hello"}}]}}}]}]}]}`)
+	const begin = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"chat",`
+	send(spans, begin+ids+`"spanId":"00000000000000bb","parentSpanId":"00000000000000aa","startTimeUnixNano":`+at+model)
+	if _, err := s.Delete(t.Context(), s.id, wire.Deletion{RequestID: last}); err != nil {
+		t.Fatal(err)
+	}
+
+	send(spans, begin+ids+`"spanId":"00000000000000aa","startTimeUnixNano":`+at+model)
+	if rec, err := s.Request(t.Context(), s.id, last); err != nil || rec.InputExcerpt != "Hello" {
+		t.Errorf("the parent shows %q, %v", rec.InputExcerpt, err)
+	}
 }

@@ -23,6 +23,7 @@ func (svc *Service) Record(ctx context.Context, id wire.Identity, events []wire.
 	places := make([]int, 0, len(events)) // of each decoded event in events
 	for i, e := range events {
 		results[i].ID = e.ID
+		e.KeyID = keyOf(id, e.KeyID)
 		d, ok := svc.decode(e, now, &results[i])
 		if !ok {
 			continue
@@ -40,6 +41,7 @@ func (svc *Service) Record(ctx context.Context, id wire.Identity, events []wire.
 			// later, only Reprice changes what is stored.
 			d.Request.SetPrice(svc.config.Prices, d.OrderTime)
 		}
+		d.Prices = svc.config.Prices
 		decoded = append(decoded, d)
 		places = append(places, i)
 	}
@@ -47,19 +49,22 @@ func (svc *Service) Record(ctx context.Context, id wire.Identity, events []wire.
 	if err := svc.apply(ctx, id.Account, decoded, places, results); err != nil {
 		return nil, err
 	}
-	applied := make([]wire.Result, len(decoded))
-	for i, place := range places {
-		applied[i] = results[place]
-	}
-	if err := svc.joinLogs(ctx, id.Account, decoded, applied); err != nil {
-		return nil, err
-	}
-	if err := svc.renewTraces(ctx, id.Account, decoded, applied); err != nil {
-		return nil, err
-	}
 	svc.report(id.Account, results)
 
 	return results, nil
+}
+
+// keyOf returns the key that an event came with, if that may do less than an app's. Who may import knows
+// of which key an event was.
+func keyOf(id wire.Identity, said string) string {
+	switch {
+	case id.Scope&wire.ScopeManage != 0:
+		return said
+	case id.Scope&wire.ScopeApp == wire.ScopeApp:
+		return ""
+	}
+
+	return id.KeyID
 }
 
 // decode reads an event. If it cannot be folded, ok is false and the result says why.
@@ -119,8 +124,13 @@ func (svc *Service) apply(
 	svc.config.Metrics.ArchiveBatchEvents.Observe(float64(len(events)))
 	svc.config.Metrics.ArchiveApplySeconds.Observe(time.Since(start).Seconds())
 	// Events that could not be decoded have their results already.
+	left := false
 	for i, place := range places {
 		results[place] = applied[i]
+		left = left || applied[i].Leaves
+	}
+	if left {
+		go svc.doLeft(account)
 	}
 
 	return nil

@@ -79,8 +79,8 @@ func contradicts(a, b *Report) bool {
 
 	// The id that parts of a call share is not the provider's.
 	return a.Part == b.Part && differ(a.Response, b.Response) ||
-		differ(a.User, b.User) || differ(a.Session, b.Session) ||
-		differ(a.Finish, b.Finish) || a.Failed && b.Answered || b.Failed && a.Answered ||
+		differ(a.User, b.User) || differ(a.Session, b.Session) || differ(a.Finish, b.Finish) ||
+		a.Failed != b.Failed && (a.Failed && b.Answered || b.Failed && a.Answered) ||
 		differInModel(a, b) || differInOutput(a, b) ||
 		!begins(a.Input, b.Input) && !begins(b.Input, a.Input) ||
 		(a.Trace == "" || a.Trace != b.Trace) && differInTokens(a, b)
@@ -119,13 +119,13 @@ func differInModel(a, b *Report) bool {
 	return len(a.Models) > 0 && len(b.Models) > 0 && !slices.ContainsFunc(a.Models, same)
 }
 
-// differInOutput compares tools by their names: each library writes their arguments in its own way.
+// differInOutput compares tools by their names, in any order. Each library writes arguments its own way.
 func differInOutput(a, b *Report) bool {
 	switch {
 	case !a.Answered || !b.Answered:
 		return false
 	case len(a.Tools)+len(b.Tools) > 0:
-		return !slices.Equal(a.Tools, b.Tools)
+		return !slices.Equal(slices.Sorted(slices.Values(a.Tools)), slices.Sorted(slices.Values(b.Tools)))
 	}
 
 	return solid(a.Output) != solid(b.Output)

@@ -37,9 +37,13 @@ func (db *DB) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	placed, err := db.Settled(ctx)
+	if err != nil {
+		return err
+	}
 
 	return db.view(func(txn *badger.Txn) error {
-		c := checker{db: db, txn: txn, filled: filled, accounts: make(map[keys]*tally)}
+		c := checker{db: db, txn: txn, filled: filled, placed: placed, accounts: make(map[keys]*tally)}
 
 		// In the order of the keys: a block's head is met before the rows of tables after it.
 		err := db.each(ctx, txn, []byte{ofAccount}, nil, func(key, value []byte) (bool, error) {
@@ -68,6 +72,7 @@ type checker struct {
 	db       *DB
 	txn      *badger.Txn
 	filled   rowcode.Column // see accounts.Store.Filled
+	placed   bool           // see archive.Settled
 	accounts map[keys]*tally
 	index    textindex.Builder
 }
@@ -101,7 +106,7 @@ func (t *tally) agrees() error {
 
 	// Each key that should exist was looked up, so equal numbers mean that no other does.
 	for _, table := range []byte{tableColumn, tableWords, tableOrphan, tableBody, tableDelta,
-		tableSpan, tableTrace, tableLink} {
+		tableSpan, tableTrace} {
 		if t.found[table] != t.wanted[table] {
 			return fmt.Errorf("table %q has %d keys where %d should be", table, t.found[table], t.wanted[table])
 		}
@@ -241,14 +246,18 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 	found := state.Footprint()
 	t.counts.Change(archive.Footprint{}, found)
 	t.rollups.AddPart(&found.Rollups)
-	for _, h := range state.History {
-		if h.Hash == "" { // its body was not stored
-			continue
-		}
-
-		t.wanted[tableBody]++
-		if _, err := c.db.loadBody(c.txn, k, id, h); err != nil {
+	bodies, err := c.db.bodies(c.txn, k, id, state, false)
+	if err != nil {
+		return err
+	}
+	t.wanted[tableBody] += uint64(len(bodies))
+	for _, set := range state.Keys() {
+		value, err := loadBytes(c.txn, k.set(set))
+		if err != nil {
 			return err
+		}
+		if decoded := archive.DecodeSet(value); c.placed && decoded.Lacks(set, state) {
+			return fmt.Errorf("record %s: it is not in the set of key %q", state.RequestID, k.set(set))
 		}
 	}
 

@@ -64,7 +64,6 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 		"a span has another place":     {k.span(blocks.EncodePlace(spanAt.Add(1), span)), mark},
 		"a trace lacks its span":       {key: k.trace(trace, span)},
 		"a trace has another span":     {k.trace(trace, id), mark},
-		"a link without a record":      {k.link(trace, id), mark},
 		"a sum is missing":             {key: k.rollup(rollup.Trace, traceName)},
 		"a sum of nothing":             {k.rollup(rollup.User, "ann"), none.Encode()},
 		"a sum of another session":     {k.rollup(rollup.Session, "s-1"), wrong.Encode()},
@@ -193,8 +192,8 @@ func TestNoAccountsKeysLieAmongAnothers(t *testing.T) {
 		if prefixed := len(ka) <= len(kb) && kb[:len(ka)] == ka; prefixed != (a == b) {
 			t.Fatalf("account %q is a prefix of %q", a, b)
 		}
-		k, table, rest := accountOf(append(ka.table(tableLink), b...))
-		if k != ka || table != tableLink || string(rest) != b {
+		k, table, rest := accountOf(append(ka.table(tableSet), b...))
+		if k != ka || table != tableSet || string(rest) != b {
 			t.Fatalf("a key of %q is parsed as %q %q %q", a, k, table, rest)
 		}
 	})

@@ -88,8 +88,7 @@
 //	'o' request 16             mark: a record whose request has not arrived
 //	'g' ^time 12, ^request 16  mark: a record that is only a span
 //	'j' trace 16, request 16   mark: a record that has a span of this trace
-//	'q' link 16, request 16    mark: a record with this State.Link
-//	'c' State.CallKey 16       archive.CallSet: the records with a provider's response id
+//	'm' key 16                 archive.Set: what belongs together
 //	's' kind 1, name           rollup.Sums: what the records of a session, trace or user add up to
 //
 // ^time is the list time with every bit inverted: 8 bytes of seconds, 4 of nanoseconds.

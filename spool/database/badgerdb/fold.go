@@ -40,7 +40,9 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 func (db *DB) apply(ctx context.Context, k keys, events []archive.Event) (results []wire.Result, err error) {
 	db.noteWords(k, events)
 	packed, bytes := db.packBodies(events)
+	var group *archive.Group
 	err = db.change(ctx, k, bytes, len(events), func(f *folding) error {
+		group, results = f.group, nil
 		for i := range events {
 			if _, err := f.group.AddLoaded(f, f.account, events[i].RequestID); err != nil {
 				return err
@@ -55,6 +57,9 @@ func (db *DB) apply(ctx context.Context, k keys, events []archive.Event) (result
 	})
 	if err != nil {
 		return nil, err
+	}
+	if len(results) > 0 {
+		results[0].Leaves = group.Left
 	}
 
 	return results, nil
@@ -180,22 +185,41 @@ func (f *folding) Load(records []*archive.Record) error {
 	return nil
 }
 
-// CallSets reads the records of calls; see archive.Loader.
-func (f *folding) CallSets(account string, keys []uuid) error {
+// Sets reads sets; see archive.Loader.
+func (f *folding) Sets(account string, keys []uuid) error {
 	sets := f.group.Accounts[account]
 	for _, key := range keys {
-		value, err := loadBytes(f.txn, f.keys.call(key))
+		value, err := loadBytes(f.txn, f.keys.set(key))
 		if err != nil {
 			return err
 		}
-		sets.AddCallSet(key, archive.DecodeCallSet(value))
+		sets.AddSet(key, archive.DecodeSet(value))
 	}
 	return nil
 }
 
+// OfTraces reads the ids of traces' records; see archive.Loader.
+func (f *folding) OfTraces(_ string, traces []uuid, limit int) (map[uuid][]uuid, error) {
+	found := make(map[uuid][]uuid)
+	for _, trace := range traces {
+		prefix := append(f.keys.table(tableTrace), trace[:]...)
+		err := f.db.each(context.Background(), f.txn, prefix, nil, func(key, _ []byte) (bool, error) {
+			found[trace] = append(found[trace], uuid(key[len(key)-16:]))
+			return len(found[trace]) < limit, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// Pack packs a body; see archive.Loader.
+func (f *folding) Pack(body []byte) []byte { return f.db.codec.Body(body) }
+
 // Bodies reads bodies of a record's events; see archive.Reader.
 func (f *folding) Bodies(r *archive.Record) (map[string]json.RawMessage, error) {
-	return f.db.bodies(f.txn, f.keys, r.ID, &r.State.State, false)
+	return r.ReadBodies(func(h archive.Entry) ([]byte, error) { return f.db.loadBody(f.txn, f.keys, r.ID, h) })
 }
 
 // UnseenLeft returns how many unknown records may still be deleted; see archive.Reader.
@@ -208,9 +232,9 @@ func (f *folding) finish() ([]write, error) {
 		return nil, err
 	}
 	f.group.Settle()
-	for key, set := range f.group.Accounts[f.account].Calls {
+	for key, set := range f.group.Accounts[f.account].Sets {
 		if set.Changed {
-			f.set(f.keys.call(key), set.Encode())
+			f.set(f.keys.set(key), set.Encode())
 		}
 	}
 	counts := f.counts
@@ -291,11 +315,8 @@ func (f *folding) store(r *archive.Record) error {
 // remove deletes a record's bodies, state and marks, and leaves a tombstone if it must be
 // buried.
 func (f *folding) remove(r *archive.Record) {
-	// Its bodies, by the ids of its events.
-	for _, h := range r.State.History {
-		if event, ok := parseUUID(h.ID); ok && h.Hash != "" {
-			f.delete(f.keys.body(r.ID, event))
-		}
+	for _, event := range r.State.Kept() {
+		f.delete(f.keys.body(r.ID, event))
 	}
 	if len(r.State.History) > 0 {
 		f.delete(f.keys.record(r.ID))
@@ -368,14 +389,11 @@ func (f *folding) place(r *archive.Record) {
 	}
 }
 
-// places returns the keys by which a record is found besides its row: by its trace, by its
-// link, among the spans if it is only one, and among the orphans.
+// places returns the keys by which a record is found besides its row: by its trace, among the spans if
+// it is only one, and among the orphans.
 func (k keys) places(id uuid, f archive.Footprint) (places []write) {
 	if f.Trace != (uuid{}) {
 		places = append(places, write{k.trace(f.Trace, id), mark})
-	}
-	if f.Link != (uuid{}) {
-		places = append(places, write{k.link(f.Link, id), mark})
 	}
 	if f.Bare {
 		value := mark

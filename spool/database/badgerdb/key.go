@@ -26,8 +26,7 @@ const (
 	tableOrphan    = 'o'
 	tableSpan      = 'g'
 	tableTrace     = 'j'
-	tableLink      = 'q'
-	tableCall      = 'c'
+	tableSet       = 'm'
 	tableRollup    = 's'
 	tableWords     = 'w'
 )
@@ -95,13 +94,8 @@ func (k keys) trace(trace, id uuid) []byte {
 	return append(append(k.table(tableTrace), trace[:]...), id[:]...)
 }
 
-// link returns the key of a record by its link.
-func (k keys) link(link, id uuid) []byte {
-	return append(append(k.table(tableLink), link[:]...), id[:]...)
-}
-
-// call returns the key of an archive.CallSet.
-func (k keys) call(key uuid) []byte { return append(k.table(tableCall), key[:]...) }
+// set returns the key of an archive.Set.
+func (k keys) set(key uuid) []byte { return append(k.table(tableSet), key[:]...) }
 
 // rollup returns the key of a roll-up.
 func (k keys) rollup(kind rollup.Kind, name string) []byte {

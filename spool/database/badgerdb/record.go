@@ -163,11 +163,10 @@ func (db *DB) requestBody(txn *badger.Txn, k keys, requestID string) ([]byte, er
 		return nil, err
 	}
 
-	// The history has the hash that the body is checked against.
-	for _, h := range state.History {
-		if h.ID == state.Request.ID {
-			return db.loadBody(txn, k, id, h)
-		}
+	h, ok := state.Searched()
+	if !ok {
+		return nil, nil
 	}
-	return nil, nil
+
+	return db.loadBody(txn, k, id, h)
 }

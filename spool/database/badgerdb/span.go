@@ -87,63 +87,6 @@ func (db *DB) Trace(
 	return states, more, err
 }
 
-// SpanRecords returns the ids of records of spans; see archive.Store.
-func (db *DB) SpanRecords(
-	ctx context.Context, account string, traces []archive.UUID, ends []archive.IDEnd, limit int,
-) (ids []archive.UUID, err error) {
-	wanted := make(map[archive.IDEnd]bool, len(ends))
-	for _, end := range ends {
-		wanted[end] = true
-	}
-
-	err = db.viewOf(account, func(txn *badger.Txn, k keys) error {
-		for _, trace := range traces {
-			prefix, seen := append(k.table(tableTrace), trace[:]...), 0
-			err := db.each(ctx, txn, prefix, nil, func(key, _ []byte) (bool, error) {
-				if id := archive.UUID(key[len(key)-16:]); wanted[id.End()] {
-					ids = append(ids, id)
-				}
-				seen++
-				return seen < limit, nil
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-
-	return ids, err
-}
-
-// Linked returns the ids of records by their link; see archive.Store.
-func (db *DB) Linked(
-	ctx context.Context, account string, links []archive.UUID, limit int,
-) (ids map[archive.UUID][]archive.UUID, err error) {
-	ids = make(map[archive.UUID][]archive.UUID)
-	err = db.viewOf(account, func(txn *badger.Txn, k keys) error {
-		it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableLink)})
-		defer it.Close()
-
-		for _, link := range links {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			from := append(k.table(tableLink), link[:]...)
-			var found []archive.UUID
-			for it.Seek(from); it.ValidForPrefix(from) && len(found) < limit; it.Next() {
-				found = append(found, archive.UUID(it.Item().Key()[len(from):]))
-			}
-			if found != nil {
-				ids[link] = found
-			}
-		}
-		return nil
-	})
-
-	return ids, err
-}
-
 // offListStep is how many keys one read of OffList looks at.
 const offListStep = 1000
 

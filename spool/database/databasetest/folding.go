@@ -43,7 +43,6 @@ func anyOrder(t *testing.T, open Open) {
 		states, _ := Fold(events)
 		sameRows(t, Rows(states), search(t, s, account, wire.Search{PerPage: 100}).Rows)
 		sameOrphans(t, states, s, account)
-		sameLinks(t, states, s, account)
 		sameRollups(t, states, s, account)
 	})
 }

@@ -20,7 +20,7 @@ import (
 var Start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // ID returns the nth of a fixed series of UUIDv7, in ascending order.
-func ID(n int) string { return fmt.Sprintf("0195529c-1c00-7000-8000-%012x", n) }
+func ID(n int) string { return fmt.Sprintf("019ca945-0a00-7000-8000-%012x", n) }
 
 // Random histories have few words, so that events meet in the same places and filters
 // find something.
@@ -349,13 +349,13 @@ func Fold(events []archive.Event) (states map[string]*archive.State, bodies map[
 		states[e.RequestID].Fold(e)
 		bodies[e.ID] = e.Body
 	}
-	unite(states)
+	unite(states, bodies)
 
 	return states, bodies
 }
 
-// unite brings the reports of each call together, all at once.
-func unite(states map[string]*archive.State) {
+// unite gives records what others say of them, all at once.
+func unite(states map[string]*archive.State, bodies map[string]json.RawMessage) {
 	g := archive.NewGroup(math.MaxInt)
 	for id, s := range states {
 		r, err := g.Add("a", id)
@@ -364,25 +364,41 @@ func unite(states map[string]*archive.State) {
 		}
 		r.State.State, r.Changed = *s, true
 	}
-	if err := g.Unite(nothingStored{g}); err != nil {
+	if err := g.Unite(nothingStored{g, bodies}); err != nil {
 		panic(err)
 	}
 	for _, r := range g.Records {
-		states[r.State.RequestID].Same = r.State.Same
+		*states[r.State.RequestID] = r.State.State
+		for _, joint := range r.Bodies {
+			bodies[joint.Event.String()] = joint.Bytes
+		}
 	}
 }
 
 // nothingStored is the Loader of a database that has nothing yet.
-type nothingStored struct{ group *archive.Group }
+type nothingStored struct {
+	group  *archive.Group
+	bodies map[string]json.RawMessage
+}
 
-func (n nothingStored) CallSets(account string, keys []archive.UUID) error {
+func (n nothingStored) Sets(account string, keys []archive.UUID) error {
 	for _, key := range keys {
-		n.group.Accounts[account].AddCallSet(key, archive.CallSet{})
+		n.group.Accounts[account].AddSet(key, archive.Set{})
 	}
 	return nil
 }
 
 func (nothingStored) Load([]*archive.Record) error { return nil }
+
+func (n nothingStored) Bodies(r *archive.Record) (map[string]json.RawMessage, error) {
+	return r.ReadBodies(func(h archive.Entry) ([]byte, error) { return n.bodies[h.ID], nil })
+}
+
+func (nothingStored) Pack(body []byte) []byte { return body }
+
+func (nothingStored) OfTraces(string, []archive.UUID, int) (map[archive.UUID][]archive.UUID, error) {
+	return nil, nil
+}
 
 // Whole returns a copy of a state that Fold returned, with long values restored.
 func Whole(s *archive.State, bodies map[string]json.RawMessage) (whole archive.State) {
@@ -405,8 +421,11 @@ func Subject(
 ) *query.Subject {
 	s := states[row.RequestID]
 	return &query.Subject{
-		Row:  row,
-		Body: func() ([]byte, error) { return bodies[s.Request.ID], nil },
+		Row: row,
+		Body: func() ([]byte, error) {
+			h, _ := s.Searched()
+			return bodies[h.ID], nil
+		},
 		Metadata: func() (map[string]string, error) {
 			whole := Whole(s, bodies)
 			return whole.Whole(), nil

@@ -392,7 +392,7 @@ func scoring(t *testing.T, open Open) {
 
 	const span = `,"span_id":"00000000000000ab"`
 	wholeTrace, ofCall := `"trace_id":"`+traced+`"`, `"trace_id":"`+logged+`","span_id":"00000000000000ac"`
-	spanID := wire.SpanRecordID([16]byte(uuidOf(traced)), [8]byte{7: 0xab}, 1795318943782000000)
+	spanID := wire.SpanRecordID([16]byte(uuidOf(traced)), [8]byte{7: 0xab}, uint64(Start.UnixNano()))
 	events := []wire.Event{
 		write(1, wire.KindSpan, spanID, SpanBody(traced, 0xab, "step")),
 		call(2),
@@ -404,7 +404,7 @@ func scoring(t *testing.T, open Open) {
 	}
 
 	whole := events
-	enclosing := wire.SpanRecordID([16]byte(uuidOf(logged)), [8]byte{7: 0xac}, 1795318943782000000)
+	enclosing := wire.SpanRecordID([16]byte(uuidOf(logged)), [8]byte{7: 0xac}, uint64(Start.UnixNano()))
 
 	rapid.Check(t, func(t *rapid.T) {
 		// The call may have the ids of a span that is another record: both are what they name.

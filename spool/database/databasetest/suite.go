@@ -33,11 +33,11 @@ func Run(t *testing.T, open Open) {
 		{"spans are kept by trace and by time, and no list shows them", tracing},
 		{"a traced call is a request, the last of what was sent of it", tracedCalls},
 
+		{"a call that several report is one request, with what each adds", reporting},
 		{"a step and the call in it are one request", reportingSteps},
-		{"a call that several report is deleted as a whole, and outlives one of them", reportingNoMore},
 		{"calls have the user and session of their trace, whichever came first", contexts},
 		{"a call that is logged with its trace is in it once", logging},
-		{"halves of a call that arrive at the same time find each other", reportingTogether},
+		{"halves of a call that arrive at the same time find each other", belongingTogether},
 
 		{"beyond the bound of orphans an event comes later", orphansFull},
 		{"a full record refuses more, and says why", full},
@@ -84,8 +84,7 @@ func RunDrawn(t *testing.T, open Open, checks int) {
 		{"the details of a call are a request until its span comes, if ever", detailed},
 		{"a coding agent's log records and spans are each of its calls once", agentSessions},
 		{"a call that is traced and logged is one request, linked to its span", loggingTraced},
-		{"a call that several report is one request, whatever came first", reporting},
-		{"records with one response id that are not of one call stay apart", reportingOthers},
+		{"what belongs together is what the rule says, whatever came when", belonging},
 	})
 }
 

@@ -57,32 +57,6 @@ func ofTrace(t *testing.T, s archive.Store, account, trace string) (ids []string
 	}
 }
 
-// spanRecords returns the records of both traces that end as ids do, sorted.
-func spanRecords(t *testing.T, s archive.Store, account string, limit int, ids ...string) (found []string) {
-	t.Helper()
-	var of []archive.UUID
-	for _, trace := range traces[:2] {
-		id, _ := archive.ParseTrace(trace)
-		of = append(of, id)
-	}
-	var ends []archive.IDEnd
-	for _, id := range ids {
-		parsed, _ := archive.ParseUUID(id)
-		ends = append(ends, parsed.End())
-	}
-
-	records, err := s.SpanRecords(context.Background(), account, of, ends, limit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range records {
-		found = append(found, id.String())
-	}
-	slices.Sort(found)
-
-	return found
-}
-
 func tracing(t *testing.T, open Open) {
 	s, reopen := open(t)
 	one, other := traces[0], traces[1]
@@ -122,20 +96,6 @@ func tracing(t *testing.T, open Open) {
 	}
 	if got := append(allSpans(t, s, "b"), ofTrace(t, s, "b", one)...); len(got) > 0 {
 		t.Errorf("another account sees %q", got)
-	}
-
-	// A span is found by the end of its record's id, among the first records of its trace.
-	for _, limit := range []int{5, 10} {
-		want := []string{closing, ID(1001)}
-		if limit > 6 {
-			want = append(want, ID(1007))
-		}
-		if got := spanRecords(t, s, "a", limit, ID(1001), ID(1007), closing); !slices.Equal(got, want) {
-			t.Errorf("of the first %d, the records are %q, want %q", limit, got, want)
-		}
-	}
-	if got := spanRecords(t, s, "b", 10, ID(1001), closing); len(got) > 0 {
-		t.Errorf("another account finds %q", got)
 	}
 
 	// The later of two contents stands, and the other one is in the history.

@@ -139,7 +139,7 @@ func (db *DB) applyGroup(ctx context.Context, lane int, group []*batch) error {
 		return err
 	}
 
-	return f.change(ctx, false, func() error {
+	err := f.change(ctx, false, func() error {
 		for _, b := range group {
 			a := &b.Change
 			a.results = a.results[:0] // of an earlier attempt, which was rolled back
@@ -153,6 +153,13 @@ func (db *DB) applyGroup(ctx context.Context, lane int, group []*batch) error {
 		}
 		return nil
 	})
+	for _, b := range group {
+		if len(b.Change.results) > 0 {
+			b.Change.results[0].Leaves = f.Left
+		}
+	}
+
+	return err
 }
 
 // distinct sorts values and removes duplicates, in place.

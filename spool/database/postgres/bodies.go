@@ -224,9 +224,10 @@ func (s *scan) requestBody(ctx context.Context, id uuid, bodies map[uuid][]byte)
 		return nil, err
 	}
 
-	event, _ := archive.ParseUUID(state.Request.ID)
+	h, _ := state.Searched()
+	event, _ := archive.ParseUUID(h.ID)
 	if bodies[event] == nil {
-		return nil, damaged("the body of record "+id.String(), fmt.Errorf("event %s has none", state.Request.ID))
+		return nil, damaged("the body of record "+id.String(), fmt.Errorf("event %s has none", h.ID))
 	}
 
 	return bodies[event], nil

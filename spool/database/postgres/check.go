@@ -40,6 +40,9 @@ func (db *DB) Check(ctx context.Context) error {
 
 	c := newChecker(db)
 	var err error
+	if c.settled, err = db.Settled(ctx); err != nil {
+		return err
+	}
 	if c.filled, err = db.Filled(ctx); err != nil {
 		return err
 	}
@@ -74,6 +77,7 @@ func (db *DB) Check(ctx context.Context) error {
 type checker struct {
 	db      *DB
 	filled  rowcode.Column // see accounts.Store.Filled
+	settled bool           // see archive.Settled
 	account string         // of the next records
 	id      uuid           // of the record before them
 
@@ -101,9 +105,9 @@ type checked struct {
 	found   archive.Footprint
 
 	// Columns that are copies of what the state says.
-	orphan      bool
-	trace, link *uuid
-	spanAt      *int64
+	orphan bool
+	trace  *uuid
+	spanAt *int64
 }
 
 // step checks the next records, in the order of the primary key, or continues to the next account.
@@ -112,12 +116,12 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 	//
 	// Of one account: where the tables are spread, each shard would send so many rows.
 	rows, _ := tx.Query(ctx, `
-		SELECT account_id, request_id, ts, orphan, state, trace, span_at, link FROM record_states
+		SELECT account_id, request_id, ts, orphan, state, trace, span_at FROM record_states
 		WHERE account_id = $1 AND request_id > $2 ORDER BY request_id LIMIT $3`, c.account, c.id, checkStep)
 	// To the end first: what a record needs besides is asked on the same connection.
 	page, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r checked, err error) {
 		var packed []byte
-		err = row.Scan(&r.account, &r.id, &r.ts, &r.orphan, &packed, &r.trace, &r.spanAt, &r.link)
+		err = row.Scan(&r.account, &r.id, &r.ts, &r.orphan, &packed, &r.trace, &r.spanAt)
 		if err == nil {
 			r.state, err = c.db.codec.unpackState(packed, r.id)
 		}
@@ -134,11 +138,14 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 		}
 		r.found = r.state.Footprint()
 		// These columns are copies of what the state says, and statements rely on them.
-		orphan, trace, spanAt, link := columnsOf(r.found)
-		if !equal(r.trace, trace) || !equal(r.spanAt, spanAt) || !equal(r.link, link) || r.orphan != orphan ||
+		orphan, trace, spanAt := columnsOf(r.found)
+		if !equal(r.trace, trace) || !equal(r.spanAt, spanAt) || r.orphan != orphan ||
 			r.state.RequestID != r.id.String() || !r.ts.Equal(r.id.Time()) {
 			return false, fmt.Errorf("record %s: its state does not belong to its row", r.id)
 		}
+	}
+	if err := c.checkSets(ctx, tx, page); err != nil {
+		return false, err
 	}
 	for rest := page; len(rest) > 0; {
 		n := fitting(len(rest), checkBytesMax, func(i int) int { return rest[i].state.Bytes() })
@@ -164,17 +171,42 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 	return account != "", nil
 }
 
+// checkSets proves that records of an account are in the sets in which they must be.
+func (c *checker) checkSets(ctx context.Context, tx pgx.Tx, page []checked) error {
+	if !c.settled {
+		return nil
+	}
+	var keys []uuid
+	for i := range page {
+		keys = append(keys, page[i].state.Keys()...)
+	}
+	sets := make(map[uuid]archive.Set)
+	rows, _ := tx.Query(ctx, `SELECT call, members FROM record_calls WHERE account_id = $1 AND call = ANY($2)`,
+		c.account, keys)
+	var key uuid
+	var members []byte
+	_, err := pgx.ForEachRow(rows, []any{&key, &members}, func() error {
+		sets[key] = archive.DecodeSet(members)
+		return nil
+	})
+	for i := range page {
+		for _, key := range page[i].state.Keys() {
+			if set := sets[key]; err == nil && set.Lacks(key, &page[i].state.State) {
+				err = fmt.Errorf("record %s: it is not in the set of %s", page[i].id, key)
+			}
+		}
+	}
+
+	return err
+}
+
 // count counts a record, and what it has in other tables.
 func (c *checker) count(r *checked) {
 	c.deltas += int64(len(r.state.Deltas()))
 	if r.state.Listed() {
 		c.headers++
 	}
-	for _, h := range r.state.History {
-		if h.Hash != "" {
-			c.bodies++
-		}
-	}
+	c.bodies += int64(len(r.state.Kept()))
 
 	// As a writer would have counted it.
 	key := accountWeek{r.account, schema.WeekOf(r.ts)}

@@ -23,8 +23,8 @@
 //	record_bodies  one row per body that is kept
 //	record_deltas  what was added to a large state since it was last written as a whole; a
 //	               large state is not rewritten with each event (archive.Stored)
-//	record_calls   one row per response id of a provider: the records with it
-//	               (archive.CallSet)
+//	record_calls   what belongs together: one row per span, response id and trace
+//	               (archive.Set)
 //	rollups        what the records of a session, trace or user add up to (package rollup)
 //
 // All are partitioned by the week in the record's id (a UUIDv7). rollup_totals adds up the weeks of

@@ -29,7 +29,7 @@ type folding struct {
 	db     *DB
 	slot   int                          // of account_weeks, to which it adds its counts
 	hashes map[string]map[[16]byte]bool // of the metadata values in the group's events, by account
-	calls  map[string]map[uuid]bool     // their keys of archive.CallSets, by account
+	keys   map[string]map[uuid]bool     // of the sets that they ask for, by account
 
 	// Of the current attempt.
 	ctx     context.Context
@@ -43,7 +43,7 @@ func (db *DB) newFolding(lane int) *folding {
 		db:     db,
 		slot:   db.slot + lane,
 		hashes: make(map[string]map[[16]byte]bool),
-		calls:  make(map[string]map[uuid]bool),
+		keys:   make(map[string]map[uuid]bool),
 	}
 }
 
@@ -53,10 +53,10 @@ func (f *folding) addEvent(account string, e *archive.Event) error {
 		return err
 	}
 	if f.hashes[account] == nil {
-		f.hashes[account], f.calls[account] = make(map[[16]byte]bool), make(map[uuid]bool)
+		f.hashes[account], f.keys[account] = make(map[[16]byte]bool), make(map[uuid]bool)
 	}
 	for _, key := range e.Keys() {
-		f.calls[account][key] = true
+		f.keys[account][key] = true
 	}
 	// Needed to ask for deleted values, before the states are known.
 	for _, value := range e.Selectable() {
@@ -107,7 +107,29 @@ func (f *folding) Bodies(r *archive.Record) (map[string]json.RawMessage, error) 
 		return nil, err
 	}
 
-	return f.db.codec.unpackBodies(&r.State.State, packed[r.ID], false)
+	return r.ReadBodies(f.db.codec.reader(packed[r.ID]))
+}
+
+// Pack packs a body; see archive.Loader.
+func (f *folding) Pack(body []byte) []byte { return f.db.codec.Body(body) }
+
+// OfTraces reads the ids of traces' records; see archive.Loader.
+func (f *folding) OfTraces(account string, traces []uuid, limit int) (map[uuid][]uuid, error) {
+	rows, _ := f.tx.Query(f.ctx, `
+		SELECT wanted.trace, r.request_id
+		FROM (SELECT DISTINCT unnest($2::uuid[])) AS wanted (trace)
+		CROSS JOIN LATERAL (
+			SELECT s.request_id FROM record_states s
+			WHERE s.account_id = $1 AND s.trace = wanted.trace
+			ORDER BY s.request_id LIMIT $3) AS r`, account, traces, limit)
+	found := make(map[uuid][]uuid)
+	var trace, id uuid
+	_, err := pgx.ForEachRow(rows, []any{&trace, &id}, func() error {
+		found[trace] = append(found[trace], id)
+		return nil
+	})
+
+	return found, err
 }
 
 // UnseenLeft returns how many unknown records may still be deleted; see archive.Reader. The lock
@@ -165,7 +187,8 @@ func (f *folding) load(ctx context.Context, tx pgx.Tx, exclusive bool) error {
 		f.queueAccount(b, name)
 	}
 	for _, name := range names {
-		f.queueCalls(b, name, slices.Collect(maps.Keys(f.calls[name])))
+		// Others that change them wait: the spans of a trace come in many transactions at a time.
+		f.queueSets(b, name, slices.Collect(maps.Keys(f.keys[name])), "ORDER BY call FOR UPDATE")
 	}
 	for _, part := range parts(f.Records) {
 		f.queueStates(b, part)
@@ -202,16 +225,16 @@ func (f *folding) Load(records []*archive.Record) error {
 	return f.loadDeltas(f.ctx, f.tx, records)
 }
 
-// CallSets reads the records of calls; see archive.Loader.
-func (f *folding) CallSets(account string, keys []uuid) error {
+// Sets reads sets; see archive.Loader.
+func (f *folding) Sets(account string, keys []uuid) error {
 	b := &pgx.Batch{}
-	f.queueCalls(b, account, keys)
+	f.queueSets(b, account, keys, "")
 
 	return sendBatch(f.ctx, f.tx, b)
 }
 
-// queueCalls reads the records of calls.
-func (f *folding) queueCalls(b *pgx.Batch, account string, keys []uuid) {
+// queueSets reads sets, and locks those that exist if the statement ends so.
+func (f *folding) queueSets(b *pgx.Batch, account string, keys []uuid, end string) {
 	if len(keys) == 0 {
 		return
 	}
@@ -219,19 +242,19 @@ func (f *folding) queueCalls(b *pgx.Batch, account string, keys []uuid) {
 	times := make([]time.Time, len(keys))
 	for i, key := range keys {
 		times[i] = key.Time()
-		f.Accounts[account].AddCallSet(key, archive.CallSet{})
+		f.Accounts[account].AddSet(key, archive.Set{})
 	}
 	b.Queue(`
 		SELECT call, revision, members FROM record_calls
-		WHERE account_id = $1 AND call = ANY($2) AND ts = ANY($3)`,
+		WHERE account_id = $1 AND call = ANY($2) AND ts = ANY($3) `+end,
 		account, keys, distinctTimes(times)).Query(func(rows pgx.Rows) error {
 		var key uuid
 		var revision int64
-		var members []byte
-		_, err := pgx.ForEachRow(rows, []any{&key, &revision, &members}, func() error {
-			set := archive.DecodeCallSet(members)
+		var value []byte
+		_, err := pgx.ForEachRow(rows, []any{&key, &revision, &value}, func() error {
+			set := archive.DecodeSet(value)
 			set.Revision = revision
-			f.Accounts[account].AddCallSet(key, set)
+			f.Accounts[account].AddSet(key, set)
 			return nil
 		})
 		return err

@@ -117,11 +117,16 @@ func fitting(n, most int, bytes func(i int) int) (fit int) {
 func (c *codec) unpackBodies(
 	s *archive.State, packed map[uuid][]byte, shown bool,
 ) (map[string]json.RawMessage, error) {
-	return s.Bodies(shown, func(h archive.Entry) ([]byte, error) {
+	return s.Bodies(shown, c.reader(packed))
+}
+
+// reader returns what reads the bodies of a record's events.
+func (c *codec) reader(packed map[uuid][]byte) func(h archive.Entry) ([]byte, error) {
+	return func(h archive.Entry) ([]byte, error) {
 		// A body that is missing unpacks as damaged.
 		event, _ := archive.ParseUUID(h.ID)
 		return c.unpackBody(packed[event], h)
-	})
+	}
 }
 
 // queueDeltas reads the deltas of a state that was just read, and joins them to it.

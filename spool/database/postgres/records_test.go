@@ -276,6 +276,7 @@ func TestRequestsAreFoundByTheirIds(t *testing.T) {
 func TestServersThatFoldTheSameRecordsLoseNothing(t *testing.T) {
 	dsn := postgres.Empty(t)
 	databasetest.RunTogether(t, at(t, dsn, monday), at(t, dsn, monday), at(t, dsn, monday))
+	databasetest.RunBelonging(t, at(t, dsn, monday), at(t, dsn, monday))
 }
 
 func TestAnEditOfWhatHasLostABodyFails(t *testing.T) {
@@ -342,7 +343,6 @@ func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
 		`UPDATE record_states SET orphan = NOT orphan`,
 		`UPDATE record_states SET trace = NULL`,
 		`UPDATE record_states SET span_at = span_at + 1`,
-		`UPDATE record_states SET link = request_id`,
 		`DELETE FROM record_deltas`,
 		`UPDATE record_deltas SET after = after + 1`,
 		`UPDATE record_deltas SET delta = '\x010178'`,

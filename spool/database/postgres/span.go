@@ -84,57 +84,6 @@ func (db *DB) Trace(
 	return states, more, err
 }
 
-// SpanRecords returns the ids of records of spans; see archive.Store.
-func (db *DB) SpanRecords(
-	ctx context.Context, account string, traces []uuid, ends []archive.IDEnd, limit int,
-) (ids []uuid, err error) {
-	wanted := make([][]byte, len(ends))
-	for i := range ends {
-		wanted[i] = ends[i][:]
-	}
-
-	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) (err error) {
-		rows, _ := tx.Query(ctx, `
-			SELECT r.request_id
-			FROM unnest($2::uuid[]) AS wanted (trace)
-			CROSS JOIN LATERAL (
-				SELECT s.request_id FROM record_states s
-				WHERE s.account_id = $1 AND s.trace = wanted.trace
-				ORDER BY s.request_id LIMIT $4) AS r
-			WHERE substr(uuid_send(r.request_id), 7) = ANY($3)
-			ORDER BY r.request_id`, key, traces, wanted, limit)
-		ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid])
-		return err
-	})
-
-	return ids, err
-}
-
-// Linked returns the ids of records by their link; see archive.Store.
-func (db *DB) Linked(
-	ctx context.Context, account string, links []uuid, limit int,
-) (ids map[uuid][]uuid, err error) {
-	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) error {
-		ids = make(map[uuid][]uuid) // as in Spans
-		rows, _ := tx.Query(ctx, `
-			SELECT wanted.link, r.request_id
-			FROM (SELECT DISTINCT unnest($2::uuid[])) AS wanted (link)
-			CROSS JOIN LATERAL (
-				SELECT s.request_id FROM record_states s
-				WHERE s.account_id = $1 AND s.link = wanted.link
-				ORDER BY s.request_id LIMIT $3) AS r
-			ORDER BY r.request_id`, key, links, limit)
-		var link, id uuid
-		_, err := pgx.ForEachRow(rows, []any{&link, &id}, func() error {
-			ids[link] = append(ids[link], id)
-			return nil
-		})
-		return err
-	})
-
-	return ids, err
-}
-
 // statesStep is how many packed states are read at a time.
 const statesStep = 100
 

@@ -19,19 +19,16 @@ import (
 
 // columnsOf are the columns of record_states that are copies of what its state says. orphan marks
 // what a deletion by metadata must look at, although no list shows it.
-func columnsOf(f archive.Footprint) (orphan bool, trace *uuid, spanAt *int64, link *uuid) {
+func columnsOf(f archive.Footprint) (orphan bool, trace *uuid, spanAt *int64) {
 	if id := f.Trace; id != (uuid{}) {
 		trace = &id
-	}
-	if id := f.Link; id != (uuid{}) {
-		link = &id
 	}
 	if f.Bare {
 		at := schema.Nanos(f.At) // an integer, since the database's times lack nanoseconds
 		spanAt = &at
 	}
 
-	return f.Waiting.Requests > 0 || f.Tagged, trace, spanAt, link
+	return f.Waiting.Requests > 0 || f.Tagged, trace, spanAt
 }
 
 // slotsOf is over how many servers an account's counts are spread. Two servers in the same
@@ -65,7 +62,7 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 		changes.queue(b)
 	}
 	for _, name := range f.accountNames() {
-		added.calls = append(added.calls, f.queueCallSets(b, name)...)
+		added.sets = append(added.sets, f.queueChangedSets(b, name)...)
 	}
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return err
@@ -80,7 +77,7 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 		columns []string
 		rows    [][]any
 	}{
-		{"record_calls", callColumns, added.calls},
+		{"record_calls", setColumns, added.sets},
 		{"record_states", stateColumns, added.states},
 		{"record_deltas", deltaColumns, added.deltas},
 		{"records", filter.Columns, added.headers},
@@ -99,46 +96,47 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 	return conflict(tx.SendBatch(ctx, last).Close())
 }
 
-// queueCallSets writes the sets of an account that changed, and returns those that are new.
-func (f *folding) queueCallSets(b *pgx.Batch, account string) (added [][]any) {
+// queueChangedSets writes the sets of an account that changed or by which something was decided, and
+// returns those that are new.
+func (f *folding) queueChangedSets(b *pgx.Batch, account string) (added [][]any) {
 	var changed, removed columnArrays
-	for _, key := range sortedKeys(f.Accounts[account].Calls) {
-		set := f.Accounts[account].Calls[key]
-		members, at := set.Encode(), key.Time()
+	for _, key := range sortedKeys(f.Accounts[account].Sets) {
+		set := f.Accounts[account].Sets[key]
+		value, at := set.Encode(), key.Time()
 		switch {
-		case !set.Changed || members == nil && set.Revision == 0:
+		case !set.Changed && !set.Decided || value == nil && set.Revision == 0:
 		case set.Revision == 0:
-			added = append(added, []any{account, key, at, int64(1), members})
-		case members == nil:
+			added = append(added, []any{account, key, at, int64(1), value})
+		case value == nil:
 			removed.add(key, at, set.Revision)
 		default:
-			changed.add(key, at, set.Revision, members)
+			changed.add(key, at, set.Revision, value)
 		}
 	}
 
 	changed.queue(b, `
-		UPDATE record_calls c SET revision = c.revision + 1, members = u.members
+		UPDATE record_calls s SET revision = s.revision + 1, members = u.members
 		FROM unnest($2::uuid[], $3::timestamptz[], $4::bigint[], $5::bytea[]) AS u (call, ts, revision, members)
-		WHERE c.account_id = $1 AND c.call = u.call AND c.ts = u.ts AND c.revision = u.revision`, account)
+		WHERE s.account_id = $1 AND s.call = u.call AND s.ts = u.ts AND s.revision = u.revision`, account)
 	removed.queue(b, `
-		DELETE FROM record_calls c
+		DELETE FROM record_calls s
 		USING unnest($2::uuid[], $3::timestamptz[], $4::bigint[]) AS u (call, ts, revision)
-		WHERE c.account_id = $1 AND c.call = u.call AND c.ts = u.ts AND c.revision = u.revision`, account)
+		WHERE s.account_id = $1 AND s.call = u.call AND s.ts = u.ts AND s.revision = u.revision`, account)
 
 	return added
 }
 
 // sortedKeys returns the keys of sets in the order in which all writers touch them.
-func sortedKeys(sets map[uuid]*archive.CallSet) []uuid {
+func sortedKeys(sets map[uuid]*archive.Set) []uuid {
 	return slices.SortedFunc(maps.Keys(sets), func(a, b uuid) int { return bytes.Compare(a[:], b[:]) })
 }
 
 // addedRows are the rows that a group adds, by table.
-type addedRows struct{ calls, states, deltas, headers, bodies [][]any }
+type addedRows struct{ sets, states, deltas, headers, bodies [][]any }
 
 var (
-	stateColumns = []string{"account_id", "request_id", "ts", "revision", "orphan", "state", "trace", "span_at", "link"}
-	callColumns  = []string{"account_id", "call", "ts", "revision", "members"}
+	stateColumns = []string{"account_id", "request_id", "ts", "revision", "orphan", "state", "trace", "span_at"}
+	setColumns   = []string{"account_id", "call", "ts", "revision", "members"}
 	deltaColumns = []string{"account_id", "request_id", "ts", "after", "delta"}
 	bodyColumns  = []string{"account_id", "request_id", "ts", "event_id", "body"}
 )
@@ -165,19 +163,19 @@ func (f *folding) collect(r *archive.Record, c *partChanges, added *addedRows) e
 	if err != nil {
 		return err
 	}
-	orphan, trace, spanAt, link := columnsOf(r.After)
+	orphan, trace, spanAt := columnsOf(r.After)
 	// The revision is the only guard: no row was locked when it was read.
 	switch {
 	case r.Revision == 0:
 		added.states = append(added.states,
-			[]any{r.Account, id, id.Time(), int64(1), orphan, packed, trace, spanAt, link})
+			[]any{r.Account, id, id.Time(), int64(1), orphan, packed, trace, spanAt})
 
 	case after > 0: // packed is a delta
-		c.grown.add(id, r.Revision, orphan, trace, spanAt, link)
+		c.grown.add(id, r.Revision, orphan, trace, spanAt)
 		added.deltas = append(added.deltas, []any{r.Account, id, id.Time(), after, packed})
 
 	default:
-		c.states.add(id, r.Revision, orphan, trace, spanAt, link, packed)
+		c.states.add(id, r.Revision, orphan, trace, spanAt, packed)
 		c.dropDeltas(r)
 	}
 

@@ -17,7 +17,8 @@ import (
 //
 //	1   0.1.0
 //	2   heads of blocks are of version 2
-const Format = 2
+//	3   records are in sets: archive.Set
+const Format = 3
 
 const (
 	formatName   = "FORMAT"

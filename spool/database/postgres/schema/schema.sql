@@ -14,14 +14,12 @@ CREATE TABLE record_states (
 	state      bytea            NOT NULL,
 	trace      uuid,                      -- of its span
 	span_at    bigint,                    -- order time, nanoseconds since 1970, of a record that is only a span: it has no header
-	link       uuid,                      -- archive.State.Link: what a request and the span that traces its call find each other by
 	PRIMARY KEY (account_id, request_id, ts)
 ) PARTITION BY RANGE (ts);
 ALTER TABLE record_states ALTER COLUMN state SET STORAGE EXTERNAL;
 CREATE INDEX record_states_orphans ON record_states (account_id, request_id) WHERE orphan;
 CREATE INDEX record_states_traces ON record_states (account_id, trace, request_id) WHERE trace IS NOT NULL;
 CREATE INDEX record_states_spans ON record_states (account_id, span_at, request_id) WHERE span_at IS NOT NULL;
-CREATE INDEX record_states_links ON record_states (account_id, link, request_id) WHERE link IS NOT NULL;
 CREATE TABLE record_states_default PARTITION OF record_states DEFAULT;
 
 -- What later events add to the state of a large record (archive.Delta), packed, so that the state is not written with each of them.
@@ -36,10 +34,10 @@ CREATE TABLE record_deltas (
 ALTER TABLE record_deltas ALTER COLUMN delta SET STORAGE EXTERNAL;
 CREATE TABLE record_deltas_default PARTITION OF record_deltas DEFAULT;
 
--- The records with one response id of a provider: archive.CallSet.
+-- What belongs together: archive.Set.
 CREATE TABLE record_calls (
 	account_id text COLLATE "C" NOT NULL,
-	call       uuid             NOT NULL, -- archive.State.CallKey
+	call       uuid             NOT NULL, -- the key of a span, a response id or a trace
 	ts         timestamptz      NOT NULL, -- the Monday in it
 	revision   bigint           NOT NULL, -- as that of record_states
 	members    bytea            NOT NULL,
