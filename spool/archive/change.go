@@ -222,29 +222,42 @@ func Fill(ctx context.Context, s Filled, logger *slog.Logger) error {
 // fillAccount fills the rows of an account, and counts those that it looked at.
 func fillAccount(ctx context.Context, s Store, account string, from rowcode.Column, rows *int) error {
 	want := rowcode.AllColumns&^(1<<from-1) | rowcode.PlaceColumns
+	lacks := func(row *wire.Row) bool { return !rowcode.HasFrom(from, row) }
+
+	return eachPart(ctx, s, account, want, lacks, func(part []string) error {
+		*rows += len(part)
+		return fillRows(ctx, s, account, part, from)
+	})
+}
+
+// eachPart calls fn with the ids of the listed records of an account for which a row is right, some at a
+// time.
+func eachPart(
+	ctx context.Context, s Store, account string, want rowcode.Columns, is func(*wire.Row) bool,
+	fn func(part []string) error,
+) error {
 	var after *query.Position
 	for more := true; more; {
-		var lacking []string
+		var ids []string
 		seen := 0
 		_, err := s.Scan(ctx, account, query.Query{After: after}, want, func(row *wire.Row) (bool, error) {
-			if !rowcode.HasFrom(from, row) {
-				lacking = append(lacking, row.RequestID)
+			if is(row) {
+				ids = append(ids, row.RequestID)
 			}
 			seen++
 			p := query.PositionOf(row)
 			after = &p
 			return seen < fillPage, nil
 		})
-		for part := range slices.Chunk(lacking, fillPart) {
+		for part := range slices.Chunk(ids, fillPart) {
 			if err == nil {
-				err = fillRows(ctx, s, account, part, from)
+				err = fn(part)
 			}
 		}
 		if err != nil {
 			return err
 		}
 		more = seen == fillPage
-		*rows += len(lacking)
 	}
 
 	return nil
@@ -261,6 +274,83 @@ func fillRows(ctx context.Context, s Store, account string, ids []string, from r
 			for _, r := range g.Records {
 				row, listed := r.State.Row()
 				r.Changed = listed && rowcode.HasFrom(from, &row)
+			}
+			return nil
+		})
+	})
+}
+
+// Settled is a Store that knows whether all its records are in the sets of their places. Those that
+// 0.1.0 wrote are not.
+type Settled interface {
+	Store
+
+	Settled(ctx context.Context) (bool, error)
+	SetSettled(ctx context.Context) error
+}
+
+// Settle puts the records that an earlier version wrote into their sets. Ended early, it begins again the
+// next time; done, it costs nothing. Several may run at a time.
+func Settle(ctx context.Context, s Settled, logger *slog.Logger) error {
+	done, err := s.Settled(ctx)
+	if err != nil || done {
+		return err
+	}
+	accounts, err := s.Accounts(ctx)
+	records := 0
+	for _, account := range accounts {
+		if err == nil {
+			err = settleAccount(ctx, s, account, &records)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if records > 0 {
+		logger.Info("Records of an earlier version find what belongs to them", "records", records)
+	}
+
+	return s.SetSettled(ctx)
+}
+
+// settleAccount is Settle for an account. It counts the records.
+func settleAccount(ctx context.Context, s Store, account string, records *int) error {
+	settle := func(part []string) error {
+		*records += len(part)
+		return settlePart(ctx, s, account, part)
+	}
+	all := func(*wire.Row) bool { return true }
+	err := eachPart(ctx, s, account, rowcode.PlaceColumns, all, settle)
+
+	var after *query.Position
+	for more := true; more && err == nil; {
+		var page []query.Position
+		page, err = s.Spans(ctx, account, after, fillPart)
+		var ids []string
+		for i := range page {
+			ids, after = append(ids, page[i].RequestID), &page[i]
+		}
+		if more = len(page) == fillPart; err == nil {
+			err = settle(ids)
+		}
+	}
+
+	return err
+}
+
+// settlePart puts some records into their sets.
+func settlePart(ctx context.Context, s Store, account string, ids []string) error {
+	return Apart(ids, func(part []string) error {
+		return s.Change(ctx, account, part, false, func(g *Group, reader Reader) error {
+			// With the reports of its call, which may leave the list that is walked.
+			for _, r := range slices.Clone(g.Records) {
+				call, err := g.CallOf(reader, r)
+				if err != nil {
+					return err
+				}
+				for _, r := range call {
+					r.settles, r.placed, r.in = len(r.State.History) > 0, nil, nil
+				}
 			}
 			return nil
 		})

@@ -378,6 +378,12 @@ func (db *DB) renew(ctx context.Context) {
 	if err == nil {
 		err = archive.Fill(ctx, db, db.logger)
 	}
+	if err == nil {
+		err = archive.Settle(ctx, db, db.logger)
+	}
+	if err == nil {
+		err = db.dropOld(ctx)
+	}
 	if err != nil && ctx.Err() == nil {
 		db.logger.Error("what an earlier version wrote could not be renewed; retrying", "error", err)
 	}
