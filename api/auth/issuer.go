@@ -83,7 +83,7 @@ func (p *People) EnterByIssuer(
 
 	// A pass through the issuer does not change the project that is open, and the browser's session
 	// before must not keep its ID token.
-	before, err := p.knows(ctx, from.Session, email)
+	before, err := p.knows(ctx, from.Session, u.Email)
 	if err == nil {
 		err = p.SignOut(ctx, from.Session)
 	}

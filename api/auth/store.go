@@ -90,9 +90,10 @@ type UserStore interface {
 	// wire.CodeConflict also means that the email is taken; nothing has changed then.
 	CreateUser(ctx context.Context, u wire.User, password string, invite [32]byte) (wire.User, error)
 
-	// EnterUser returns the person with this email in the first account that they may open
-	// after signing in at the issuer, and the memberships whose GroupRole has changed: they
-	// are replaced by l.Grants, whose accounts are made if they do not exist.
+	// EnterUser returns the person of a login in the first account that they may open, and the
+	// memberships whose GroupRole has changed: they are replaced by l.Grants, whose accounts
+	// are made if they do not exist. It is the person whom the issuer has named so before,
+	// whatever the email is now, or else the one with u.Email.
 	//
 	// The first time, the person's name at the issuer is kept. Before, a password was set
 	// without a proof that the email is theirs: it is deleted then, unless keepPassword, and

@@ -296,6 +296,7 @@ const (
 
 // Login is a person as an OpenID Connect issuer described them when they signed in there.
 type Login struct {
+	Issuer  string // its URL
 	Subject string // the issuer's own name of the person, which never changes
 	Email   string
 	Grants  []Grant // what the person's groups give; of several in a project the greatest counts

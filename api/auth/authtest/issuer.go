@@ -67,6 +67,63 @@ func (s people) changes(u string, grants ...wire.Grant) (changed []string) {
 	return changed
 }
 
+// A person is who they are at the issuer, whatever their email is there, and whoever had it before.
+func enterWithAnotherEmail(t *testing.T, s people) {
+	const a, b = "https://a.example", "https://b.example"
+	editor := wire.Grant{Project: "team", Role: wire.RoleEditor}
+	enter := func(n int, issuer, subject string) (wire.User, error) {
+		fresh := user(n, "")
+		fresh.ID = wire.NewID()
+		l := wire.Login{Issuer: issuer, Subject: subject, Grants: []wire.Grant{editor}}
+		u, _, err := s.EnterUser(t.Context(), fresh, l, noInvite, false)
+		return u, err
+	}
+	mal, err := enter(1, a, "mal")
+	s.must("EnterUser", err)
+	eve, err := enter(2, a, "eve")
+	s.must("EnterUser", err)
+	planned, err := s.SetMember(t.Context(), user(3, "").Email, "other", wire.RoleOwner, noon)
+	s.must("SetMember", err)
+
+	// One email is new, one is of a person who was never at the issuer, and one of another there.
+	for _, disabled := range []bool{false, true} {
+		if disabled {
+			s.change(mal.AccountID, mal, wire.UserChange{Disabled: &disabled})
+		}
+		for _, n := range []int{1, 2, 3, 4} {
+			u, err := enter(n, a, "mal")
+			if u.ID != mal.ID || u.Email != mal.Email || (u.Role == "") != disabled || err != nil {
+				t.Errorf("with the email of %d, disabled %t, mal is %+v, %v", n, disabled, u, err)
+			}
+		}
+	}
+
+	// The same name elsewhere is of another person, and their email is taken.
+	u, err := enter(4, b, "mal")
+	if u.ID == mal.ID || u.Role != wire.RoleEditor || err != nil {
+		t.Errorf("the mal of another issuer is %+v, %v", u, err)
+	}
+	for _, n := range []int{2, 4} {
+		_, err = enter(n, b, "zoe")
+		wantCode(t, err, wire.CodeConflict)
+	}
+
+	// 0.1.0 did not keep the issuer.
+	old, err := enter(5, "", "old")
+	s.must("EnterUser", err)
+	if u, err := enter(6, a, "old"); u.ID != old.ID || err != nil {
+		t.Errorf("the person of 0.1.0 is %+v, %v", u, err)
+	}
+
+	// An issuer may get another address, with the same people.
+	if u, err := enter(2, b, "eve"); u.ID != eve.ID || err != nil {
+		t.Errorf("eve at the issuer's other address is %+v, %v", u, err)
+	}
+	if u, err := enter(3, b, "joe"); u.ID != planned.ID || err != nil {
+		t.Errorf("the person with a role by hand is %+v, %v", u, err)
+	}
+}
+
 func enterByInvite(t *testing.T, s people) {
 	owner := s.join(user(2, "team"), noInvite)
 	s.invite(1, invite(1, "team", wire.RoleViewer))

@@ -34,6 +34,7 @@ func RunPeople(t *testing.T, open func(t *testing.T) auth.PeopleStore) {
 		{"a session has one account open, or the first that is left", openAccounts},
 		{"the role of groups counts in sessions of the issuer only", groupRoles},
 		{"a person enters by groups of the issuer", enterByGroups},
+		{"a person enters with another email", enterWithAnotherEmail},
 		{"a person enters by an invite", enterByInvite},
 		{"an ID token is forgotten with its session", idTokens},
 		{"a person who enters at the issuer loses the password before", enterAfterPassword},

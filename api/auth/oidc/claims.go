@@ -48,7 +48,7 @@ func (p *configured) login(
 	}
 	grants, err := p.grants(all)
 
-	return wire.Login{Subject: id.Subject, Email: email, Grants: grants, IDToken: raw}, err
+	return wire.Login{Issuer: p.Issuer, Subject: id.Subject, Email: email, Grants: grants, IDToken: raw}, err
 }
 
 func untrusted(err error) error {

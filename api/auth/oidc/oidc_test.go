@@ -83,7 +83,7 @@ func (w *town) refuses(err error, code wire.Code, text string) {
 
 func TestAPersonSignsInAndGetsTheRolesOfTheirGroups(t *testing.T) {
 	w := openTown(t)
-	want := wire.Login{Subject: "u1", Email: "ann@example.com", Grants: []wire.Grant{
+	want := wire.Login{Issuer: w.issuer.URL, Subject: "u1", Email: "ann@example.com", Grants: []wire.Grant{
 		{Project: "app", Role: wire.RoleEditor},
 		{Project: "default", Role: wire.RoleViewer},
 		{Project: "default", Role: wire.RoleOwner},

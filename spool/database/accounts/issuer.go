@@ -25,6 +25,7 @@ func (s *Store) EnterUser(
 		case p.Subject != l.Subject:
 			return wire.Errorf(wire.CodeConflict, "This person has another name at the issuer.")
 		}
+		p.Issuer = l.Issuer
 
 		changed = nil
 		enabled := func(m wire.Membership) bool { return m.DisabledAt == nil }
@@ -42,10 +43,21 @@ func (s *Store) EnterUser(
 	return entered, changed, err
 }
 
-// entering returns the person with an email, who may be new.
+// entering returns the person of a login, who may be new. Their name at the issuer comes before the email,
+// which people may change there: no other address opens what was disabled.
 func (s *Store) entering(
 	ctx context.Context, tx *keyed.Tx, u wire.User, l wire.Login, invite [32]byte,
 ) (person, error) {
+	named, err := find(ctx, tx, people, func(p *person) bool {
+		// 0.1.0 did not keep the issuer.
+		return p.Subject == l.Subject && (p.Issuer == l.Issuer || p.Issuer == "")
+	})
+	if err != nil {
+		return person{}, err
+	}
+	if named != nil {
+		return *named.Of, nil
+	}
 	p, known, err := byEmail(ctx, tx, u.Email)
 	if err != nil || known {
 		return p, err

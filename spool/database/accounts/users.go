@@ -17,6 +17,7 @@ type person struct {
 	Password     string            `json:"password"` // its hash; "" is none
 	CreatedAt    time.Time         `json:"created_at"`
 	SessionsFrom time.Time         `json:"sessions_from"`
+	Issuer       string            `json:"issuer,omitempty"`  // where they have signed in
 	Subject      string            `json:"subject,omitempty"` // their name at the issuer; "" is none yet
 	Memberships  []wire.Membership `json:"memberships"`
 }
@@ -310,7 +311,7 @@ func (p *person) apply(account string, c wire.UserChange) {
 	}
 	// Someone else may have the email now, with a new login at the issuer.
 	if account == "" && c.Disabled != nil && !*c.Disabled {
-		p.Subject = ""
+		p.Issuer, p.Subject = "", ""
 	}
 
 	for i := range p.Memberships {
