@@ -11,6 +11,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 
 	"promptspool/api/wire"
 )
@@ -50,6 +53,7 @@ func NewPeople(config PeopleConfig) *People {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
+	config.EmergencyOwner = written(config.EmergencyOwner)
 
 	return &People{
 		config:   config,
@@ -308,14 +312,33 @@ func (p *People) count(ctx context.Context, failed error, many string, s source)
 }
 
 // checkEmail returns an email in the form in which it is stored.
-func checkEmail(email string) (string, []wire.FieldError) {
-	email = strings.ToLower(strings.TrimSpace(email))
+func checkEmail(typed string) (string, []wire.FieldError) {
+	email := written(typed)
 	a, err := mail.ParseAddress(email)
 	if err != nil || a.Address != email || len(email) > emailBytesMax {
 		fault := wire.FieldError{Field: "email", Reason: "must be an email address, like ann@example.com"}
 		return "", []wire.FieldError{fault}
 	}
 	return email, nil
+}
+
+// written returns an email in the one form in which emails are compared. It is "" if a letter only folds to
+// ASCII, such as the Kelvin sign: the form would be the email of someone else.
+func written(typed string) string {
+	typed = strings.TrimSpace(typed)
+	if strings.ContainsFunc(typed, foldsToASCII) {
+		return ""
+	}
+	return strings.ToLower(norm.NFC.String(typed))
+}
+
+func foldsToASCII(r rune) bool {
+	if r <= unicode.MaxASCII {
+		return false
+	}
+	forms := norm.NFKC.String(string(r))
+	forms += strings.ToLower(forms) + strings.ToUpper(forms)
+	return strings.ContainsFunc(forms, func(r rune) bool { return r <= unicode.MaxASCII })
 }
 
 // SignIn begins a session. A wrong email or password is wire.CodeUnauthorized, which does
@@ -325,7 +348,7 @@ func checkEmail(email string) (string, []wire.FieldError) {
 func (p *People) SignIn(
 	ctx context.Context, email, password string, from wire.Browser,
 ) (wire.SignedIn, error) {
-	email = strings.ToLower(strings.TrimSpace(email))
+	email = written(email)
 	if err := p.mayUsePassword(email); err != nil {
 		return wire.SignedIn{}, err
 	}

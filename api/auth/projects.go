@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"promptspool/api/wire"
 )
@@ -296,7 +295,7 @@ func (o Operator) SetDisabled(ctx context.Context, email string, disabled bool) 
 
 // find returns the person with this email, as a person typed it, in each of their accounts.
 func (o Operator) find(ctx context.Context, email string) ([]wire.User, error) {
-	typed := strings.ToLower(strings.TrimSpace(email))
+	typed := written(email)
 	all, err := o.people.store.Everybody(ctx)
 	found := slices.DeleteFunc(all, func(u wire.User) bool { return u.Email != typed })
 	if err == nil && len(found) == 0 {

@@ -61,7 +61,7 @@ func signInOf(r *config.Reader) signIn {
 		people: auth.PeopleConfig{
 			SignUp:         signUpOf(r),
 			SignInBy:       wire.SignInBy(r.OneOf("sign-in")),
-			EmergencyOwner: strings.ToLower(r.Text("emergency-owner")),
+			EmergencyOwner: r.Text("emergency-owner"),
 			IssuerSession:  r.Duration("oidc-session"),
 		},
 		issuer: oidc.Config{
