@@ -22,7 +22,7 @@ func (p *People) SignInBy() (by wire.SignInBy, emergency bool) {
 
 // mayUsePassword returns an error if people sign in at the issuer only, except the emergency's owner.
 func (p *People) mayUsePassword(email string) error {
-	if p.config.SignInBy != wire.SignInByIssuer || email == p.config.EmergencyOwner {
+	if p.config.SignInBy != wire.SignInByIssuer || email != "" && email == p.config.EmergencyOwner {
 		return nil
 	}
 

@@ -1,9 +1,12 @@
 package auth_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"promptspool/api/auth"
 	"promptspool/api/wire"
@@ -139,14 +142,14 @@ func TestNoPasswordOpensWhatOnlyTheIssuerDoes(t *testing.T) {
 	f.byIssuer()
 	by := wire.Browser{IP: office}
 	_, err = f.SignIn(t.Context(), ann.Email, goodPassword, by)
-	refused(t, err, wire.CodeForbidden, "No passwords")
+	refused(t, err, wire.CodeUnauthorized, "Wrong email or password")
 	_, err = f.Session(t.Context(), annsSession.Token)
 	refused(t, err, wire.CodeUnauthorized, "expired")
 	_, err = f.ResetPassword(t.Context(), reset, goodPassword, office)
 	refused(t, err, wire.CodeForbidden, "No passwords")
 	bob := wire.Application{Email: "bob@example.com", Password: goodPassword, Code: invite}
 	_, err = f.Join(t.Context(), bob, office)
-	refused(t, err, wire.CodeForbidden, "No passwords")
+	refused(t, err, wire.CodeForbidden, "cannot sign up as bob@example.com with a password")
 	_, _, err = f.MakeReset(t.Context(), boss, ann.ID)
 	refused(t, err, wire.CodeForbidden, "No passwords")
 
@@ -157,6 +160,61 @@ func TestNoPasswordOpensWhatOnlyTheIssuerDoes(t *testing.T) {
 	f.enter(login("boss@example.com"))
 	if s, err := f.SignIn(t.Context(), "boss@example.com", goodPassword, by); err != nil || s.ByIssuer {
 		t.Errorf("the boss signs in by password: %+v, %v", s, err)
+	}
+}
+
+// Whoever stands before the emergency door learns neither who may open it nor who exists, however often they try.
+func TestTheEmergencyDoorTellsNobodyWhoMayOpenIt(t *testing.T) {
+	f := newFixture(t, wire.SignUpInvite)
+	ann := f.owner()
+	f.guest(ann, "boss@example.com", wire.RoleOwner)
+	f.enter(login("eve@example.com", ownsDefault))
+	var invites []wire.Secret
+	for range 4 {
+		code, _, err := f.Invite(t.Context(), ann, wire.RoleOwner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		invites = append(invites, code)
+	}
+	f.byIssuer()
+
+	emails := []string{"boss@example.com", ann.Email, "eve@example.com", "nobody@example.com"}
+	answers := func(try func(n int, email, ip string) error) {
+		t.Helper()
+		var first []string
+		for n, email := range emails {
+			var got []string
+			for range 25 {
+				err := wire.AsError(try(n, email, fmt.Sprintf("192.0.2.%d", n)))
+				got = append(got, fmt.Sprint(err.Code, strings.ReplaceAll(err.Message, email, "EMAIL")))
+			}
+			if first == nil {
+				first = got
+			}
+			if d := cmp.Diff(first, got); d != "" {
+				t.Errorf("%s is answered otherwise than %s: %s", email, emails[0], d)
+			}
+			if got[len(got)-1] == got[0] {
+				t.Errorf("tries with %s are not counted: %s", email, got[0])
+			}
+		}
+	}
+	answers(func(_ int, email, ip string) error {
+		password := "not the password"
+		if email != emails[0] {
+			password = goodPassword // which is right for some, and opens nothing
+		}
+		_, err := f.SignIn(t.Context(), email, password, wire.Browser{IP: ip})
+		return err
+	})
+	answers(func(n int, email, ip string) error {
+		_, err := f.Join(t.Context(), wire.Application{Email: email, Password: goodPassword, Code: invites[n]}, ip)
+		return err
+	})
+	for _, email := range emails {
+		_, err := f.Join(t.Context(), wire.Application{Email: email, Password: goodPassword, Code: "none"}, office)
+		refused(t, err, wire.CodeForbidden, "This code is invalid")
 	}
 }
 

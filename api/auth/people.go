@@ -127,7 +127,7 @@ func (p *People) Join(ctx context.Context, a wire.Application, ip string) (wire.
 	if faults != nil {
 		return wire.SignedIn{}, wire.Invalid(faults...)
 	}
-	if err := p.mayUsePassword(email); err != nil {
+	if err := p.mayUsePassword(p.config.EmergencyOwner); err != nil {
 		return wire.SignedIn{}, err
 	}
 
@@ -136,10 +136,12 @@ func (p *People) Join(ctx context.Context, a wire.Application, ip string) (wire.
 		return wire.SignedIn{}, err
 	}
 	// Only this person's password outlives the first sign-in at the issuer, so no stranger with an
-	// invite may choose it.
-	if email == p.config.EmergencyOwner && !invited.Setup && invited.By != wire.Operator {
-		return wire.SignedIn{}, wire.Errorf(wire.CodeForbidden, "Signing up as %s takes the setup link, or a link "+
-			"that the operator of this server makes with: promptspool people invite", email)
+	// invite may choose it, or learn who they are.
+	named, byOperator := email == p.config.EmergencyOwner, invited.Setup || invited.By == wire.Operator
+	if (named || p.config.SignInBy == wire.SignInByIssuer) && !(named && byOperator) {
+		return wire.SignedIn{}, p.taken(ctx, ip, wire.Errorf(wire.CodeForbidden, "You cannot sign up as %s with a "+
+			"password: sign in with your identity provider. The owner for emergencies takes the setup link, or a link "+
+			"that the operator of this server makes with: promptspool people invite", email))
 	}
 	founds := a.Code == ""
 	if founds && a.Account == BootstrapAccount {
@@ -171,7 +173,8 @@ func (p *People) Join(ctx context.Context, a wire.Application, ip string) (wire.
 	case wire.IsCode(err, wire.CodeNotFound):
 		return wire.SignedIn{}, errCode()
 	case wire.IsCode(err, wire.CodeConflict) && founds:
-		return wire.SignedIn{}, p.taken(ctx, ip)
+		return wire.SignedIn{}, p.taken(ctx, ip, wire.Errorf(wire.CodeConflict,
+			"This email or this project's name is taken. Sign in, or choose another."))
 	case wire.IsCode(err, wire.CodeConflict):
 		return wire.SignedIn{}, wire.Errorf(wire.CodeConflict,
 			"%s has already signed up. Sign in to join with it, or use another email: this code is still valid.", email)
@@ -231,13 +234,10 @@ func (p *People) noteJoined(ctx context.Context, u wire.User, i wire.Invite) err
 	return p.Note(ctx, u, "join project", u.AccountName, as+", invited by "+i.By)
 }
 
-// taken returns the error for a sign-up without a code whose email or account is taken.
+// taken returns the error for a sign-up whose email or account is not to be had.
 // By trying emails with fresh account names one could learn which emails exist, so an
 // address gets only a few of these.
-func (p *People) taken(ctx context.Context, ip string) error {
-	err := wire.Errorf(wire.CodeConflict,
-		"This email or this project's name is taken. Sign in, or choose another.")
-
+func (p *People) taken(ctx context.Context, ip string, err error) error {
 	const many = "Too many sign-ups were rejected. Wait 15 minutes, then try again."
 	return p.count(ctx, err, many, takenSource(ip))
 }
@@ -349,7 +349,9 @@ func (p *People) SignIn(
 	ctx context.Context, email, password string, from wire.Browser,
 ) (wire.SignedIn, error) {
 	email = written(email)
-	if err := p.mayUsePassword(email); err != nil {
+	// Beside an owner for emergencies all others are refused like a wrong password, so that no one
+	// learns who that is.
+	if err := p.mayUsePassword(p.config.EmergencyOwner); err != nil {
 		return wire.SignedIn{}, err
 	}
 	before, err := p.knows(ctx, from.Session, email)
@@ -431,7 +433,7 @@ func (p *People) judge(
 	}
 
 	err = p.hashers.run(ctx, known, func() { fits = verifyPassword(stored, password) })
-	return u, fits && u.Role != "", err
+	return u, fits && u.Role != "" && p.mayUsePassword(email) == nil, err
 }
 
 // begin begins a session, and notes in all projects of the person what they did for it. The project

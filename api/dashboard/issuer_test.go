@@ -303,7 +303,7 @@ func TestWhileTheIssuerIsAway(t *testing.T) {
 		t.Errorf("there is no emergency door: %s", page.Body)
 	}
 	vic := bob.call("POST", "/sign-in", signInForm("vic@example.com", password))
-	if vic.Code != http.StatusForbidden || !says(vic, "No passwords are used") {
+	if vic.Code != http.StatusUnauthorized || !says(vic, "Wrong email or password") {
 		t.Errorf("vic gets %d: %s", vic.Code, vic.Body)
 	}
 	leads(t, bob.call("POST", "/sign-in", signInForm("ann@example.com", password)), "/")
