@@ -17,6 +17,7 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
 
 	"promptspool/api/wire"
 )
@@ -27,6 +28,9 @@ const (
 
 	// answerMax bounds how long a person waits for one answer of the issuer.
 	answerMax = 10 * time.Second
+
+	// askingMax bounds how many people wait for the issuer, each with a connection to it at most.
+	askingMax = 64
 )
 
 // Config configures an Issuer.
@@ -51,6 +55,8 @@ type configured struct {
 	address *url.URL
 	client  *http.Client
 	found   atomic.Pointer[discovered] // nil until it was discovered
+	finding singleflight.Group         // of found
+	asking  chan struct{}              // a slot for each person under way
 }
 
 // discovered is what the issuer's discovery document says.
@@ -70,9 +76,15 @@ func New(c Config) *Issuer {
 func (i *Issuer) Set(c Config) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = c.TLS
+	transport.MaxConnsPerHost = askingMax // a call that was given up may still be dialling
 	address, _ := url.Parse(c.Issuer)
 	client := &http.Client{Transport: transport, Timeout: answerMax}
-	i.current.Store(&configured{Config: c, address: address, client: client})
+	i.current.Store(&configured{
+		Config:  c,
+		address: address,
+		client:  client,
+		asking:  make(chan struct{}, askingMax),
+	})
 }
 
 // Address returns the issuer's address, by which people know it.
@@ -83,10 +95,11 @@ func (i *Issuer) Address() *url.URL { return i.current.Load().address }
 // away.
 func (i *Issuer) Begin(ctx context.Context, callback string) (string, wire.LoginAttempt, error) {
 	p := i.current.Load()
-	found, err := p.discover(ctx)
+	found, done, err := p.ask(ctx)
 	if err != nil {
 		return "", wire.LoginAttempt{}, err
 	}
+	defer done()
 
 	// Each is 256 random bits.
 	a := wire.LoginAttempt{
@@ -116,10 +129,11 @@ func (i *Issuer) Finish(
 	}
 
 	p := i.current.Load()
-	found, err := p.discover(ctx)
+	found, done, err := p.ask(ctx)
 	if err != nil {
 		return wire.Login{}, err
 	}
+	defer done()
 	ctx = oidc.ClientContext(ctx, p.client)
 	token, err := p.oauth(found, callback).
 		Exchange(ctx, q.Get("code"), oauth2.VerifierOption(kept.Verifier))
@@ -134,10 +148,11 @@ func (i *Issuer) Finish(
 // or has none on its own host. back is our address to which the browser comes back.
 func (i *Issuer) SignOut(ctx context.Context, idToken, back string) string {
 	p := i.current.Load()
-	found, err := p.discover(ctx)
+	found, done, err := p.ask(ctx)
 	if err != nil {
 		return ""
 	}
+	defer done()
 	// A form may lead to no other host: the pages' policy forbids it.
 	u, err := url.Parse(found.SignOut)
 	if err != nil || u.Host != p.address.Host {
@@ -154,23 +169,51 @@ func (i *Issuer) SignOut(ctx context.Context, idToken, back string) string {
 	return u.String()
 }
 
-// discover returns the issuer's discovery document, which is fetched once.
+// ask returns the issuer's discovery document to a caller who may ask the issuer more, until done. Beyond
+// askingMax of them it is wire.CodeUnavailable: an issuer that does not answer must cost no more.
+func (p *configured) ask(ctx context.Context) (found *discovered, done func(), err error) {
+	select {
+	case p.asking <- struct{}{}:
+		done = func() { <-p.asking }
+	default:
+		return nil, nil, wire.Unavailable(answerMax, "Too many people are waiting for the identity provider %s. "+
+			"Try again in a moment.", p.Issuer)
+	}
+
+	if found, err = p.discover(ctx); err != nil {
+		done()
+		return nil, nil, p.failed(err)
+	}
+	return found, done, nil
+}
+
+// discover returns the issuer's discovery document, which is fetched once for all callers.
 func (p *configured) discover(ctx context.Context) (*discovered, error) {
 	if found := p.found.Load(); found != nil {
 		return found, nil
 	}
 
-	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.Issuer)
-	if err != nil {
-		return nil, p.failed(err)
-	}
-	found := &discovered{Provider: provider}
-	if err := provider.Claims(found); err != nil {
-		return nil, p.failed(err)
-	}
-	p.found.Store(found)
+	fetched := p.finding.DoChan("", func() (any, error) {
+		// The caller who asked first may leave before the others.
+		provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), p.Issuer)
+		if err != nil {
+			return nil, err
+		}
+		found := &discovered{Provider: provider}
+		if err := provider.Claims(found); err != nil {
+			return nil, err
+		}
+		p.found.Store(found)
 
-	return found, nil
+		return found, nil
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case r := <-fetched:
+		found, _ := r.Val.(*discovered)
+		return found, r.Err
+	}
 }
 
 func (p *configured) oauth(found *discovered, callback string) *oauth2.Config {
