@@ -1,10 +1,13 @@
 package dashboard
 
 import (
+	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +16,7 @@ import (
 	"promptspool/api/auth/oidc"
 	"promptspool/api/auth/oidc/oidctest"
 	"promptspool/api/dashboard/frame"
+	"promptspool/api/edge"
 	"promptspool/api/wire"
 )
 
@@ -59,6 +63,7 @@ type browser struct {
 	s       *issuerSite
 	at      *frame.Frame // the server that it calls
 	cookies map[string]*http.Cookie
+	header  http.Header // that it sends
 }
 
 func (s *issuerSite) browser() *browser {
@@ -69,6 +74,7 @@ func (s *issuerSite) browser() *browser {
 func (b *browser) call(method, path string, form url.Values) *httptest.ResponseRecorder {
 	b.s.t.Helper()
 	r := b.s.request("", method, path, form)
+	maps.Copy(r.Header, b.header)
 	for _, cookie := range b.cookies {
 		r.AddCookie(cookie)
 	}
@@ -250,6 +256,98 @@ func TestOnlyTheBrowserThatBeganFinishesAndOnce(t *testing.T) {
 	}
 	if len(eve.cookies) > 10 {
 		t.Errorf("the browser has %d cookies", len(eve.cookies))
+	}
+}
+
+// What browsers keep for us comes with each request. Beyond the bound of a head, no page is answered any more, so
+// whatever a link, a form or a person makes them keep must leave room. The worst is tried of each route.
+func TestCookiesFillLessThanHalfOfAHead(t *testing.T) {
+	s := openIssuerSite(t, wire.SignInByBoth, "")
+	const ann = "ann@example.com"
+	s.people = auth.NewPeople(auth.PeopleConfig{Store: s.store, SignUp: wire.SignUpOpen})
+	s.config.People = s.people
+	s.d = New(s.config)
+	pages, ids := s.furnished(ann)
+
+	// Every field of every page is sent to every route: with all its values, and with long ones.
+	known := url.Values{"next": nil}
+	field := regexp.MustCompile(`<[^>]* name="([^"]+)"(?: value="([^"]+)")?`)
+	for _, page := range append(pages, "/sign-in", "/sign-up") {
+		body := s.call(ann, "GET", page, nil).Body.String()
+		for _, m := range field.FindAllStringSubmatch(body, -1) {
+			known[m[1]] = append(known[m[1]], m[2])
+		}
+	}
+	delete(known, "csrf")
+	delete(known, "session")
+
+	jar, most, n := s.browser(), 0, 0
+	try := func(r frame.Route, length int) (sets bool) {
+		n++
+		form := url.Values{}
+		for name, seen := range known {
+			form[name] = seen
+			if length > 0 {
+				form[name] = []string{"/" + strings.Repeat("a", length)}
+			}
+		}
+		form.Set("email", fmt.Sprintf("p%d@example.com", n))
+		form.Set("project", fmt.Sprintf("p%d", n))
+		form.Set("password", password)
+		form.Del("code")
+
+		method, path, _ := strings.Cut(r.Pattern, " ")
+		id := ids[strings.Split(path, "/")[1]]
+		path = strings.NewReplacer("{$}", "", "{id}", id, "{name}", "rude", "{page}", "oidc").Replace(path)
+		jar.cookies[s.cookie] = &http.Cookie{Name: s.cookie, Value: string(s.signed[ann].Token)}
+		if method == http.MethodGet {
+			form.Del("project") // it would only be opened
+			path += "?" + form.Encode()
+		}
+		form.Set("csrf", s.signed[ann].CSRF())
+		sets = jar.call(method, path, form).Header().Get("Set-Cookie") != ""
+
+		size := len("zone=America/Argentina/ComodRivadavia; ") // which a script sets
+		for _, c := range jar.cookies {
+			size += len(c.Name) + len("=") + len(c.Value) + len("; ")
+		}
+		most = max(most, size)
+		return sets
+	}
+	for _, r := range Routes() {
+		if strings.HasSuffix(r.Pattern, "/sign-out") {
+			continue // it takes away
+		}
+		sets := try(r, 0)
+		for length := 2040; length > 0; length /= 16 {
+			sets = try(r, length) || sets
+		}
+		for n := 0; sets && n < 60; n++ {
+			try(r, 2040>>(n/6))
+		}
+	}
+
+	t.Logf("%d requests, at most %d bytes of cookies: %q", n, most, slices.Sorted(maps.Keys(jar.cookies)))
+	if most >= edge.HeadBytesMax/2 || most < 1000 {
+		t.Errorf("browsers keep up to %d bytes for us, of %d in a head", most, edge.HeadBytesMax)
+	}
+}
+
+// A page of another site must not fill the room for cookies, nor choose where a person is led.
+func TestAForeignPageBeginsNoSignInWithAnAddress(t *testing.T) {
+	s := openIssuerSite(t, wire.SignInByIssuer, "")
+	for _, site := range []string{"cross-site", "same-site", "same-origin", "none", ""} {
+		eve := s.browser()
+		eve.header = http.Header{"Sec-Fetch-Site": {site}}
+		answer := eve.get("/sign-in/oidc?next=/keys")
+		foreign := strings.HasSuffix(site, "-site")
+		if begun := answer.Code == http.StatusSeeOther; begun == foreign || len(eve.cookies) > 0 == foreign {
+			t.Errorf("from %q the answer is %d, with the cookies %v", site, answer.Code, eve.cookies)
+		}
+		if foreign && !says(answer, `href="/sign-in/oidc?next=%2Fkeys"`) {
+			t.Errorf("from %q the person is not asked: %s", site, answer.Body)
+		}
+		leads(t, eve.get(eve.atIssuer(eve.get("/sign-in/oidc"), "eve@corp.example")), "/")
 	}
 }
 

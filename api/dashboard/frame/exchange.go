@@ -74,9 +74,7 @@ func (c *Exchange) Show(status int, name, title, nav string, data any) error {
 		}
 		v.User, v.CSRF, v.Session, v.Projects = &c.User, c.CSRF(), c.FormSession(), c.Projects()
 		v.ByIssuer, v.InNeed = c.ByIssuer, c.inNeed()
-		if key, err := c.Cookie(c.firstKeyCookie()); err == nil {
-			v.FirstKey = key.Value
-		}
+		v.FirstKey = c.firstKey()
 	}
 
 	return c.render(status, name, "layout", v)

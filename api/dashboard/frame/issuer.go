@@ -29,8 +29,11 @@ const (
 	issuerCallback = issuerPage + "/callback"
 	attemptSuffix  = "-attempt-"
 	attemptAge     = 10 * time.Minute
-	attemptsMax    = 8       // that one browser has at the same time
-	nextBytesMax   = 2 << 10 // of an address in a cookie, which has at most 4 KiB
+	attemptsMax    = 8 // that one browser has at the same time
+
+	// attemptBytesMax bounds the cookies of attempts with addresses. A browser keeps no longer one, and a
+	// request has only so much room for all of them. The next attempts lead to the first page.
+	attemptBytesMax = 4000
 )
 
 // viaIssuer returns the address that leads through the issuer to a page.
@@ -50,17 +53,26 @@ func (c *Exchange) beginAtIssuer() error {
 	if c.frame.Issuer == nil {
 		return ErrNoPage
 	}
+	// A page of another site does not choose where a sign-in leads: the person does, here.
+	site := c.Header.Get("Sec-Fetch-Site")
+	if c.FormValue("next") != "" && (site == "cross-site" || site == "same-site") {
+		return c.signInPage()
+	}
 	address, attempt, err := c.frame.Issuer.Begin(c.Context(), c.Base()+issuerCallback)
 	if err != nil {
 		return c.issuerFault(err, wire.LoginAttempt{Next: c.FormValue("next")})
 	}
 
-	if next := c.FormValue("next"); len(next) <= nextBytesMax {
-		attempt.Next = next
+	value := func() string {
+		raw, _ := jsonscan.Marshal(attempt) // of texts, which cannot fail to encode
+		return base64.RawURLEncoding.EncodeToString(raw)
 	}
-	c.dropAttempts()
-	raw, _ := jsonscan.Marshal(attempt) // of texts, which cannot fail to encode
-	c.Remember(c.attemptCookie(attempt.State), base64.RawURLEncoding.EncodeToString(raw), attemptAge)
+	attempt.Next = c.FormValue("next")
+	name := c.attemptCookie(attempt.State)
+	if c.dropAttempts()+len(name)+len(value()) > attemptBytesMax {
+		attempt.Next = ""
+	}
+	c.Remember(name, value(), attemptAge)
 
 	return c.Redirect(address, "")
 }
@@ -122,8 +134,8 @@ func (c *Exchange) attempt(state string) (a wire.LoginAttempt) {
 	return a
 }
 
-// dropAttempts deletes the oldest attempts: a request has only so much room for cookies.
-func (c *Exchange) dropAttempts() {
+// dropAttempts deletes the oldest attempts, and returns the bytes of those that stay.
+func (c *Exchange) dropAttempts() (kept int) {
 	attempts := 0
 	for _, cookie := range slices.Backward(c.Cookies()) {
 		if !strings.HasPrefix(cookie.Name, c.frame.cookie.Name+attemptSuffix) {
@@ -131,6 +143,10 @@ func (c *Exchange) dropAttempts() {
 		}
 		if attempts++; attempts >= attemptsMax {
 			c.Remember(cookie.Name, "", -time.Second)
+			continue
 		}
+		kept += len(cookie.Name) + len(cookie.Value)
 	}
+
+	return kept
 }

@@ -14,13 +14,31 @@ import (
 // that the page that waits for a first call shows it even after it is loaded again.
 const firstKeyKept = time.Hour
 
-// firstKeyCookie names the cookie with the key of the project that is open. Its prefix is a session's.
-func (c *Exchange) firstKeyCookie() string { return c.frame.cookie.Name + "-key-" + c.User.AccountID }
+// firstKeyCookie names the cookie with the latest project and its key. Its prefix is a session's.
+func (c *Exchange) firstKeyCookie() string { return c.frame.cookie.Name + "-key" }
+
+// firstKey returns the first key of the project that is open, if the browser keeps it, or "".
+func (c *Exchange) firstKey() string {
+	cookie, err := c.Cookie(c.firstKeyCookie())
+	if err != nil {
+		return ""
+	}
+	key, isOpen := strings.CutPrefix(cookie.Value, c.User.AccountID+".")
+	if !isOpen {
+		return ""
+	}
+
+	return key
+}
+
+func (c *Exchange) rememberFirstKey(key wire.Secret) {
+	c.Remember(c.firstKeyCookie(), c.User.AccountID+"."+string(key), firstKeyKept)
+}
 
 // makeFirstKey shows the founder of a project a key. setUp: the project is the server's first.
 func (c *Exchange) makeFirstKey(setUp bool) error {
-	if key := string(c.frame.PrintedKey); setUp && key != "" {
-		c.Remember(c.firstKeyCookie(), key, firstKeyKept)
+	if key := c.frame.PrintedKey; setUp && key != "" {
+		c.rememberFirstKey(key)
 		return nil
 	}
 
@@ -30,7 +48,7 @@ func (c *Exchange) makeFirstKey(setUp bool) error {
 	if err != nil {
 		return err
 	}
-	c.Remember(c.firstKeyCookie(), string(secret), firstKeyKept)
+	c.rememberFirstKey(secret)
 
 	return c.Note(c.Context(), "create key", k.ID, k.AuditDetail())
 }

@@ -120,7 +120,7 @@ func (p *target) signIn(server *harness.Node) {
 	}
 	_ = res.Body.Close()
 	for _, c := range res.Cookies() {
-		if !strings.Contains(c.Name, "-key-") { // which has the project's first key
+		if !strings.Contains(c.Name, "-key") { // which has the project's first key
 			p.cookie = c.Name + "=" + c.Value
 		}
 	}
