@@ -465,7 +465,18 @@ func TestAnInviteIsFollowedThroughTheIssuer(t *testing.T) {
 		t.Fatalf("the page is: %s", page.Body)
 	}
 
+	// No link to the issuer lets him in: not one of a stranger, of a mail, or of the page to sign in.
 	next, _ := url.QueryUnescape(link[1])
+	for _, from := range []string{"", "http://evil.example/sign-up", "http://localhost/sign-in?next=" + link[1]} {
+		bob.header = http.Header{"Referer": {from}}
+		leads(t, bob.enter("bob@corp.example", next), next)
+		if bob.cookies[s.cookie] != nil {
+			t.Fatalf("from %q bob has joined without being asked", from)
+		}
+	}
+
+	// He has to press the button of the page that names the project and the role.
+	bob.header = http.Header{"Referer": {"http://localhost/sign-up?code=" + string(code)}}
 	leads(t, bob.enter("bob@corp.example", next), "/")
 	if page := bob.get("/"); page.Code != http.StatusOK || !says(page, "default") || !says(page, "viewer") {
 		t.Errorf("bob's first page is %d: %s", page.Code, page.Body)

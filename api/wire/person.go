@@ -317,4 +317,5 @@ type LoginAttempt struct {
 	Nonce    string `json:"nonce"`    // the issuer puts it into the ID token
 	Verifier string `json:"verifier"` // of PKCE: proves to the issuer who asked
 	Next     string `json:"next"`     // the page to open afterwards
+	Asked    bool   `json:"asked"`    // the person came from the page that asks whether to join a project
 }

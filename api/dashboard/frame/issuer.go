@@ -68,6 +68,8 @@ func (c *Exchange) beginAtIssuer() error {
 		return base64.RawURLEncoding.EncodeToString(raw)
 	}
 	attempt.Next = c.FormValue("next")
+	from := c.referer()
+	attempt.Asked = from != nil && from.Path == "/sign-up"
 	name := c.attemptCookie(attempt.State)
 	if c.dropAttempts()+len(name)+len(value()) > attemptBytesMax {
 		attempt.Next = ""
@@ -90,13 +92,18 @@ func (c *Exchange) finishAtIssuer() error {
 		return c.issuerFault(err, attempt)
 	}
 
-	// An invite lets a person in who is not known yet. All others are asked by its page.
+	// An invite lets a person in who is not known yet, but no link alone: its page asks everybody first.
 	next := localAddress(attempt.Next)
-	if page, err := url.Parse(next); err == nil && page.Path == "/sign-up" {
+	page, _ := url.Parse(next)
+	invited := page != nil && page.Path == "/sign-up"
+	if invited && attempt.Asked {
 		login.Invite = wire.Secret(page.Query().Get("code"))
 	}
 	s, err := c.frame.People.EnterByIssuer(c.Context(), login, c.browser())
-	if err != nil {
+	switch {
+	case wire.IsCode(err, wire.CodeForbidden) && invited && !attempt.Asked:
+		return c.Redirect(next, "")
+	case err != nil:
 		return c.issuerFault(err, attempt)
 	}
 	c.setSession(s)

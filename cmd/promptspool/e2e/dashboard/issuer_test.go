@@ -3,6 +3,7 @@
 package dashboard
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,4 +101,17 @@ func TestPeopleSignInAtAnIssuerBehindNginx(t *testing.T) {
 	}
 	b.visit("/requests")
 	b.isAt("/sign-in")
+
+	// A link that leads a stranger through the issuer lets them in nowhere before they were asked.
+	const joe = "joe@corp.example"
+	issuer.Put(oidctest.User{Email: joe})
+	link := harness.LinkPath(t, harness.PeopleSay(t, p.server, "invite", "--role", "viewer"))
+	b.visit("/sign-in/oidc?next=" + url.QueryEscape(strings.TrimPrefix(link, basePath)))
+	b.fill("[name=email]", joe)
+	b.press("button")
+	b.isAt("/sign-up")
+	b.shows("main", "You are joining the project", "default")
+	b.press("main .primary")
+	b.isAt("/")
+	b.shows(".side", joe, "viewer")
 }
