@@ -333,6 +333,37 @@ func TestCookiesFillLessThanHalfOfAHead(t *testing.T) {
 	}
 }
 
+// A browser that opens its tabs again sends six requests before it has the cookies of any answer.
+func TestTabsThatBeginTogetherLeaveRoom(t *testing.T) {
+	s := openIssuerSite(t, wire.SignInByIssuer, "")
+	size := func(cookies map[string]*http.Cookie) (size int) {
+		for _, c := range cookies {
+			size += len(c.Name) + len(c.Value) + len("=; ")
+		}
+		return size
+	}
+	for length := 1; length < 3000; length += 100 {
+		next := "/sign-in/oidc?next=/" + strings.Repeat("a", length)
+		eve := s.browser()
+		for _, earlier := range []int{0, 1, 20} {
+			for range earlier {
+				eve.get(next)
+			}
+
+			before := maps.Clone(eve.cookies)
+			all := maps.Clone(before)
+			for range 6 {
+				eve.cookies = maps.Clone(before)
+				eve.get(next)
+				maps.Copy(all, eve.cookies)
+			}
+			if got := size(all); got > edge.HeadBytesMax-2<<10 {
+				t.Errorf("addresses of %d bytes leave cookies of %d, after %d one by one", length, got, earlier)
+			}
+		}
+	}
+}
+
 // A page of another site must not fill the room for cookies, nor choose where a person is led.
 func TestAForeignPageBeginsNoSignInWithAnAddress(t *testing.T) {
 	s := openIssuerSite(t, wire.SignInByIssuer, "")

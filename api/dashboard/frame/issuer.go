@@ -31,9 +31,10 @@ const (
 	attemptAge     = 10 * time.Minute
 	attemptsMax    = 8 // that one browser has at the same time
 
-	// attemptBytesMax bounds the cookies of attempts with addresses. A browser keeps no longer one, and a
-	// request has only so much room for all of them. The next attempts lead to the first page.
-	attemptBytesMax = 4000
+	// A request has only so much room for the cookies of attempts with addresses: longer addresses, and those
+	// of further attempts, are replaced by the first page. Six tabs that begin together see none of each other's.
+	nextBytesMax     = 768
+	attemptsBytesMax = 4000
 )
 
 // viaIssuer returns the address that leads through the issuer to a page.
@@ -70,8 +71,8 @@ func (c *Exchange) beginAtIssuer() error {
 	attempt.Next = c.FormValue("next")
 	from := c.referer()
 	attempt.Asked = from != nil && from.Path == "/sign-up"
-	name := c.attemptCookie(attempt.State)
-	if c.dropAttempts()+len(name)+len(value()) > attemptBytesMax {
+	name, kept := c.attemptCookie(attempt.State), c.dropAttempts()
+	if len(attempt.Next) > nextBytesMax || kept+len(name)+len(value()) > attemptsBytesMax {
 		attempt.Next = ""
 	}
 	c.Remember(name, value(), attemptAge)
@@ -116,8 +117,9 @@ func (c *Exchange) finishAtIssuer() error {
 
 // issuerFault shows the sign-in page with what went wrong at the issuer.
 func (c *Exchange) issuerFault(err error, attempt wire.LoginAttempt) error {
-	// The operator has to know of a wrong secret, or an issuer that is away; not of any link.
-	if attempt.State != "" || wire.IsCode(err, wire.CodeUnavailable) {
+	// The operator has to know of a wrong secret, or an issuer that is away; not of any link, or of each
+	// person in a crowd, who may retry.
+	if wire.AsError(err).RetryAfter == 0 && (attempt.State != "" || wire.IsCode(err, wire.CodeUnavailable)) {
 		c.frame.Logger.Warn("signing in at the identity provider failed", "error", err)
 	}
 	v := c.signView()
