@@ -186,3 +186,40 @@ func TestCheckFindsWhatDoesNotBelongTogether(t *testing.T) {
 		}
 	}
 }
+
+// 0.1.0 kept a person's name at the issuer without the issuer, and made one more person of them for each email.
+func TestPeopleOf010AreWhoTheyWereFirst(t *testing.T) {
+	rows := &keyedtest.Memory{}
+	put := func(kind keyed.Kind, name string, value any) {
+		t.Helper()
+		e, err := keyed.EntryOf(keyed.Key{Kind: kind, Name: name}, value)
+		if err == nil {
+			err = rows.Write(t.Context(), e)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, membership := range map[string]string{
+		"1": `{"account_id":"a","account_name":"app","role":"editor","disabled_at":"2026-03-01T12:00:00Z"}`,
+		"2": `{"account_id":"a","account_name":"app","role":"editor"}`,
+	} {
+		put("people", id, json.RawMessage(`{"id":"`+id+`","email":"mal`+id+`@acme.example","subject":"mal",`+
+			`"memberships":[`+membership+`]}`))
+		put("emails", "mal"+id+"@acme.example", id)
+	}
+
+	s := accounts.New(rows, time.Now)
+	login := wire.Login{
+		Issuer:  "https://id.example",
+		Subject: "mal",
+		Grants:  []wire.Grant{{Project: "team", Role: wire.RoleOwner}},
+	}
+	for _, email := range []string{"mal2@acme.example", "mal1@acme.example", "mal3@acme.example"} {
+		fresh := wire.User{ID: wire.NewID(), Email: email, CreatedAt: time.Now()}
+		u, _, err := s.EnterUser(t.Context(), fresh, login, [32]byte{}, false)
+		if u.ID != "1" || u.Role != "" || err != nil {
+			t.Errorf("as %s the person who was disabled is %+v, %v", email, u, err)
+		}
+	}
+}

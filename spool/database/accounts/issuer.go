@@ -48,19 +48,21 @@ func (s *Store) EnterUser(
 func (s *Store) entering(
 	ctx context.Context, tx *keyed.Tx, u wire.User, l wire.Login, invite [32]byte,
 ) (person, error) {
+	p, known, err := byEmail(ctx, tx, u.Email)
+	if err != nil || known && p.Issuer == l.Issuer && p.Subject == l.Subject {
+		return p, err
+	}
 	named, err := find(ctx, tx, people, func(p *person) bool {
-		// 0.1.0 did not keep the issuer.
+		// 0.1.0 did not keep the issuer, and gave each email of a person to another one: the first counts.
 		return p.Subject == l.Subject && (p.Issuer == l.Issuer || p.Issuer == "")
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return person{}, err
-	}
-	if named != nil {
+	case named != nil:
 		return *named.Of, nil
-	}
-	p, known, err := byEmail(ctx, tx, u.Email)
-	if err != nil || known {
-		return p, err
+	case known:
+		return p, nil
 	}
 
 	p = person{ID: u.ID, Email: u.Email, CreatedAt: u.CreatedAt}
