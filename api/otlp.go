@@ -132,9 +132,9 @@ func (a *API) export(c *exchange, asked otlp.Kind) error {
 func (x *exported) decode(form otlp.Form) (otlp.Refused, error) {
 	switch x.kind {
 	case otlp.Spans:
-		return otlp.Traces(x.c.body, form, x.takeSpan)
+		return otlp.Traces(x.c.context, x.c.body, form, x.takeSpan)
 	case otlp.LogRecords:
-		return otlp.Logs(x.c.body, form, func(l otlp.Log) error {
+		return otlp.Logs(x.c.context, x.c.body, form, func(l otlp.Log) error {
 			_, err := x.add(wire.KindLog, wire.LogRecordID(l.TraceID, l.SpanID, l.At), l.Body)
 			return err
 		}, x.takeSpan)

@@ -57,7 +57,7 @@ func (a *API) spansBulk(c *exchange) error {
 		return err
 	}
 	defer release()
-	unread, err := otlp.Bulk(spans, b.add, b.reject)
+	unread, err := otlp.Bulk(b.c.context, spans, b.add, b.reject)
 	if err != nil {
 		return err
 	}

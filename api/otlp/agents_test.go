@@ -25,7 +25,7 @@ type agentSpan struct {
 func agentSpans(t *testing.T, records ...string) (spans []agentSpan, refused otlp.Refused) {
 	t.Helper()
 	body := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + strings.Join(records, ",") + `]}]}]}`
-	refused, err := otlp.Logs([]byte(body), otlp.JSON, func(l otlp.Log) error {
+	refused, err := otlp.Logs(t.Context(), []byte(body), otlp.JSON, func(l otlp.Log) error {
 		t.Errorf("a log record of a model call: %s", l.Body)
 		return nil
 	}, func(s otlp.Span) error {

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -24,14 +25,14 @@ type BulkSpan struct {
 // their order. refuse gets the id of a span that it refuses, as it was sent, and the reason. It
 // returns those that it did not read, because they are more than ItemsMax. The error is take's.
 func Bulk(
-	spans json.RawMessage, take func(BulkSpan) error, refuse func(spanID, reason string),
+	ctx context.Context, spans json.RawMessage, take func(BulkSpan) error, refuse func(spanID, reason string),
 ) (unread Refused, err error) {
-	d := newDecoding(len(spans))
+	d := newDecoding(ctx, len(spans))
 	defer d.done()
 
 	err = value{json: spans}.elements(func(v value) error {
-		if !d.next() {
-			return nil
+		if read, err := d.next(&d.items, ItemsMax); !read {
+			return err
 		}
 		b := bulkSpan{isObject: v.json[0] == '{'}
 		_ = bulkLayout.read(&b, v) // JSON was checked before

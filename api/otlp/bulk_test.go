@@ -15,7 +15,7 @@ import (
 func decodeBulk(t testing.TB, spans []byte) (taken []otlp.BulkSpan, refused map[string]string) {
 	t.Helper()
 	refused = map[string]string{}
-	_, err := otlp.Bulk(spans,
+	_, err := otlp.Bulk(t.Context(), spans,
 		func(s otlp.BulkSpan) error {
 			taken = append(taken, s)
 			return nil

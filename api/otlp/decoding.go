@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -42,11 +43,13 @@ type item interface {
 
 // decoding is one call of Traces, Logs or Bulk.
 type decoding struct {
+	ctx     context.Context
 	signal  *signal
 	keep    func(it item, written []byte) item // returns what an item is kept as, nil if it is not; nil keeps all
 	take    func(it item, body []byte) error
 	refused Refused
 	items   int // that were met
+	groups  int // the same, of resources and scopes
 	left    int // bytes that bodies may still have together
 
 	out      output
@@ -61,9 +64,10 @@ type decoding struct {
 var smalls = sync.Pool{New: func() any { return new([outputBytes]byte) }}
 
 // newDecoding returns the decoding of a request of so many bytes. The caller must call done.
-func newDecoding(size int) *decoding {
+func newDecoding(ctx context.Context, size int) *decoding {
 	small := smalls.Get().(*[outputBytes]byte)
 	return &decoding{
+		ctx:   ctx,
 		left:  repeatedBytes + repeatedMax*size,
 		small: small,
 		out:   output{b: small[:0]},
@@ -122,6 +126,9 @@ func (d *decoding) request(v value) error {
 	}
 
 	return request.parts.elements(func(v value) error {
+		if read, err := d.next(&d.groups, groupsMax); !read {
+			return err
+		}
 		var resource group
 		if err := d.signal.resources.read(&resource, v); err != nil {
 			return err
@@ -132,6 +139,9 @@ func (d *decoding) request(v value) error {
 
 // scoped reads a ScopeSpans or the like.
 func (d *decoding) scoped(resource *head, v value) error {
+	if read, err := d.next(&d.groups, groupsMax); !read {
+		return err
+	}
 	var scope group
 	if err := d.signal.scopes.read(&scope, v); err != nil {
 		return err
@@ -139,8 +149,8 @@ func (d *decoding) scoped(resource *head, v value) error {
 
 	began := false
 	return scope.parts.elements(func(v value) error {
-		if !d.next() {
-			return nil
+		if read, err := d.next(&d.items, ItemsMax); !read {
+			return err
 		}
 		if !began {
 			if err := d.begin(resource, &scope.head); err != nil {
@@ -157,6 +167,13 @@ func (d *decoding) scoped(resource *head, v value) error {
 
 // ItemsMax is how many spans or log records of a request are read.
 const ItemsMax = 50_000
+
+// groupsMax is how many resources and scopes of a request are read: enough for items of which
+// each has its own. Those without any cost time as well.
+const groupsMax = 2 * ItemsMax
+
+// checkEvery is how many items or groups are met between looks at the context.
+const checkEvery = 1000
 
 // These bound the repetition of resources and scopes: all bodies together have at most so many
 // times the bytes of the request, and so many bytes besides. That is enough for 512 small spans,
@@ -184,15 +201,19 @@ var (
 	errSpan  = errors.New("spanId must be 8 bytes, not all zero")
 )
 
-// next counts an item, and reports whether it is read. It refuses one too many, which costs next
-// to nothing.
-func (d *decoding) next() bool {
-	if d.items++; d.items <= ItemsMax {
-		return true
+// next counts an item or a group, and reports whether it is read: at most so many are. It refuses one
+// too many, which costs next to nothing. Its error is that of a request that has ended.
+func (d *decoding) next(count *int, most int) (read bool, err error) {
+	*count++
+	if *count%checkEvery == 0 && d.ctx.Err() != nil {
+		return false, wire.Unavailable(0, "The request ended before it was decoded: %w", d.ctx.Err())
+	}
+	if *count <= most {
+		return true, nil
 	}
 	d.refuse(errMany)
 
-	return false
+	return false, nil
 }
 
 // refuse counts an item that is not taken.

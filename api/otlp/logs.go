@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -18,10 +19,12 @@ type Log struct {
 // Logs decodes a request for /v1/logs and calls take with the events about model calls, in
 // their order. It calls takeSpan with the log records of coding agents, and drops all others.
 // Otherwise it is like Traces.
-func Logs(body []byte, form Form, take func(Log) error, takeSpan func(Span) error) (Refused, error) {
+func Logs(
+	ctx context.Context, body []byte, form Form, take func(Log) error, takeSpan func(Span) error,
+) (Refused, error) {
 	places := map[[24]byte]uint64{}
 
-	d := newDecoding(len(body))
+	d := newDecoding(ctx, len(body))
 	d.signal = &logs
 	d.keep = func(it item, body []byte) item {
 		p := it.(*logRecord)

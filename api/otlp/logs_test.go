@@ -18,7 +18,7 @@ import (
 // decodeLogs returns the bodies of all log records of a request that are taken.
 func decodeLogs(t testing.TB, body []byte, form otlp.Form) (bodies []string, refused otlp.Refused) {
 	t.Helper()
-	refused, err := otlp.Logs(body, form, func(l otlp.Log) error {
+	refused, err := otlp.Logs(t.Context(), body, form, func(l otlp.Log) error {
 		bodies = append(bodies, string(l.Body))
 		return nil
 	}, func(s otlp.Span) error {
@@ -178,7 +178,7 @@ func FuzzLogs(f *testing.F) {
 			form = otlp.JSON
 		}
 		otlp.KindOf(body, form)
-		_, err := otlp.Logs(body, form, func(l otlp.Log) error {
+		_, err := otlp.Logs(t.Context(), body, form, func(l otlp.Log) error {
 			var read struct {
 				Log   struct{ TraceID, SpanID string }
 				Index *int

@@ -2,6 +2,7 @@ package otlp_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -53,7 +54,7 @@ const (
 // decode returns the bodies of all spans of a request.
 func decode(t testing.TB, body []byte, form otlp.Form) (bodies []string, refused otlp.Refused) {
 	t.Helper()
-	refused, err := otlp.Traces(body, form, func(s otlp.Span) error {
+	refused, err := otlp.Traces(t.Context(), body, form, func(s otlp.Span) error {
 		bodies = append(bodies, string(s.Body))
 		return nil
 	})
@@ -272,6 +273,35 @@ func TestASpanIsMeasuredAsItIsWritten(t *testing.T) {
 	}
 }
 
+// As a collector sends them that groups by trace.
+func TestSpansMayHaveAResourceEach(t *testing.T) {
+	one := request(nil)
+	bodies, refused := decode(t, bytes.Repeat(one, otlp.ItemsMax+2), otlp.Protobuf)
+	if len(bodies) != otlp.ItemsMax || refused.Spans != 2 {
+		t.Errorf("%d spans are taken, and refused %+v", len(bodies), refused)
+	}
+}
+
+// Who has left waits for nothing, whatever the request is full of.
+func TestDecodingEndsWithItsRequest(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	nothing := func(numbers ...protowire.Number) []byte {
+		b := bytes.Repeat(message(numbers[len(numbers)-1]), 2000)
+		for _, n := range slices.Backward(numbers[:len(numbers)-1]) {
+			b = message(n, b)
+		}
+		return b
+	}
+	for what, body := range map[string][]byte{
+		"resources": nothing(1), "scopes": nothing(1, 2), "spans": nothing(1, 2, 2),
+	} {
+		if _, err := otlp.Traces(ctx, body, otlp.Protobuf, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 // What escaping adds counts, too.
 func TestAResourceIsNotRepeatedWithoutEnd(t *testing.T) {
 	resource := message(1, message(1, message(1, []byte("k")), message(2, message(1, make([]byte, 1<<20)))))
@@ -279,7 +309,7 @@ func TestAResourceIsNotRepeatedWithoutEnd(t *testing.T) {
 		message(5, make([]byte, 1<<10))), 200)
 	body := message(1, resource, message(2, spans))
 	written := 0
-	refused, err := otlp.Traces(body, otlp.Protobuf, func(s otlp.Span) error {
+	refused, err := otlp.Traces(t.Context(), body, otlp.Protobuf, func(s otlp.Span) error {
 		written += len(s.Body)
 		return nil
 	})
@@ -372,7 +402,7 @@ func TestWhatIsNoRequestIsMalformed(t *testing.T) {
 		{"{", otlp.JSON}, {"[]", otlp.JSON}, {"", otlp.JSON}, {"{} {}", otlp.JSON},
 		{strings.Repeat("[", 30_000), otlp.JSON}, {"\x0a\x05\x01", otlp.Protobuf}, {"{}", otlp.Protobuf},
 	} {
-		_, err := otlp.Traces([]byte(c.body), c.form, func(otlp.Span) error { return nil })
+		_, err := otlp.Traces(t.Context(), []byte(c.body), c.form, func(otlp.Span) error { return nil })
 		if !errors.Is(err, otlp.ErrMalformed) {
 			t.Errorf("%.20q: %v", c.body, err)
 		}
@@ -402,7 +432,7 @@ func FuzzTraces(f *testing.F) {
 			form = otlp.JSON
 		}
 		otlp.KindOf(body, form)
-		_, err := otlp.Traces(body, form, func(s otlp.Span) error {
+		_, err := otlp.Traces(t.Context(), body, form, func(s otlp.Span) error {
 			if _, err := wire.ParseObject(s.Body); err != nil {
 				t.Fatalf("%v in %s", err, s.Body)
 			}

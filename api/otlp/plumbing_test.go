@@ -35,7 +35,7 @@ func TestOnlyAnAppsSurroundingsArePlumbing(t *testing.T) {
 		body := fmt.Sprintf(`{"resourceSpans":[{"scopeSpans":[{"scope":{"name":%q},"spans":[{"name":"x",
 			"traceId":"01010101010101010101010101010101","spanId":"0000000000000001",%s}]}]}]}`, c.scope, c.span)
 		spans := 0
-		_, err := otlp.Traces([]byte(body), otlp.JSON, func(s otlp.Span) error {
+		_, err := otlp.Traces(t.Context(), []byte(body), otlp.JSON, func(s otlp.Span) error {
 			if spans++; s.Plumbing != c.want {
 				t.Errorf("%s: Plumbing is %v", name, s.Plumbing)
 			}

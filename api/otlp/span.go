@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -43,8 +44,8 @@ var ErrMalformed = errors.New("the body is not an OTLP request")
 // Traces decodes a request for /v1/traces and calls take with each span, in their order.
 // It returns the spans that it refused. The error wraps ErrMalformed, or is take's; after
 // one, spans may have been taken already.
-func Traces(body []byte, form Form, take func(Span) error) (Refused, error) {
-	d := newDecoding(len(body))
+func Traces(ctx context.Context, body []byte, form Form, take func(Span) error) (Refused, error) {
+	d := newDecoding(ctx, len(body))
 	d.signal = &traces
 	d.take = func(it item, body []byte) error {
 		p := it.(*parts)

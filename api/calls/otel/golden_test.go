@@ -163,9 +163,9 @@ func stored(t testing.TB, p otlptest.Payload) (spans, logs []json.RawMessage) {
 		return nil
 	}
 	if p.Path == "/v1/traces" {
-		refused, err = otlp.Traces(p.Body, p.Form, takeSpan)
+		refused, err = otlp.Traces(t.Context(), p.Body, p.Form, takeSpan)
 	} else {
-		refused, err = otlp.Logs(p.Body, p.Form, func(l otlp.Log) error {
+		refused, err = otlp.Logs(t.Context(), p.Body, p.Form, func(l otlp.Log) error {
 			logs = append(logs, l.Body)
 			return nil
 		}, takeSpan)

@@ -37,7 +37,7 @@ func TestATraceThatIsClosedTakesWhatSidecarsBring(t *testing.T) {
 		t.Errorf("the trace is %+v, %v", answer, err)
 	}
 
-	_, err = otlp.Traces([]byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"late",
+	_, err = otlp.Traces(t.Context(), []byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"late",
 		"traceId":"5b8e0000000000000000000000000001","spanId":"0000000000000001"}]}]}]}`), otlp.JSON,
 		func(late otlp.Span) error {
 			e := span(t, wire.SpanRecordID(late.TraceID, late.SpanID, late.Start), late.Body)
@@ -164,7 +164,7 @@ func TestADeletedCallLeavesTheLogRecordsOfItsParent(t *testing.T) {
 	}
 	last := "" // record of a span
 	spans := func(body []byte, send func(wire.Kind, string, []byte)) error {
-		_, err := otlp.Traces(body, otlp.JSON, func(s otlp.Span) error {
+		_, err := otlp.Traces(t.Context(), body, otlp.JSON, func(s otlp.Span) error {
 			last = wire.SpanRecordID(s.TraceID, s.SpanID, s.Start)
 			send(wire.KindSpan, last, s.Body)
 			return nil
@@ -172,7 +172,7 @@ func TestADeletedCallLeavesTheLogRecordsOfItsParent(t *testing.T) {
 		return err
 	}
 	logs := func(body []byte, send func(wire.Kind, string, []byte)) error {
-		_, err := otlp.Logs(body, otlp.JSON, func(l otlp.Log) error {
+		_, err := otlp.Logs(t.Context(), body, otlp.JSON, func(l otlp.Log) error {
 			send(wire.KindLog, wire.LogRecordID(l.TraceID, l.SpanID, l.At), l.Body)
 			return nil
 		}, nil)

@@ -57,11 +57,11 @@ func eventsOf(t *testing.T, payload otlptest.Payload) (events []wire.Event) {
 	}
 	var err error
 	if payload.Path == "/v1/logs" {
-		_, err = otlp.Logs(payload.Body, payload.Form, func(l otlp.Log) error {
+		_, err = otlp.Logs(t.Context(), payload.Body, payload.Form, func(l otlp.Log) error {
 			return add(wire.KindLog, wire.LogRecordID(l.TraceID, l.SpanID, l.At), l.Body)
 		}, addSpan)
 	} else {
-		_, err = otlp.Traces(payload.Body, payload.Form, addSpan)
+		_, err = otlp.Traces(t.Context(), payload.Body, payload.Form, addSpan)
 	}
 	if err != nil || len(events) == 0 {
 		t.Fatalf("%s: %d events, %v", payload.Name, len(events), err)
