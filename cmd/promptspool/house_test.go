@@ -120,7 +120,8 @@ var imports = map[string]string{
 		"spool/archive/significance spool/archive/rowcode spool/archive/textindex",
 	"spool/database/transfer": "api/wire spool/archive spool/database/accounts spool/database/keyed",
 	"spool/database/keyed":    "api/wire api/wire/jsonscan",
-	"spool/archive/counting":  "api/wire spool/archive/query spool/archive/records spool/archive/rowcode",
+	"spool/archive/counting": "api/admission api/wire spool/archive spool/archive/query spool/archive/records " +
+		"spool/archive/rowcode",
 	"spool/database/accounts": "api/wire spool/archive spool/archive/rowcode spool/database/keyed",
 	"spool/database/badgerdb": "api/wire api/wire/jsonscan api/words spool/archive spool/crashpoint " +
 		"spool/database/accounts " +

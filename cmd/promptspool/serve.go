@@ -115,7 +115,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 
 	// Records: folded from events, which wait in line for the database.
 	service := records.New(records.Config{
-		Store:    db,
+		Store:    counting.NewSearchQueue(db),
 		Versions: templates,
 		Prices:   c.prices,
 		Metrics:  m,
