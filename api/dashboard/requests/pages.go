@@ -16,6 +16,7 @@ import (
 	"embed"
 
 	"promptspool/api/dashboard/frame"
+	"promptspool/api/tracetree"
 	"promptspool/api/wire"
 )
 
@@ -43,6 +44,7 @@ type pages struct {
 	records   Records
 	recorder  frame.Recorder
 	templates Templates
+	trees     tracetree.Shared
 }
 
 //go:embed *.html
@@ -50,7 +52,7 @@ var html embed.FS
 
 // Pages returns the pages of requests.
 func Pages(records Records, recorder frame.Recorder, templates Templates) frame.Section {
-	p := &pages{records, recorder, templates}
+	p := &pages{records: records, recorder: recorder, templates: templates}
 
 	return frame.Section{
 		HTML: html,

@@ -29,8 +29,9 @@ const (
 
 // traceView is what the page of a trace shows.
 type traceView struct {
-	wire.TraceTree
+	*tracetree.Whole
 
+	OwnScores      []wire.Score
 	Root           traceRow // the first row
 	Rows           []traceRow
 	From, To, All  int    // the first and the last row that are shown, and how many there are
@@ -99,8 +100,8 @@ func (p *pages) tracePage(c *frame.Exchange) error {
 		return err
 	}
 
-	v := traceView{TraceTree: tracetree.Of(trace)}
-	all := tracetree.Rows(&v.TraceTree, nil)
+	v := traceView{Whole: p.trees.Of(trace), OwnScores: trace.OwnScores}
+	all := v.Whole.Rows
 	if len(all) == 0 {
 		return c.Show(http.StatusOK, "trace", "Trace", "requests", v)
 	}
