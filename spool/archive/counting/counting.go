@@ -2,7 +2,8 @@
 //
 // An answer that would take long has what is counted so far. The count continues for a
 // while, for callers that ask the same again, and what is whole is kept for a moment. Few
-// count at a time, and none without end, so that questions stay cheap for the Store.
+// count at a time, and none without end, so that questions stay cheap for the Store. For the same reason
+// searches through texts wait for their turn (SearchQueue).
 package counting
 
 import (
