@@ -114,6 +114,24 @@ func TestTheTagsAndMetadataOfARecordAreFoldedOverTwenty(t *testing.T) {
 	}
 }
 
+// A batch of events may bring it; no filter finds it.
+func TestMetadataWithAnEmptyKeyIsShown(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	e := newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},"metadata":{"":"kept"}}`)
+	s.record(ann, e)
+
+	for _, path := range []string{"/requests/" + e.RequestID, "/requests", "/"} {
+		if page := s.call(ann, "GET", path, nil); page.Code != 200 {
+			t.Errorf("%s: %d %.300s", path, page.Code, page.Body)
+		}
+	}
+	page := s.call(ann, "GET", "/requests/"+e.RequestID, nil).Body.String()
+	if !strings.Contains(page, `<span dir="auto">kept</span>`) {
+		t.Errorf("the value is not shown:\n%s", page)
+	}
+}
+
 func TestThePageOfARequestSaysWhatWasDropped(t *testing.T) {
 	s := openSite(t)
 	const ann = "ann@example.com"
