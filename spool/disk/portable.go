@@ -13,6 +13,18 @@ import (
 // Writing there then succeeds on a full disk.
 func Allocate(file *os.File, bytes int64) error { return rewrite(file, bytes) }
 
+// Ahead reserves nothing: what Linux can do has no other form here.
+type Ahead struct{}
+
+// OpenAhead returns an Ahead that reserves nothing.
+func OpenAhead(string) (*Ahead, error) { return &Ahead{}, nil }
+
+// Reserve does nothing.
+func (*Ahead) Reserve(int64) error { return nil }
+
+// Close does nothing.
+func (*Ahead) Close() error { return nil }
+
 // chunkBytes is how much DataEnd reads at a time.
 const chunkBytes = 64 << 10
 

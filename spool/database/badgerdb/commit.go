@@ -46,6 +46,8 @@ type committer struct {
 	health *health
 	logger *slog.Logger
 	spare  spare
+	ahead  ahead
+	undone func() // forgets what changes remember of a transaction that is not committed
 	watch  *watch // of rows that are being packed, or nil; owned by the goroutine that is committing
 }
 
@@ -59,6 +61,8 @@ func newCommitter(lock *folder.Lock, space *freeSpace, bdb *badger.DB, h *health
 		health: h,
 		logger: logger,
 		spare:  spareOf(bdb),
+		ahead:  aheadOf(bdb.Opts().Dir),
+		undone: func() {},
 	}
 	// One lane: Badger looks for no conflicts, because there is no other writer.
 	c.Committer = archive.NewCommitter(1, groupBytesMax, groupEventsMax, c.commitGroup)
@@ -136,6 +140,9 @@ func (c *committer) end(t *transaction) error {
 		err = c.health.fault()
 	}
 	if err == nil && t.count > 0 {
+		err = c.reserve(t)
+	}
+	if err == nil && t.count > 0 {
 		err = t.txn.Commit()
 
 		// The fsync may have been of files that are no longer in the folder.
@@ -158,6 +165,17 @@ func (c *committer) end(t *transaction) error {
 
 	for _, w := range t.waiting {
 		w.Finish(err)
+	}
+
+	return err
+}
+
+// reserve gets the blocks that a transaction fills. On a full disk the transaction fails, and
+// later ones need not.
+func (c *committer) reserve(t *transaction) error {
+	err := c.ahead.reserve(t.held+entryBytes*(t.count+1), t.bytes+entryBytes) // and Badger's mark
+	if err != nil {
+		c.undone()
 	}
 
 	return err
@@ -191,13 +209,15 @@ func (c *committer) begin() *transaction {
 // cost is at least what Badger counts for a write. A value counts if it stays out of the
 // value log, otherwise only the pointer to it.
 func (w write) cost() int64 {
-	const overhead = 40 // version, metadata, pointer
-
 	if len(w.value) < valueThreshold {
-		return int64(len(w.key) + len(w.value) + overhead)
+		return int64(len(w.key) + len(w.value) + entryBytes)
 	}
-	return int64(len(w.key) + overhead)
+	return int64(len(w.key) + entryBytes)
 }
+
+// entryBytes is at least what Badger writes of an entry besides its key and value: version,
+// metadata, pointer and checksum.
+const entryBytes = 40
 
 // fits reports whether the transaction has space for writes.
 func (t *transaction) fits(writes []write) bool {

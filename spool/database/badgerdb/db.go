@@ -222,6 +222,8 @@ func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
 		stop:      make(chan struct{}),
 	}
 
+	db.commit.undone = func() { clear(db.selectors) }
+
 	// The tests replace db.now after Open, so it is looked up with each call.
 	db.Store = accounts.New(smallValues{db}, func() time.Time { return db.now() })
 	db.RecordReader = db.readRecord
@@ -272,6 +274,7 @@ func (db *DB) Close() error {
 		db.reading.Lock()
 		db.closed = true
 		db.reading.Unlock()
+		db.commit.ahead.close()
 		db.closeErr = db.closeFiles()
 	})
 

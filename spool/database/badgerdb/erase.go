@@ -159,6 +159,7 @@ func (db *DB) reopen() error {
 	}
 
 	db.commit.spare = spare{} // it must not be used once its database is closed
+	db.commit.ahead.close()
 	err = db.bdb.Close()
 	if err == nil {
 		var bdb *badger.DB
@@ -167,6 +168,7 @@ func (db *DB) reopen() error {
 			db.unreadable.Add(lost)
 
 			db.bdb, db.commit.bdb, db.commit.spare = bdb, bdb, spareOf(bdb)
+			db.commit.ahead = aheadOf(db.dir)
 
 			return nil
 		}
@@ -262,13 +264,37 @@ func (db *DB) collect(ctx context.Context, share float64) {
 
 // collectOne rewrites one value log, or returns badger.ErrNoRewrite.
 func (db *DB) collectOne(share float64) error {
+	// It copies what is kept before the old file goes.
+	if !db.space.has(collectBytes) || db.setCollecting(true) != nil {
+		return badger.ErrNoRewrite
+	}
+	defer func() { _ = db.setCollecting(false) }()
+
 	db.reading.RLock()
 	defer db.reading.RUnlock()
 	// Under the lock of readers, because it reads files that reopen would close.
-	if db.closed || !db.space.has(collectBytes) { // it copies what is kept before the old file goes
+	if db.closed {
 		return badger.ErrNoRewrite
 	}
 	return db.bdb.RunValueLogGC(share)
+}
+
+// setCollecting has commits reserve what a collection copies to their files too, or no more.
+// The locks of readers must not be held: see lockAlone.
+func (db *DB) setCollecting(collecting bool) error {
+	release, ok := db.commit.Hold(db.stop)
+	if !ok {
+		return errClosed()
+	}
+	defer release()
+
+	db.commit.ahead.collecting = collecting
+	err := db.commit.ahead.reserve(0, 0)
+	if err != nil {
+		db.commit.ahead.collecting = false // the disk is full
+	}
+
+	return err
 }
 
 // askErase notes that something must be erased. An earlier note stays.

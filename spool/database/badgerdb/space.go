@@ -2,6 +2,7 @@ package badgerdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -141,6 +142,80 @@ func (f *freeSpace) has(bytes int64) bool {
 func (f *freeSpace) canClose() bool {
 	free, _ := f.free()
 	return free >= closeBytes
+}
+
+// ahead reserves the blocks that the next commit fills, so that others who fill the disk
+// meanwhile cannot end the process. Only the goroutine that is committing uses it.
+type ahead struct {
+	values, memory newest
+	collecting     bool // a value log is being rewritten, beside the commits
+}
+
+func aheadOf(dir string) ahead {
+	return ahead{values: newestOf(dir, "%06d.vlog"), memory: newestOf(dir, "%05d.mem")}
+}
+
+// reserve returns an error if the disk has no blocks for so many bytes in the value log and in
+// the memtable's log. Other errors are left to the write, which meets them too.
+func (a *ahead) reserve(values, memory int64) error {
+	// Badger copies values to the same files, and their keys.
+	if a.collecting {
+		values, memory = values+collectBytes, memory+collectBytes/8
+	}
+
+	err := errors.Join(a.values.reserve(values), a.memory.reserve(memory))
+	if disk.IsFull(err) {
+		return wire.Unavailable(retryAfter, "The disk under the server is full. "+
+			"Free some space, or add some. Sidecars keep their events meanwhile. (%w)", err)
+	}
+	return nil
+}
+
+func (a *ahead) close() {
+	a.values.close()
+	a.memory.close()
+}
+
+// newest is the file of a kind that Badger writes. Their numbers have no gaps.
+type newest struct {
+	dir, format string
+	number      int
+	file        *disk.Ahead // nil: not opened yet
+}
+
+func newestOf(dir, format string) newest {
+	n := newest{dir: dir, format: format}
+	names, _ := filepath.Glob(filepath.Join(dir, "*"+filepath.Ext(format)))
+	for _, name := range names {
+		var number int
+		_, _ = fmt.Sscanf(filepath.Base(name), "%d", &number)
+		n.number = max(n.number, number)
+	}
+
+	return n
+}
+
+func (n *newest) path(number int) string { return filepath.Join(n.dir, fmt.Sprintf(n.format, number)) }
+
+func (n *newest) reserve(bytes int64) (err error) {
+	for disk.Exists(n.path(n.number + 1)) {
+		n.close()
+		n.number++
+	}
+	if n.file == nil {
+		if n.file, err = disk.OpenAhead(n.path(n.number)); err != nil {
+			return err
+		}
+	}
+
+	return n.file.Reserve(bytes)
+}
+
+func (n *newest) close() {
+	if n.file != nil {
+		_ = n.file.Close()
+		n.file = nil
+	}
 }
 
 // spare is the memory that Badger keeps of the builders of tables for reuse.

@@ -1,0 +1,103 @@
+//go:build !portable
+
+package badgerdb
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/dgraph-io/badger/v4"
+	"golang.org/x/sys/unix"
+
+	"promptspool/api/wire"
+	"promptspool/metrics/partstest"
+	"promptspool/spool/disk"
+)
+
+// Others take the last block while a change is made that was admitted before: the change is
+// refused, or fits into what is reserved. A write to a mapping would end the process.
+func TestADiskThatOthersFillDuringAChange(t *testing.T) {
+	partstest.Need(t, "root")
+	mount := t.TempDir()
+	if err := unix.Mount("tmpfs", mount, "tmpfs", 0, "size=512m"); err != nil {
+		t.Fatalf("cannot mount a tmpfs: %v; this test needs root", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(mount, unix.MNT_DETACH) })
+	db := openIn(t, filepath.Join(mount, "data"))
+
+	others := filepath.Join(mount, "of others")
+	fill := func() {
+		free, err := disk.SpaceAt(mount)
+		if err == nil {
+			err = os.WriteFile(others, make([]byte, free.Free), 0o600)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	set := func(key string, bytes int, meanwhile func()) error {
+		return db.commit.do(t.Context(), bytes, func(*badger.Txn) ([]write, error) {
+			meanwhile()
+			return []write{{[]byte(key), make([]byte, bytes)}}, nil
+		})
+	}
+	nothing := func() {}
+
+	if err := set("before", 1<<20, nothing); err != nil {
+		t.Fatal(err)
+	}
+	for round, next := range []func() error{
+		db.reopen,
+		func() error { return db.setCollecting(true) },
+		func() error { return db.setCollecting(false) },
+	} {
+		err := set("large", 150<<20, fill)
+		if !wire.IsCode(err, wire.CodeUnavailable) {
+			t.Errorf("round %d: more than is reserved on a disk that fills meanwhile: %v", round, err)
+		}
+		if err := set("small", 900, nothing); !wire.IsCode(err, wire.CodeUnavailable) {
+			t.Errorf("round %d: a write on a full disk: %v", round, err)
+		}
+
+		if err := os.Remove(others); err != nil {
+			t.Fatal(err)
+		}
+		if err := set("small", 900, nothing); err != nil {
+			t.Errorf("round %d: a write when there is space: %v", round, err)
+		}
+		for range 3 {
+			if err := set("small", 900, fill); err != nil {
+				t.Errorf("round %d: a write that fits into what is reserved: %v", round, err)
+			}
+			if err := os.Remove(others); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// A collection that does not begin leaves commits as they are.
+	fill()
+	if err := db.setCollecting(true); err == nil || db.commit.ahead.collecting {
+		t.Errorf("a collection begins on a full disk: %v", err)
+	}
+	if err := os.Remove(others); err != nil {
+		t.Fatal(err)
+	}
+
+	// One that ended gave back what it did not need.
+	if bytes := diskBytes(db.dir); bytes > 100<<20 {
+		t.Errorf("the database takes %d MiB", bytes>>20)
+	}
+	err := db.view(func(txn *badger.Txn) error {
+		_, err := txn.Get([]byte("large"))
+		return err
+	})
+	if !errors.Is(err, badger.ErrKeyNotFound) {
+		t.Errorf("what was refused: %v", err)
+	}
+}
