@@ -131,7 +131,10 @@ func (a *API) syncKey(c *exchange) error {
 // syncChanges lists which templates changed after a revision. If none has yet, it waits for one.
 func (a *API) syncChanges(c *exchange) error {
 	args := c.ctx.QueryArgs()
-	q := wire.ChangesQuery{ProviderBaseURLs: string(args.Peek("provider_base_urls"))}
+	q := wire.ChangesQuery{
+		ProviderBaseURLs: string(args.Peek("provider_base_urls")),
+		Keys:             string(args.Peek("keys")),
+	}
 
 	var err error
 	if text := string(args.Peek("since")); text != "" {

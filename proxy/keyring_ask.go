@@ -198,8 +198,25 @@ func (k *Keyring) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-k.doubted:
 		case <-tick.C:
 		}
+	}
+}
+
+// Doubt has Run ask about all keys of an account now, since one of them may have been revoked.
+func (k *Keyring) Doubt(account string) {
+	k.mu.Lock()
+	for _, key := range k.byNumber {
+		if key.verdict.Account == account {
+			key.askAt = time.Now()
+		}
+	}
+	k.mu.Unlock()
+
+	select {
+	case k.doubted <- struct{}{}:
+	default: // Run has been woken already
 	}
 }
 

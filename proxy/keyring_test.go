@@ -141,6 +141,21 @@ func TestARevocationIsSeenByTheSecondCallAfterHalfAMinute(t *testing.T) {
 	})
 }
 
+func TestAnAccountsKeysAreAskedAboutWhenOneIsInDoubt(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
+		wantVerified(t, s, annsKey, "ann", 0)
+		wantVerified(t, s, bobsKey, "bob", 0)
+		inBackground(t, s.keys.Run)
+		srv.set(func(s *server) { delete(s.keys, annsKey) })
+
+		s.keys.Doubt("ann")
+		synctest.Wait()
+		wantRefused(t, s, annsKey)
+		wantVerified(t, s, bobsKey, "bob", 0)
+		wantAsked(t, srv, 3)
+	})
+}
+
 func TestARevocationIsSeenWithinAMinuteAmongAThousandKeys(t *testing.T) {
 	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		var keys []wire.Secret

@@ -47,6 +47,9 @@ type CacheConfig struct {
 	// which the sidecar knows such a key. Feeds are polled with them. nil means none.
 	Identities func() []wire.Identity
 
+	// Rekeyed is called after a key of an account was revoked. nil means no call.
+	Rekeyed func(account string)
+
 	Metrics *metrics.Metrics
 	Logger  *slog.Logger     // nil means slog.Default()
 	Now     func() time.Time // nil means time.Now
@@ -62,6 +65,7 @@ type CacheConfig struct {
 type Cache struct {
 	upstream   Upstream
 	identities func() []wire.Identity
+	rekeyed    func(account string)
 	metrics    *metrics.Metrics
 	hits       prometheus.Counter // of metrics.TemplateCache, looked up once
 	log        *slog.Logger
@@ -119,6 +123,9 @@ func NewCache(c CacheConfig) (*Cache, error) {
 	if c.Identities == nil {
 		c.Identities = func() []wire.Identity { return nil }
 	}
+	if c.Rekeyed == nil {
+		c.Rekeyed = func(string) {}
+	}
 
 	packer, err := newPacker()
 	if err != nil {
@@ -127,6 +134,7 @@ func NewCache(c CacheConfig) (*Cache, error) {
 	cache := &Cache{
 		upstream:   c.Upstream,
 		identities: c.Identities,
+		rekeyed:    c.Rekeyed,
 		metrics:    c.Metrics,
 		hits:       c.Metrics.TemplateCache.WithLabelValues("hit"),
 		log:        c.Logger,

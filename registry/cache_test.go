@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +24,7 @@ type sidecar struct {
 	*registry.Cache
 	metrics *metrics.Metrics
 	room    *admission.Room
+	rekeyed atomic.Int32 // how often it said so of ann's account
 	stop    func()
 }
 
@@ -40,6 +43,11 @@ func startAs(t *testing.T, dir string, s *server, known wire.Identity) *sidecar 
 	c.Cache, err = registry.NewCache(registry.CacheConfig{
 		Dir: dir, Upstream: s, Metrics: c.metrics, Logger: quiet, Room: c.room,
 		Identities: func() []wire.Identity { return []wire.Identity{known} },
+		Rekeyed: func(account string) {
+			if account == ann.Account {
+				c.rekeyed.Add(1)
+			}
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -125,6 +133,38 @@ func TestCache(t *testing.T) {
 		equal(t, "questions", s.questions(), 4) // two of them when the feed reported a change
 		equal(t, "hits", c.counted(t, "hit"), 5.0)
 		equal(t, "misses", c.counted(t, "miss"), 2.0)
+	})
+
+	scene(t, "a key that was revoked is told within moments", func(t *testing.T, s *server, dir string) {
+		var keys []wire.Key
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go s.registry().WatchKeys(ctx, func(context.Context) (all []wire.Key, err error) {
+			s.set(func() { all = slices.Clone(keys) })
+			return all, nil
+		})
+		revoked := func(account string) {
+			s.set(func() { keys = append(keys, wire.Key{AccountID: account, RevokedAt: new(time.Time)}) })
+			<-time.After(1100 * time.Millisecond)
+			synctest.Wait()
+		}
+
+		revoked(ann.Account)
+		c := start(t, dir, s)
+		<-time.After(time.Minute)
+		revoked("another")
+		equal(t, "before", c.rekeyed.Load(), int32(0))
+		for n := range int32(3) {
+			revoked(ann.Account)
+			equal(t, "told", c.rekeyed.Load(), n+1)
+		}
+
+		s.goAway()
+		<-time.After(time.Minute)
+		revoked(ann.Account)
+		s.comeBack()
+		<-time.After(6 * time.Second)
+		equal(t, "told after it was cut off", c.rekeyed.Load(), int32(4))
 	})
 
 	scene(t, "a label that moves, and the id of a template, are followed", func(t *testing.T, s *server, dir string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ const ChangesWaitMax = time.Minute
 // If nothing changed, it waits up to q.Wait (at most ChangesWaitMax) for a publish in
 // this process, or in another one that Watch hears of, and then returns the same
 // revision. It also returns when the provider base URLs differ from those the caller
-// knows.
+// knows, or when a key was revoked; see WatchKeys.
 //
 // When ctx ends it returns without an error. Nothing is lost: a caller that asks again
 // sends what it knows.
@@ -40,7 +41,9 @@ func (r *Registry) Changes(
 		c.Names = nonNil(c.Names)
 		c.ProviderBaseURLs = r.urls.Load().Digest()
 		redirected := q.ProviderBaseURLs != "" && q.ProviderBaseURLs != c.ProviderBaseURLs
-		if expired || c.Reset || redirected || c.Revision != q.Since {
+		c.Keys = r.keysOf(id.Account)
+		rekeyed := q.Keys != "" && c.Keys != "" && q.Keys != c.Keys
+		if expired || c.Reset || redirected || rekeyed || c.Revision != q.Since {
 			return c, nil
 		}
 
@@ -63,6 +66,58 @@ func (r *Registry) Watch(ctx context.Context) error {
 	<-ctx.Done()
 
 	return nil
+}
+
+// keysEvery is between two looks at the keys: with the question of a sidecar that it tells, a
+// revoked one is refused within two seconds.
+const keysEvery = time.Second
+
+// WatchKeys wakes callers of Changes soon after a key of their account was revoked, by whichever
+// server, until ctx ends. list returns the keys of all accounts.
+func (r *Registry) WatchKeys(ctx context.Context, list func(context.Context) ([]wire.Key, error)) error {
+	tick := time.NewTicker(keysEvery)
+	defer tick.Stop()
+
+	for {
+		waiting := r.waiters.accountNames()
+		if len(waiting) > 0 || r.revoked.Load() == nil {
+			// After an error the next look finds what has changed.
+			if all, err := list(ctx); err == nil {
+				r.countRevoked(all, waiting)
+			}
+		}
+
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (r *Registry) countRevoked(all []wire.Key, waiting []string) {
+	now := map[string]int{}
+	for _, k := range all {
+		if k.RevokedAt != nil || k.Archived {
+			now[k.AccountID]++
+		}
+	}
+
+	before := r.revoked.Swap(&now)
+	for _, account := range waiting {
+		if before != nil && (*before)[account] != now[account] {
+			r.waiters.wake(account)
+		}
+	}
+}
+
+// keysOf returns what Changes.Keys is.
+func (r *Registry) keysOf(account string) string {
+	revoked := r.revoked.Load()
+	if revoked == nil {
+		return ""
+	}
+	return strconv.Itoa((*revoked)[account])
 }
 
 // waiters wakes all callers that wait for a change of one account. The zero

@@ -39,6 +39,7 @@ type feed struct {
 	positioned bool      // position has its first value
 	heardAt    time.Time // when the server last answered
 	urls       string    // the digest of the provider base URLs in force; "" if unknown
+	keys       string    // see wire.Changes.Keys
 
 	// epoch counts what revisions do not show: our own publishes, and a replaced
 	// database.
@@ -149,7 +150,7 @@ func (c *Cache) poll(ctx context.Context, f *feed) (productive bool, err error) 
 		f.position, f.positioned = c.entries.lowestRevision(f.account), true
 	}
 	id := f.id
-	q := wire.ChangesQuery{Since: f.position, Wait: pollWait, ProviderBaseURLs: f.urls}
+	q := wire.ChangesQuery{Since: f.position, Wait: pollWait, ProviderBaseURLs: f.urls, Keys: f.keys}
 	if !f.connected {
 		q.Wait = 0 // the sooner the answer, the sooner we know that the server is there
 	}
@@ -181,7 +182,7 @@ func (c *Cache) poll(ctx context.Context, f *feed) (productive bool, err error) 
 
 	held := c.now().Sub(asked) >= q.Wait/2
 
-	return !wasConnected || changes.Reset || changes.Revision != q.Since || held, nil
+	return !wasConnected || changes.Reset || changes.Revision != q.Since || changes.Keys != q.Keys || held, nil
 }
 
 // applyLocked takes over an answer of the feed. mu must be held.
@@ -199,6 +200,13 @@ func (c *Cache) applyLocked(f *feed, changes wire.Changes) {
 	if changes.ProviderBaseURLs != f.urls {
 		f.urls = changes.ProviderBaseURLs
 		changed = append(changed, c.markLocked(f.account, f.isRedirected)...)
+	}
+
+	if changes.Keys != f.keys {
+		if f.keys != "" {
+			go c.rekeyed(f.account) // a stranger's, and mu is held
+		}
+		f.keys = changes.Keys
 	}
 
 	f.position = changes.Revision

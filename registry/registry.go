@@ -39,6 +39,7 @@ type Registry struct {
 	now     func() time.Time
 	audit   wire.AuditLog
 	waiters waiters
+	revoked atomic.Pointer[map[string]int]        // keys, by account; nil until they were counted
 	urls    atomic.Pointer[wire.ProviderBaseURLs] // what it points to never changes
 }
 

@@ -105,6 +105,9 @@ func (c *Client) Changes(ctx context.Context, id wire.Identity, q wire.ChangesQu
 	if q.ProviderBaseURLs != "" {
 		query.Set("provider_base_urls", q.ProviderBaseURLs)
 	}
+	if q.Keys != "" {
+		query.Set("keys", q.Keys)
+	}
 
 	return ask[wire.Changes](ctx, c, get(id, "/sync/changes", query))
 }

@@ -126,4 +126,6 @@ type ChangesQuery struct {
 	Wait string `json:"wait,omitempty"`
 	// The digest of the provider URLs that the caller knows.
 	ProviderBaseURLs string `json:"provider_base_urls,omitempty"`
+	// The keys of the last answer.
+	Keys string `json:"keys,omitempty"`
 }

@@ -159,6 +159,9 @@ type Changes struct {
 
 	// ProviderBaseURLs is the digest of the current URLs.
 	ProviderBaseURLs string `json:"provider_base_urls,omitempty"`
+
+	// Keys is another text once a key of the project was revoked; "" if that is not known yet.
+	Keys string `json:"keys,omitempty"`
 }
 
 // ChangesQuery is the query of GET /sync/changes: what the caller knows, and how long it
@@ -167,6 +170,7 @@ type ChangesQuery struct {
 	Since            uint64 // the caller knows all changes up to this revision
 	Wait             time.Duration
 	ProviderBaseURLs string // the digest that the caller knows; "" if it knows none, or does not care
+	Keys             string // that of the last answer; "" as above
 }
 
 // TemplateEditor changes templates and their labels, and reads what an editor needs for
