@@ -164,7 +164,7 @@ var Fields = []Field{
 	{Name: "errors", Kind: Number, JSON: "errors", of: ofRollups, Help: "failed calls and spans", Example: "errors:>0"},
 	{Name: "tokens", Kind: Number, JSON: "tokens", of: ofRollups, Help: "tokens in and out", Example: "tokens:10000.."},
 	{Name: "mean_score", Kind: Number, JSON: "mean_score", of: ofRollups,
-		Help: "mean of all scores", Example: "mean_score:<50"},
+		Help: "mean of all integer scores", Example: "mean_score:<50"},
 	{Name: "first_seen", Kind: Time, JSON: "first_seen", of: ofRollups,
 		Help: "when the first call or span began", Example: "first_seen:today"},
 	{Name: "last_seen", Kind: Time, JSON: "last_seen", of: ofRollups,

@@ -345,8 +345,8 @@ type Rollup struct {
 	InputTokens  int64     `json:"input_tokens"`
 	OutputTokens int64     `json:"output_tokens"`
 	Errors       int64     `json:"errors"`     // calls and spans that failed
-	Scores       int64     `json:"scores"`     // how many scores there are
-	MeanScore    *float64  `json:"mean_score"` // of all scores; null without any
+	Scores       int64     `json:"scores"`     // how many integer scores there are
+	MeanScore    *float64  `json:"mean_score"` // of all integer scores; null without any
 }
 
 // Calls returns the search for the calls of a session, oldest first.

@@ -71,6 +71,9 @@ func TestAFolderThatCannotBeReadWholeIsRefusedAndLeftAlone(t *testing.T) {
 		harm       func(dir string) error
 	}{
 		{"a newer format", "restore a backup", func(dir string) error {
+			return writeFormat(dir, "promptspool database, format 9\n")
+		}},
+		{"a format of before 0.1.0", "before 0.1.0", func(dir string) error {
 			return writeFormat(dir, "promptspool database, format 8\n")
 		}},
 		{"a format that says nothing", "backup", func(dir string) error {

@@ -137,13 +137,18 @@ func (db *DB) start(ctx context.Context, halfSpread bool) error {
 			err = db.warnOfLoss(ctx)
 		}
 		// The tables change once those who read or write them for long have ended, however long that takes.
-		away := connection.Away(err) && time.Now().Before(deadline)
+		away := connection.Away(err)
 		if err == nil || !away && !connection.Busy(err) || ctx.Err() != nil {
 			return err
 		}
+		if away && time.Now().After(deadline) {
+			return connection.Unavailable(fmt.Sprintf("The database did not answer for %s, so the server ends. "+
+				"Check that it runs and that --archive names the right host and port, then start the server again.",
+				openPatience), errors.Unwrap(err))
+		}
 
 		if !waited {
-			db.logger.Warn("Database is not ready yet; waiting for it", "error", err)
+			db.logger.Warn("Database is not ready yet; waiting for it", "at_most", openPatience, "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -20,6 +20,9 @@ import (
 //	3   records are in sets: archive.Set
 const Format = 3
 
+// formatUnreleased is the last of versions before 0.1.0, which wrote 4 to 8: after 3 comes 9.
+const formatUnreleased = 8
+
 const (
 	formatName   = "FORMAT"
 	formatPrefix = "promptspool database, format "
@@ -62,6 +65,9 @@ func readFormat(dir, text string) (int, error) {
 	switch {
 	case !ok || err != nil || n < 1:
 		return 0, fmt.Errorf("%s does not name a format; restore it from a backup", filepath.Join(dir, formatName))
+	case n > 3 && n <= formatUnreleased:
+		return 0, fmt.Errorf("%s was written by a version of promptspool from before 0.1.0 (database format %d), "+
+			"which no release reads: choose another folder, or import what that version exports", dir, n)
 	case n > Format:
 		return 0, fmt.Errorf("%s was written by a newer version of promptspool (database format %d; this one reads "+
 			"up to %d): run that version, or restore a backup from before the upgrade into another folder",
