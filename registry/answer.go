@@ -73,6 +73,7 @@ func renderTemplate(
 		Model:     f.Model,
 		Variables: f.Variables,
 		Overrides: f.Overrides,
+		Keep:      f.Keep,
 		Context:   ctx,
 		Buffer:    f.Buffer,
 	})

@@ -21,7 +21,8 @@ func (r *Registry) Head(ctx context.Context, id wire.Identity, ident string) (wi
 }
 
 // Preview answers as a fetch of p would if it were published. It also reports what of p
-// cannot be rendered; the answer's warning then leaves that out. It ignores f's selector
+// cannot be rendered; such texts stay as they are, and the answer's warning leaves out those
+// among the findings. It ignores f's selector
 // and stores nothing. Errors as Publish and Fetch.
 func (r *Registry) Preview(
 	ctx context.Context, id wire.Identity, p wire.Publish, f wire.TemplateFetch,
@@ -45,6 +46,7 @@ func (r *Registry) Preview(
 		Snippets:         expanded.Used,
 		ProviderBaseURLs: *r.urls.Load(),
 	}
+	f.Keep = true
 	out, err := renderTemplate(ctx, &raw, prepared, f)
 
 	return out, findings, err

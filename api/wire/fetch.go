@@ -21,6 +21,9 @@ type TemplateFetch struct {
 	Variables map[string]json.RawMessage `json:"input_variables,omitzero"`
 	Overrides map[string]json.RawMessage `json:"model_parameter_overrides,omitzero"`
 
+	// Keep leaves texts that cannot be rendered as they are, for a preview.
+	Keep bool `json:"-"`
+
 	// Buffer is where llm_kwargs are written; it is grown as needed. nil: allocate
 	// one.
 	Buffer *[]byte `json:"-"`

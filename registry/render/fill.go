@@ -19,7 +19,8 @@ type filler struct {
 	language.Rendering
 	text     []byte // the text that is being written; its memory is used again for the next one
 	warnings []string
-	given    checker // of what the variables hold
+	given    checker // of what the variables hold, and of the texts
+	keep     bool    // see Call.Keep
 }
 
 // fill puts variables into the texts and into the image and media urls of a prompt. A
@@ -30,13 +31,13 @@ type filler struct {
 // Warnings, each a sentence, say what is not as the publisher meant it. The error is
 // ErrVariables or, if ctx, which may be nil, ended before the end, wire.CodeUnavailable.
 func fill(
-	ctx context.Context, p *prompt.Prompt, vars map[string]json.RawMessage,
+	ctx context.Context, p *prompt.Prompt, vars map[string]json.RawMessage, keep bool,
 ) (*prompt.Prompt, []string, error) {
 	if vars == nil {
 		return p, nil, nil
 	}
 
-	f := filler{Rendering: language.NewRendering(vars)}
+	f := filler{Rendering: language.NewRendering(vars), keep: keep}
 	f.Context = ctx
 
 	// A copy: the prompt is shared by all calls of its template.
@@ -66,9 +67,18 @@ func fill(
 	return &out, f.allWarnings(), nil
 }
 
-// ErrVariables is the cause of an error about variables of the wrong kind, such as a text for a
-// placeholder. A model would be called without them.
-var ErrVariables = errors.New("a variable is of the wrong kind")
+// ErrVariables is the cause of an error about variables that cannot be filled in. They are of the
+// wrong kind, such as a text for a placeholder, or their text cannot be rendered.
+var ErrVariables = errors.New("variables cannot be filled in")
+
+// unrendered notes why a text cannot be rendered.
+func (f *filler) unrendered(b *prompt.Block, err error) {
+	if f.keep {
+		f.warn("%s was left as it is: it %v.", prompt.Place(b.At), err)
+		return
+	}
+	f.given.fault(prompt.Place(b.At), "cannot be rendered: it %v", err)
+}
 
 func (f *filler) warn(format string, args ...any) {
 	if len(f.warnings) < language.FaultsMax {
@@ -110,7 +120,7 @@ func (f *filler) blocks(list []prompt.Block) []prompt.Block {
 		case b.Variable != "":
 			out = append(out, f.images(b)...)
 		case b.Fault != nil:
-			f.warn("%s was left as it is: it %v.", prompt.Place(b.At), b.Fault)
+			f.unrendered(b, b.Fault)
 			out = append(out, *b)
 		default:
 			out = append(out, f.block(b))
@@ -134,7 +144,7 @@ func (f *filler) block(b *prompt.Block) prompt.Block {
 	text, err := b.Template.AppendTo(f.text, &f.Rendering)
 	if err != nil {
 		f.Missing = f.Missing[:missing] // the text stays, so nothing in it is empty
-		f.warn("%s was left as it is: it %v.", prompt.Place(b.At), err)
+		f.unrendered(b, err)
 		return filled
 	}
 

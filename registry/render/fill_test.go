@@ -95,12 +95,22 @@ func TestFill(t *testing.T) {
 			map[string]json.RawMessage{"name": json.RawMessage(`"Ann"`)},
 			`{"messages":[{"role":"user","content":"{name} {{ {% x"}]}`, nil},
 	} {
-		got, warnings, err := kwargs(t, c.blueprint, `null`, render.Call{Provider: "openai", Variables: c.vars})
+		call := render.Call{Provider: "openai", Variables: c.vars, Keep: true}
+		got, warnings, err := kwargs(t, c.blueprint, `null`, call)
 		if err != nil || got != c.want {
 			t.Errorf("%s: error %v\n got %s\nwant %s", c.name, err, got, c.want)
 		}
 		if diff := cmp.Diff(c.warnings, warnings); diff != "" {
 			t.Errorf("%s: warnings (-want +got):\n%s", c.name, diff)
+		}
+
+		// A model must not be called with the text of a template.
+		call.Keep = false
+		_, _, err = kwargs(t, c.blueprint, `null`, call)
+		left := strings.Contains(strings.Join(c.warnings, ""), "was left as it is")
+		refused := errors.Is(err, render.ErrVariables)
+		if refused != left || refused != wire.IsCode(err, wire.CodeInvalid) {
+			t.Errorf("%s: for an app: %v", c.name, err)
 		}
 	}
 }

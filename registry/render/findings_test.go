@@ -153,7 +153,12 @@ func agrees(t rapid.TB, format, text string) {
 	}
 
 	found := expanded.Findings(nil)
-	_, warnings, err := p.Kwargs(render.Call{Provider: "openai", Model: "m", Variables: raw("a", `"A"`, "l", `[]`)})
+	_, warnings, err := p.Kwargs(render.Call{
+		Provider:  "openai",
+		Model:     "m",
+		Variables: raw("a", `"A"`, "l", `[]`),
+		Keep:      true,
+	})
 	if err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}

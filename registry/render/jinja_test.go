@@ -54,7 +54,8 @@ func TestJinjaInABlueprint(t *testing.T) {
 	}
 
 	variables := raw("topics", `["a","b"]`, "q", `"why"`, "x", `1`)
-	got, warnings, err := kwargs(t, blueprint, `null`, render.Call{Provider: "openai", Variables: variables})
+	call := render.Call{Provider: "openai", Variables: variables, Keep: true}
+	got, warnings, err := kwargs(t, blueprint, `null`, call)
 	want := `{"messages":[{"role":"system","content":"- a\n- b\n"},{"role":"user","content":"{ q|upper } 1"},` +
 		`{"role":"user","content":"WHY {x}"},{"role":"user","content":"{% if %}"}]}`
 	if err != nil || got != want {

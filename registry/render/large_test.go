@@ -16,7 +16,7 @@ func TestTheOutputOfAllTextsTogetherIsBounded(t *testing.T) {
 	block := `{"type":"text","text":"{a}"}`
 	blueprint := `{"content":[` + block + strings.Repeat(","+block, 19) + `]}`
 	large := raw("a", `"`+strings.Repeat("x", 1<<20)+`"`)
-	filled, warnings, err := kwargs(t, blueprint, `null`, render.Call{Provider: "openai", Variables: large})
+	filled, warnings, err := kwargs(t, blueprint, `null`, render.Call{Provider: "openai", Variables: large, Keep: true})
 	if err != nil || len(filled) > 17<<20 || len(warnings) != 4 {
 		t.Errorf("%d bytes with %d warnings, want the bound and one for each of the 4 texts beyond it: %v, %v",
 			len(filled), len(warnings), warnings, err)
@@ -36,7 +36,7 @@ func TestARenderingEndsWithItsCall(t *testing.T) {
 	}
 
 	variables := map[string]json.RawMessage{"x": json.RawMessage(`1`)}
-	c := render.Call{Provider: "openai", Model: "gpt-4o", Variables: variables}
+	c := render.Call{Provider: "openai", Model: "gpt-4o", Variables: variables, Keep: true}
 	if _, _, err := p.Kwargs(c); err != nil {
 		t.Errorf("a call that goes on: %v", err)
 	}

@@ -80,6 +80,9 @@ type Call struct {
 	// text.
 	Variables map[string]json.RawMessage
 
+	// Keep leaves texts that cannot be rendered as they are, with a warning.
+	Keep bool
+
 	// Context ends the rendering of jinja2 when it ends. It may be nil. Only a rendering that
 	// takes long looks at it: a call's context costs more than most renderings.
 	Context context.Context
@@ -95,12 +98,12 @@ type Call struct {
 // The members of kwargs have a fixed order: those of the provider's documentation, then
 // parameters as they were published, then overrides by name.
 //
-// warnings are sentences for the caller. Missing variables render as empty text, a
-// placeholder without messages is dropped, and a text that cannot be rendered is left as
-// it is, each with a warning.
+// warnings are sentences for the caller. Missing variables render as empty text, and a
+// placeholder without messages is dropped, each with a warning.
 //
 // An error wire.CodeInvalid names the part of the blueprint or the call that the provider
-// cannot express, and what to do, or with the cause ErrVariables a variable.
+// cannot express, and what to do, or with the cause ErrVariables a variable, or a text that
+// cannot be rendered.
 // wire.CodeUnavailable means that c.Context ended.
 func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, err error) {
 	name := c.Provider
@@ -125,7 +128,7 @@ func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, er
 
 // kwargs is Kwargs without a plan.
 func (p *Prepared) kwargs(providerName string, c Call) (json.RawMessage, []string, error) {
-	filled, warnings, err := fill(c.Context, p.prompt, c.Variables)
+	filled, warnings, err := fill(c.Context, p.prompt, c.Variables, c.Keep)
 	if err != nil {
 		return nil, nil, err
 	}
