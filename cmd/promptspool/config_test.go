@@ -133,6 +133,29 @@ func TestFlagsComeBeforeVariablesBeforeTheFileBeforeDefaults(t *testing.T) {
 	}
 }
 
+func TestAVariableThatIsMisspeltIsTold(t *testing.T) {
+	withoutVariables(t)
+	for _, variable := range []string{
+		"PROMPTSPOOL_UPSTREM", "PROMPTSPOOL_APIKEY", // a slip
+		"PROMPTSPOOL_NAME", "PROMPTSPOOL_KEY", "PROMPTSPOOL_BOOTSTRAP_KEY", // of this or another command
+		"PROMPTSPOOL_SERVICE_HOST", "PROMPTSPOOL_PORT_8788_TCP_ADDR", "PROMPTSPOOL_SERVER_PORT", // of Kubernetes
+		"UPSTREM",
+	} {
+		t.Setenv(variable, "x")
+	}
+
+	err := config.Evaluate(newApp, []string{"promptspool", "sidecar"}, func(c *cli.Context) error {
+		Equal(t, "told", config.Read(c).Misspelt(), map[string]string{
+			"PROMPTSPOOL_UPSTREM": "PROMPTSPOOL_UPSTREAM",
+			"PROMPTSPOOL_APIKEY":  "PROMPTSPOOL_API_KEY",
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestUpKnowsWhereItsSettingsComeFrom(t *testing.T) {
 	withoutVariables(t)
 	t.Setenv("PROMPTSPOOL_NAME", "variable")

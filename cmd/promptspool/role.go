@@ -51,6 +51,10 @@ func roleConfigOf(r *config.Reader) roleConfig {
 		otlpListen: r.AddressOr("otlp-listen"),
 	}
 	role.logger, role.level = r.Logger()
+	for variable, meant := range r.Misspelt() {
+		role.logger.Warn("a variable is ignored, because no setting has its name",
+			"variable", variable, "did_you_mean", meant)
+	}
 
 	for _, s := range api.Switches {
 		if s.On == "" {

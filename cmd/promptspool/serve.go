@@ -57,7 +57,7 @@ func server(ctx context.Context, c serverConfig) error {
 		debug.SetMemoryLimit(serverMemory)
 	}
 
-	folder, err := datafolder.Open(c.data)
+	folder, err := datafolder.Open(c.data, "server")
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	defer upstream.Close()
 
 	// Storage: the data folder, which no other process may use, and the spool in it.
-	folder, err := datafolder.Open(c.data)
+	folder, err := datafolder.Open(c.data, "sidecar")
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"promptspool/api/words"
 )
 
 // The known facts about the settings' values are kept with the app that runs, which is
@@ -90,6 +92,39 @@ func originOf(c *cli.Context, f cli.Flag) string {
 		return variable
 	}
 	return "--" + name
+}
+
+// Misspelt returns the variables that no command reads and that are close to one of this command.
+//
+// Each is with that one. Others are left alone: for a service of that name, Kubernetes sets PROMPTSPOOL_SERVICE_HOST.
+func (r *Reader) Misspelt() map[string]string {
+	const prefix = "PROMPTSPOOL_"
+	read, own := map[string]bool{}, []string(nil)
+	var note func(commands []*cli.Command)
+	note = func(commands []*cli.Command) {
+		for _, command := range commands {
+			for _, f := range command.Flags {
+				for _, variable := range f.(cli.DocGenerationFlag).GetEnvVars() {
+					read[variable] = true
+					if command == r.c.Command {
+						own = append(own, strings.TrimPrefix(variable, prefix))
+					}
+				}
+			}
+			note(command.Subcommands)
+		}
+	}
+	note(r.c.App.Commands)
+
+	meant := map[string]string{}
+	for _, line := range os.Environ() {
+		variable, _, _ := strings.Cut(line, "=")
+		name, ours := strings.CutPrefix(variable, prefix)
+		if near := words.Closest(name, own); ours && !read[variable] && len(near) > 0 {
+			meant[variable] = prefix + near[0]
+		}
+	}
+	return meant
 }
 
 // origin is where a setting was set: --data, PROMPTSPOOL_DATA or FILE:LINE; "" when it has its default.

@@ -66,14 +66,23 @@ func ServerOf(ctx context.Context, data string) (url, key string, err error) {
 	return at.URL, strings.TrimSpace(string(text)), err
 }
 
-// Open creates a role's data folder if it does not exist, and locks it.
+// Open creates a role's data folder if it does not exist, and locks it. It rejects one that a
+// process of the other role has filled.
 //
 // The lock keeps a process of the other role from taking the control socket. The kernel
 // releases it when the process ends.
-func Open(data string) (*os.File, error) {
+func Open(data, role string) (*os.File, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
-		return nil, fmt.Errorf("--data %s: %w", data, err)
+		return nil, inFolder(data, err)
 	}
+	own, foreign, other := Archive(data), Spool(data), "sidecar"
+	if role == other {
+		own, foreign, other = foreign, own, "server"
+	}
+	if exists(foreign) && !exists(own) {
+		return nil, fmt.Errorf("--data %s: it is the data folder of a %s; give this %s another one", data, other, role)
+	}
+
 	lock, err := disk.LockFolder(data)
 	if err == nil {
 		return lock, nil
@@ -83,7 +92,16 @@ func Open(data string) (*os.File, error) {
 		err = fmt.Errorf("it is in use by another process (%s); stop that one first, or choose another folder",
 			holderOf(data))
 	}
-	return nil, fmt.Errorf("--data %s: %w", data, err)
+	return nil, inFolder(data, err)
+}
+
+// inFolder says in which data folder something failed.
+func inFolder(data string, err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		err = fmt.Errorf("%w; the folder may be another user's: run promptspool as that user, "+
+			"or give the folder to this one with chown -R", err)
+	}
+	return fmt.Errorf("--data %s: %w", data, err)
 }
 
 // holderOf describes the process that has a data folder open.
@@ -121,7 +139,7 @@ var crashOutput sync.Once
 func OpenCrashFile(data string, logger *slog.Logger) (*crashFile, error) {
 	file, err := os.OpenFile(filepath.Join(data, crashName), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("--data %s: %w", data, err)
+		return nil, inFolder(data, err)
 	}
 	text, err := io.ReadAll(io.LimitReader(file, 1<<20))
 	// The disk that cannot read this file is the fault that it would report.

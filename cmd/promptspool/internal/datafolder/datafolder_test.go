@@ -47,3 +47,39 @@ func TestTheFolderOfUpStandsForThatOfEachRole(t *testing.T) {
 		}
 	}
 }
+
+func TestAFolderOfTheOtherRoleIsRejected(t *testing.T) {
+	for _, tt := range []struct {
+		holds, role, other string // other is "" if it opens
+	}{
+		{"archive", "server", ""},
+		{"spool", "sidecar", ""},
+		{"keys", "server", ""},
+		{"spool", "server", "sidecar"},
+		{"archive", "sidecar", "server"},
+	} {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, tt.holds), 0o700); err != nil {
+			t.Fatal(err)
+		}
+
+		lock, err := Open(dir, tt.role)
+		if tt.other == "" {
+			if err != nil {
+				t.Errorf("%s with %s: %v", tt.role, tt.holds, err)
+			}
+			lock.Close()
+		} else if err == nil || !strings.Contains(err.Error(), "data folder of a "+tt.other) {
+			t.Errorf("%s with %s: %v", tt.role, tt.holds, err)
+		}
+	}
+}
+
+func TestAFolderOfAnotherUserIsNamed(t *testing.T) {
+	err := inFolder("/data", &os.PathError{Op: "open", Path: "/data/crash", Err: os.ErrPermission})
+	for _, part := range []string{"--data /data: open /data/crash", "another user's"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Error(err)
+		}
+	}
+}
