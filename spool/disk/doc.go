@@ -87,6 +87,9 @@ func Present(folder *os.File, path string) error {
 	return nil
 }
 
+// IsReadOnly reports whether an error means that a file system takes no more writes.
+func IsReadOnly(err error) bool { return errors.Is(err, errReadOnly) }
+
 // BlockBytes is the size of a block on most disks.
 const BlockBytes = 4096
 

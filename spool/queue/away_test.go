@@ -4,6 +4,7 @@ package queue_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"promptspool/spool/disk"
+	"promptspool/spool/disk/disktest"
 	"promptspool/spool/queue"
 )
 
@@ -113,5 +115,44 @@ func TestAReadOnlyFileSystemIsSeen(t *testing.T) {
 	}
 	if err := disk.Present(folder, dir); !errors.Is(err, unix.EROFS) {
 		t.Errorf("Present on a read-only file system: %v, want EROFS", err)
+	}
+}
+
+// After an error ext4 takes no more writes: each sync fails. What was accepted before can be
+// delivered, which a restart could not do.
+func TestAnErrorMakesTheFileSystemReadOnly(t *testing.T) {
+	if !inOwnProcess(t) {
+		return
+	}
+	volume := disktest.MountVolume(t, "ext4")
+	s, err := tryOpen(filepath.Join(volume.Dir, "spool"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(t.Context()) }()
+	appendAll(t, s, 7, numbered(3)...)
+
+	var st unix.Stat_t
+	err = errors.Join(unix.Mount("", volume.Dir, "", unix.MS_REMOUNT, "errors=remount-ro"), unix.Stat(volume.Dir, &st))
+	device, linked := os.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev)))
+	trigger := filepath.Join("/sys/fs/ext4", filepath.Base(device), "trigger_fs_error")
+	if err := errors.Join(err, linked, os.WriteFile(trigger, []byte("1"), 0)); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := s.Append(t.Context(), 7, []byte("new")); !errors.Is(err, queue.ErrFailed) {
+		t.Errorf("an append returns %v, want ErrFailed", err)
+	}
+	wantTexts(t, s, numbered(3))
+	select {
+	case err := <-ended:
+		t.Errorf("Run: %v", err)
+	case err := <-s.Failed():
+		t.Errorf("the process must end: %v", err)
+	case <-time.After(1500 * time.Millisecond): // the cursor was to be saved
+	}
+	if s.Ready() == nil {
+		t.Error("the spool is ready")
 	}
 }

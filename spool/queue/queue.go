@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"promptspool/metrics"
+	"promptspool/spool/disk"
 	"promptspool/spool/queue/frame"
 	"promptspool/spool/queue/generation"
 	"promptspool/spool/queue/lane"
@@ -177,6 +178,11 @@ func (q *Queue) Failed() <-chan error { return q.failed }
 // fail puts the spool out of service because of err, and returns the reason of the
 // failure. The first error wins. The caller must not hold mu.
 func (q *Queue) fail(err error) error {
+	// A restart could not even deliver what the spool holds.
+	if disk.IsReadOnly(err) {
+		return q.stopAccepting(err)
+	}
+
 	q.mu.Lock()
 	defer q.mu.Unlock()
 

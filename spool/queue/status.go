@@ -113,12 +113,14 @@ func (q *Queue) Run(ctx context.Context) error {
 			continue
 		}
 
-		if err := q.saveCursor(); err != nil {
-			return q.fail(err)
+		err := q.saveCursor()
+		if err == nil {
+			// newest is of a second ago: if it is unchanged, the spool is idle.
+			err = q.shrink(newest + 1)
 		}
-		// newest is of a second ago: if it is unchanged, the spool is idle.
-		if err := q.shrink(newest + 1); err != nil {
-			return q.fail(err)
+		if err != nil {
+			_ = q.fail(err)
+			continue
 		}
 		q.guard.makeBallast()
 	}
