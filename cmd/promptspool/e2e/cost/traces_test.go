@@ -37,7 +37,7 @@ func TestManyPagesOfALongTraceCostWhatTheyShow(t *testing.T) {
 	cost := map[int]time.Duration{}
 	peak := harness.WatchMemory(t, server)
 	for _, size := range []int{shortTrace, wire.TraceSpansMax} {
-		trace := traceOfSpans(p, size)
+		trace := traceOfSpans(p, size, `"parentSpanId":"0000000000000001"`)
 		m.rest()
 		before := m.processor()
 		var pages sync.WaitGroup
@@ -61,17 +61,45 @@ func TestManyPagesOfALongTraceCostWhatTheyShow(t *testing.T) {
 	}
 }
 
-// traceOfSpans makes a trace of a root and so many spans, and returns its id.
-func traceOfSpans(p target, n int) (trace string) {
+// Bounds of a trace of roots.
+const (
+	rootsSpans = 40_000
+	rootsRest  = 3 * time.Second
+	rootsMost  = 2.5 // of what as many spans cost that name no session
+)
+
+// Each of them may be the first of its trace, whose session the calls before it have, too.
+func TestRootsThatNameASessionCostLittleMore(t *testing.T) {
+	t.Parallel()
+	server := harness.StartPlainServer(t, "127.0.0.1:0")
+	p := target{t: t, addr: server.Addr, client: harness.OwnClient(t, 1)}
+	m := meter{t, server.Cmd.Process.Pid}
+
+	var cost []time.Duration
+	for _, members := range []string{`"kind":1`, `"attributes":[` + attributeOf("session.id", "s") + `]`} {
+		m.rest()
+		before := m.processor()
+		traceOfSpans(p, rootsSpans, members)
+		harness.PauseFor(rootsRest) // for what follows the answer
+		cost = append(cost, m.processor()-before)
+	}
+	t.Logf("%d spans: %v of the processor, and %v with a session", rootsSpans, cost[0], cost[1])
+	if most := time.Duration(rootsMost * float64(cost[0])); cost[1] > most {
+		t.Errorf("%v of the processor, at most %v", cost[1], most)
+	}
+}
+
+// traceOfSpans makes a trace of a root and of spans with these members, and returns its id.
+func traceOfSpans(p target, n int, members string) (trace string) {
 	trace = traceOf(wire.NewID())
 	spans := make([]string, n)
 	for i := range spans {
-		parent := ""
+		more := ""
 		if i > 0 {
-			parent = `"parentSpanId":"0000000000000001",`
+			more = members + ","
 		}
 		spans[i] = fmt.Sprintf(`{"traceId":"%s","spanId":"%016x",%s"name":"step","startTimeUnixNano":"%d"}`,
-			trace, i+1, parent, 1700000000000000000+i)
+			trace, i+1, more, 1700000000000000000+i)
 	}
 	export(p, strings.Join(spans, ","))
 
