@@ -66,7 +66,8 @@ func searchRollups(c *cli.Context, of string) error {
 			return
 		}
 		listRollups(t, of, page.Items...)
-		told := wire.SearchPage{NextCursor: page.NextCursor, Complete: page.Complete, BudgetMS: 1}
+		told := wire.SearchPage{NextCursor: page.NextCursor, BudgetMS: 1}
+		told.Complete = page.Complete || page.NextCursor == nil
 		told.Total = page.Total
 		if begin == "" {
 			number++
