@@ -413,7 +413,9 @@ func (db *DB) tidy(ctx context.Context) {
 	}
 
 	// Also where nothing was dropped now: deletions leave waste as well.
-	db.collect(ctx, collectShare)
+	if err := db.collect(ctx, collectShare); err != nil && ctx.Err() == nil {
+		db.logger.Warn("disk space of the database could not be reclaimed; retrying", "error", err)
+	}
 }
 
 // view runs a read on a snapshot of the database.

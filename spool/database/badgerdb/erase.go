@@ -1,9 +1,13 @@
 package badgerdb
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -71,10 +75,12 @@ func (db *DB) eraseFiles(ctx context.Context) error {
 		if err := db.reopen(); err != nil {
 			return err
 		}
-		if err := db.compact(); err != nil {
+		if err := db.compact(db.hold, nil); err != nil {
 			return err
 		}
-		db.collect(ctx, 1e-9)
+		if err := db.collect(ctx, 1e-9); err != nil {
+			return err
+		}
 	}
 
 	return ctx.Err()
@@ -215,9 +221,18 @@ func (db *DB) lockAlone() (release func(), err error) {
 	}
 }
 
-// compact merges all levels of tables, so that no older version of any key remains.
-func (db *DB) compact() error {
-	release, ok := db.commit.Hold(db.stop) // Badger fails writes while it drops keys
+// holding takes the turn to commit, until release is called.
+type holding func() (release func(), ok bool)
+
+func (db *DB) hold() (release func(), ok bool) { return db.commit.Hold(db.stop) }
+
+// held is for a caller that has the turn.
+func held() (release func(), ok bool) { return func() {}, true }
+
+// compact merges all levels of tables, so that no older version of any key remains. Where a read
+// kept one, the next compact needs its key: with nothing new above it, a table stays as it is.
+func (db *DB) compact(hold holding, outlived [][]byte) error {
+	release, ok := hold() // Badger fails writes while it drops keys
 	if !ok {
 		return errClosed()
 	}
@@ -230,7 +245,16 @@ func (db *DB) compact() error {
 	}
 
 	// Badger does nothing for a prefix that no key has.
-	err := db.bdb.Update(func(txn *badger.Txn) error { return txn.Set(nowhere, []byte("x")) })
+	err := db.bdb.Update(func(txn *badger.Txn) error {
+		err := txn.Set(nowhere, []byte("x"))
+		for _, key := range outlived {
+			// Deleted still, so deleting it again changes nothing.
+			if _, e := txn.Get(key); errors.Is(e, badger.ErrKeyNotFound) {
+				err = errors.Join(err, txn.Delete(key))
+			}
+		}
+		return err
+	})
 	if err == nil {
 		err = db.bdb.DropPrefix(nowhere)
 	}
@@ -248,27 +272,59 @@ func (db *DB) compact() error {
 
 // collect rewrites each value log of which more than a share is waste, until there is
 // none.
-func (db *DB) collect(ctx context.Context, share float64) {
-	for ctx.Err() == nil {
+func (db *DB) collect(ctx context.Context, share float64) error {
+	var purged uint64
+	for ctx.Err() == nil && db.wasteful(share) {
+		// First while others write, so that mostly nothing is left to do while they wait. A step that
+		// fails here fails again there, with the error.
+		purged, _ = db.purge(ctx, db.hold, purged)
 		// One file a round, until none has that much to give back.
-		err := db.collectOne(share)
+		err := db.collectOne(ctx, share, purged)
 		switch {
 		case errors.Is(err, badger.ErrNoRewrite), errors.Is(err, badger.ErrRejected):
-			return
+			return nil
 		case err != nil:
-			db.logger.Warn("disk space of the database could not be reclaimed", "error", err)
-			return
+			return fmt.Errorf("reclaim disk space of the database: %w", err)
 		}
 	}
+	return ctx.Err()
 }
 
-// collectOne rewrites one value log, or returns badger.ErrNoRewrite.
-func (db *DB) collectOne(share float64) error {
-	// It copies what is kept before the old file goes.
-	if !db.space.has(collectBytes) || db.setCollecting(true) != nil {
+// wasteful reports whether more than a share of the value log with the most waste is waste.
+// Badger notes it in the file DISCARD: pairs of the number of a log and of bytes.
+func (db *DB) wasteful(share float64) bool {
+	var most uint64
+	var size int64
+	stats, err := os.ReadFile(filepath.Join(db.dir, "DISCARD"))
+	for pair := range slices.Chunk(stats, 16) {
+		if waste := binary.BigEndian.Uint64(pair[8:]); waste > most {
+			log := fmt.Sprintf("%06d.vlog", binary.BigEndian.Uint64(pair))
+			if info, err := os.Stat(filepath.Join(db.dir, log)); err == nil {
+				most, size = waste, info.Size()
+			}
+		}
+	}
+	return err != nil || most > 0 && float64(most) >= share*float64(size)
+}
+
+// collectOne rewrites one value log, or returns badger.ErrNoRewrite. Nothing is deleted between
+// the last look of purge and the last copy: writes wait.
+func (db *DB) collectOne(ctx context.Context, share float64, purged uint64) error {
+	release, ok := db.hold()
+	if !ok {
 		return badger.ErrNoRewrite
 	}
-	defer func() { _ = db.setCollecting(false) }()
+	defer release()
+
+	if _, err := db.purge(ctx, held, purged); err != nil {
+		return err
+	}
+
+	// It copies what is kept, to the files that commits write to, before the old file goes.
+	if !db.space.has(collectBytes) || db.commit.ahead.reserve(collectBytes, collectBytes/8) != nil {
+		return badger.ErrNoRewrite
+	}
+	defer func() { _ = db.commit.ahead.reserve(0, 0) }()
 
 	db.reading.RLock()
 	defer db.reading.RUnlock()
@@ -279,22 +335,65 @@ func (db *DB) collectOne(share float64) error {
 	return db.bdb.RunValueLogGC(share)
 }
 
-// setCollecting has commits reserve what a collection copies to their files too, or no more.
-// The locks of readers must not be held: see lockAlone.
-func (db *DB) setCollecting(collecting bool) error {
-	release, ok := db.commit.Hold(db.stop)
-	if !ok {
-		return errClosed()
-	}
-	defer release()
+// outlivedMax is how many keys fit into a transaction with certainty.
+const outlivedMax = 1000
 
-	db.commit.ahead.collecting = collecting
-	err := db.commit.ahead.reserve(0, 0)
-	if err != nil {
-		db.commit.ahead.collecting = false // the disk is full
+// purge merges tables until they have no value of a key deleted after the version purged, and
+// returns up to which version that is so.
+//
+// Otherwise deleted keys would come back: when Badger rewrites a value log, it writes every
+// version that a table still has once more, above the tombstone of its key. When the tombstone is
+// merged with the tables below it, both it and the version there go, and the copy stays.
+func (db *DB) purge(ctx context.Context, hold holding, purged uint64) (uint64, error) {
+	// Once more for what others delete, or still read, meanwhile.
+	for range 2 {
+		outlived, until, err := db.outlived(ctx, purged)
+		if err == nil && len(outlived) == 0 {
+			return until, nil
+		}
+		if err == nil {
+			err = db.compact(hold, outlived)
+		}
+		if err != nil {
+			return purged, err
+		}
 	}
+	return purged, errors.New("values of deleted keys are still in the tables")
+}
 
-	return err
+// outlived returns keys that were deleted after a version, and of which a table still has a value
+// in a value log. It looks at all versions until the one returned.
+func (db *DB) outlived(ctx context.Context, after uint64) (found [][]byte, until uint64, err error) {
+	err = db.view(func(txn *badger.Txn) error {
+		until = txn.ReadTs()
+		it := txn.NewIterator(badger.IteratorOptions{AllVersions: true, SinceTs: after})
+		defer it.Close()
+
+		var last []byte
+		for it.Rewind(); it.Valid() && len(found) < outlivedMax; it.Next() {
+			// The newest version of a key comes first.
+			item := it.Item()
+			if bytes.Equal(item.Key(), last) {
+				continue
+			}
+			last = item.KeyCopy(last)
+			if item.IsDeletedOrExpired() && inLog(txn, last) {
+				found = append(found, bytes.Clone(last))
+			}
+		}
+		return db.stopped(ctx)
+	})
+	return found, until, err
+}
+
+// inLog reports whether any version of a key has a value in a value log.
+func inLog(txn *badger.Txn, key []byte) (found bool) {
+	it := txn.NewKeyIterator(key, badger.IteratorOptions{})
+	defer it.Close()
+	for it.Rewind(); it.Valid() && !found; it.Next() {
+		found = !it.Item().IsDeletedOrExpired() && it.Item().EstimatedSize() >= valueThreshold
+	}
+	return found
 }
 
 // askErase notes that something must be erased. An earlier note stays.

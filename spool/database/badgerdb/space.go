@@ -148,7 +148,6 @@ func (f *freeSpace) canClose() bool {
 // meanwhile cannot end the process. Only the goroutine that is committing uses it.
 type ahead struct {
 	values, memory newest
-	collecting     bool // a value log is being rewritten, beside the commits
 }
 
 func aheadOf(dir string) ahead {
@@ -158,11 +157,6 @@ func aheadOf(dir string) ahead {
 // reserve returns an error if the disk has no blocks for so many bytes in the value log and in
 // the memtable's log. Other errors are left to the write, which meets them too.
 func (a *ahead) reserve(values, memory int64) error {
-	// Badger copies values to the same files, and their keys.
-	if a.collecting {
-		values, memory = values+collectBytes, memory+collectBytes/8
-	}
-
 	err := errors.Join(a.values.reserve(values), a.memory.reserve(memory))
 	if disk.IsFull(err) {
 		return wire.Unavailable(retryAfter, "The disk under the server is full. "+
