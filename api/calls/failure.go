@@ -125,8 +125,8 @@ func errorIn(r node) *Failure {
 		return nil
 	}
 
-	for _, place := range errorPlaces.paths {
-		if f := errorAt(r.at(place...)); f != nil {
+	for _, e := range r.values(errorPlaces) {
+		if f := errorAt(e); f != nil {
 			f.Type = cmp.Or(f.Type, r.texts("error_type"))
 			return f
 		}
@@ -166,13 +166,14 @@ func errorAt(e node) *Failure {
 		e = inner
 	}
 
-	return namedError(e)
+	return namedError(e.indexed())
 }
 
 // exception reads an exception of Bedrock's streams, which is a member with its name.
 func exception(r node) *Failure {
 	for name := range r.names {
-		if e := r.at(string(name)); bytes.HasSuffix(name, []byte("Exception")) && e.isObject() {
+		if bytes.HasSuffix(name, []byte("Exception")) && r.at(string(name)).isObject() {
+			e := r.at(string(name))
 			return &Failure{Type: string(name), Message: e.texts("message", "Message")}
 		}
 	}
@@ -192,8 +193,16 @@ func blocked(r node) *Failure {
 	return &Failure{Type: reason, Message: cmp.Or(words, "The prompt was blocked: "+reason)}
 }
 
-// namedError reads an error's own object; nil if it has neither a type nor a message.
+// errorWords are the members of an error that namedError reads.
+var errorWords = placesOf("message Message detail errorText errorMessage msg",
+	"type status __type name errorType Code code errorCode")
+
+// namedError reads an error's own object, which has an index; nil if it has neither a type nor a message.
 func namedError(e node) *Failure {
+	if !e.hasAny(errorWords) {
+		return nil
+	}
+
 	f := Failure{Message: e.texts("message", "Message", "detail", "errorText", "errorMessage", "msg")}
 	// The words come first: a code is often no more than the HTTP status.
 	for _, name := range []string{"type", "status", "__type", "name", "errorType", "Code", "code", "errorCode"} {

@@ -51,7 +51,7 @@ func (n node) indexed() node { return n.indexedIn(nil) }
 
 // indexedIn is indexed with the memory of another node, which must not be used any more.
 func (n node) indexedIn(memory *index) node {
-	if !n.isObject() || n.index != nil {
+	if !n.isObject() || n.index != nil || n.saysNothing() {
 		return n
 	}
 	if memory == nil {
@@ -96,6 +96,12 @@ func nameBit[T string | []byte](name T) uint64 {
 	return 1 << ((5*len(name) ^ int(name[0]) ^ 3*int(name[len(name)-1])) % 64)
 }
 
+// lacks reports whether there is certainly no member called name. It is inlined in loops over names, of
+// which nearly all are absent.
+func (n node) lacks(name string) bool {
+	return n.raw == nil || n.index != nil && n.index.names&nameBit(name) == 0
+}
+
 // at follows names into nested objects.
 func (n node) at(names ...string) node {
 	for _, name := range names {
@@ -111,11 +117,11 @@ func (n node) at(names ...string) node {
 // member returns the first member called name, unless it is null.
 func (n node) member(name string) node {
 	switch {
+	case n.lacks(name):
+		return node{}
 	// Most nodes are asked for one name or two, which an index would not repay.
 	case n.index == nil:
 		return n.search(name)
-	case n.index.names&nameBit(name) == 0:
-		return node{}
 	}
 
 	for i := range n.index.members {
@@ -173,6 +179,9 @@ func (n node) unlessNull() node {
 // first returns the first existing member among names.
 func (n node) first(names ...string) node {
 	for _, name := range names {
+		if n.lacks(name) {
+			continue
+		}
 		if v := n.member(name); v.exists() {
 			return v
 		}
@@ -242,6 +251,9 @@ func (n node) text() string {
 // texts returns the first non-empty text among the members called names.
 func (n node) texts(names ...string) string {
 	for _, name := range names {
+		if n.lacks(name) {
+			continue
+		}
 		if s := n.member(name).text(); s != "" {
 			return s
 		}

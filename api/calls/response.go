@@ -166,11 +166,11 @@ func (c *Call) readResponse(r node) bool {
 
 	c.items(r)
 	for _, s := range shapes {
-		for _, place := range s.at.paths {
+		for _, v := range r.values(s.at) {
 			if c.isRead() {
 				break
 			}
-			if v := r.at(place...); v.kind() == s.kind {
+			if v.kind() == s.kind {
 				c.answers(v)
 				c.ended(r)
 			}

@@ -55,8 +55,8 @@ func (t *tally) read(response node) {
 	}
 
 	before := t.met
-	for _, path := range usagePlaces.paths {
-		t.object(response.at(path...), "")
+	for path, v := range response.values(usagePlaces) {
+		t.object(v, "")
 		// An object without counts must not hide those of another place.
 		if t.met == before {
 			continue
@@ -84,13 +84,8 @@ func (t *tally) readTiers(n node, from places) {
 		return
 	}
 
-	for i, path := range from.paths {
-		if n.index.names&from.firsts[i] == 0 {
-			continue
-		}
-		if v := n.at(path...); v.exists() {
-			t.figure(named("", []byte(path[len(path)-1])), v)
-		}
+	for path, v := range n.values(from) {
+		t.figure(named("", []byte(path[len(path)-1])), v)
 	}
 }
 

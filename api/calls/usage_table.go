@@ -139,9 +139,8 @@ var usageNames = func() map[string]usageName {
 // places are paths of members, with the nameBits of the names that they begin with. 0 is the first
 // element of a list, and . the object itself.
 type places struct {
-	paths  [][]string
-	firsts []uint64 // the bit of each
-	bits   uint64   // of all
+	paths [][]string
+	bits  uint64
 }
 
 func placesOf(lines ...string) (p places) {
@@ -149,11 +148,24 @@ func placesOf(lines ...string) (p places) {
 		names := strings.FieldsFunc(path, func(r rune) bool { return r == '.' })
 		p.paths = append(p.paths, names)
 		first, _, _ := strings.Cut(path, ".")
-		p.firsts = append(p.firsts, nameBit(first))
 		p.bits |= nameBit(first)
 	}
 
 	return p
+}
+
+// values yields what an object has at places, with the path to each.
+func (n node) values(p places) func(yield func([]string, node) bool) {
+	return func(yield func([]string, node) bool) {
+		for _, path := range p.paths {
+			if len(path) > 0 && n.lacks(path[0]) {
+				continue
+			}
+			if v := n.at(path...); v.exists() && !yield(path, v) {
+				return
+			}
+		}
+	}
 }
 
 // usagePlaces are where responses, and chunks of streams, have their usage: the first with counts.
