@@ -232,9 +232,6 @@ func (c *Call) RawText() string {
 
 // answeredModel returns the model that a response names, which really answered.
 func answeredModel(response node) string {
-	if !response.exists() {
-		return ""
-	}
 	if m := response.texts("model", "modelVersion", "model_version"); m != "" {
 		return Clip(m)
 	}

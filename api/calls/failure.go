@@ -173,8 +173,7 @@ func errorAt(e node) *Failure {
 func exception(r node) *Failure {
 	for name := range r.names {
 		if bytes.HasSuffix(name, []byte("Exception")) && r.at(string(name)).isObject() {
-			e := r.at(string(name))
-			return &Failure{Type: string(name), Message: e.texts("message", "Message")}
+			return &Failure{Type: string(name), Message: r.at(string(name)).texts("message", "Message")}
 		}
 	}
 

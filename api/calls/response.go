@@ -25,8 +25,8 @@ func responseOf(n node) node {
 		if !n.hasAny(wrappers) || n.first(ownMembers...).exists() || n.first("error", "message").isObject() {
 			break
 		}
-		for _, place := range wrappers.paths {
-			if inner := n.at(place...).inner(); inner.isObject() {
+		for _, v := range n.values(wrappers) {
+			if inner := v.inner(); inner.isObject() {
 				n = inner.indexed()
 				break
 			}
@@ -136,6 +136,10 @@ var shapes = []struct {
 // ownWords are members of a response that is itself a message: Anthropic's, one of the AI SDK, a lone
 // message as some wrappers send.
 var ownWords = []string{"content", "text", "tool_calls", "function_call", "parts", "data", "kwargs"}
+
+// answerNames are the members of one of which readResponse makes an answer.
+var answerNames = placesOf(strings.Join(slices.Concat(ownMembers, ownWords), " "),
+	"promptFeedback prompt_feedback message response object")
 
 // reasons are where an answer, or a response, has why it ended.
 var reasons = placesOf("finish_reason finishReason stop_reason stopReason done_reason completionReason",

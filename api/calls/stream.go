@@ -73,7 +73,7 @@ func (s *stream) element(n node, mayFail bool) {
 	case s.chunk(n), s.members(n):
 		s.known = true
 	// A list of messages is a conversation, unless they are answers of Anthropic's.
-	case !isMessage(n) || kind == "message" && n.first("stop_reason", "usage").exists():
+	case n.hasAny(answerNames) && (!isMessage(n) || kind == "message" && n.first("stop_reason", "usage").exists()):
 		s.answer(n)
 	}
 	if s.ended && s.endID == "" {
