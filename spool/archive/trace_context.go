@@ -3,6 +3,7 @@ package archive
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -120,7 +121,7 @@ func (u *uniting) takeContexts(changed []*Record) error {
 		}
 	}
 	for _, r := range u.Records {
-		if r.Account == u.account && (r.Changed || r.renews) && !r.Removed {
+		if r.Account == u.account && (!r.existed && r.Changed || r.touched || r.renews) && !r.Removed {
 			// A link may have brought a request into a trace.
 			if err := u.load(r.State.traceKeys()); err != nil {
 				return err
@@ -183,7 +184,8 @@ func (u *uniting) renewTraces(said map[UUID]UUID) error {
 	for key, trace := range said {
 		ids := found[trace]
 		if len(ids) > TakesMost || u.held > u.heldMax/2 {
-			if err := u.leave(ToDo{TraceID: traceText(trace), Key: key.String()}); err != nil {
+			says, _ := json.Marshal(u.sets.Sets[key].Context) // of texts
+			if err := u.leave(ToDo{traceText(trace), key.String(), HashBody(says)}); err != nil {
 				return err
 			}
 			continue
@@ -209,7 +211,8 @@ func (u *uniting) renewTraces(said map[UUID]UUID) error {
 // ToDo is a trace whose records do not all show yet what it says.
 type ToDo struct {
 	TraceID string `json:"trace_id"`
-	Key     string `json:"key"` // of its set
+	Key     string `json:"key"`  // of its set
+	Says    string `json:"says"` // a hash of it: if that changes meanwhile, it is to do again
 }
 
 // toDoKey is the key of the set that has what is to do. It is of no week that ever goes.
