@@ -256,9 +256,7 @@ func (u *uniting) place(r *Record) {
 	}
 	r.in = r.places
 	for _, p := range r.places {
-		for _, id := range u.sets.Sets[p.Key].put(r.ID, p.Role, true) {
-			u.loose = append(u.loose, id)
-		}
+		u.loose = append(u.loose, u.sets.Sets[p.Key].put(r.ID, p.Role, true)...)
 	}
 }
 
