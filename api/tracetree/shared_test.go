@@ -28,7 +28,7 @@ func TestShortTracesAreNotShared(t *testing.T) {
 	var trees Shared
 	for _, n := range []int{0, 1, longTrace - 1} {
 		trace := chain(n)
-		if trees.Of(trace) == trees.Of(trace) {
+		if first := trees.Of(trace); first == trees.Of(trace) {
 			t.Errorf("the tree of %d spans is shared", n)
 		}
 	}
