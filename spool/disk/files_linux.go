@@ -23,9 +23,9 @@ func Allocate(file *os.File, bytes int64) error {
 
 // Ahead reserves blocks of a sparse file that others fill from its start through a mapping. A
 // full disk then refuses the blocks, instead of ending the process at a write. Not safe for
-// concurrent use.
+// concurrent use. After Close its blocks stay until its owner cuts it.
 type Ahead struct {
-	file          *os.File
+	*os.File
 	end, reserved int64 // of the data and of the blocks, at the last call
 }
 
@@ -35,7 +35,7 @@ func OpenAhead(path string) (*Ahead, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Ahead{file: file}, nil
+	return &Ahead{File: file}, nil
 }
 
 // Reserve returns when the next bytes after the file's data have blocks. Some more have, so that
@@ -44,7 +44,7 @@ func OpenAhead(path string) (*Ahead, error) {
 func (a *Ahead) Reserve(bytes int64) error {
 	const step = 8 << 20
 
-	end, err := dataEnd(a.file, a.end)
+	end, err := dataEnd(a.File, a.end)
 	if err != nil {
 		return err
 	}
@@ -55,9 +55,9 @@ func (a *Ahead) Reserve(bytes int64) error {
 	from, mode := max(end, a.reserved), uint32(unix.FALLOC_FL_KEEP_SIZE) // the size is its owner's
 	switch {
 	case until+4*step < a.reserved:
-		err = unix.Fallocate(int(a.file.Fd()), mode|unix.FALLOC_FL_PUNCH_HOLE, until, a.reserved-until)
+		err = unix.Fallocate(int(a.File.Fd()), mode|unix.FALLOC_FL_PUNCH_HOLE, until, a.reserved-until)
 	case need > a.reserved:
-		err = unix.Fallocate(int(a.file.Fd()), mode, from, until-from)
+		err = unix.Fallocate(int(a.File.Fd()), mode, from, until-from)
 	default:
 		return nil
 	}
@@ -70,9 +70,6 @@ func (a *Ahead) Reserve(bytes int64) error {
 
 	return err
 }
-
-// Close closes the file. Its blocks stay until its owner cuts it.
-func (a *Ahead) Close() error { return a.file.Close() }
 
 // DataEnd returns where the last data of a sparse file ends.
 func DataEnd(file *os.File) (int64, error) { return dataEnd(file, 0) }

@@ -61,7 +61,7 @@ func newCommitter(lock *folder.Lock, space *freeSpace, bdb *badger.DB, h *health
 		health: h,
 		logger: logger,
 		spare:  spareOf(bdb),
-		ahead:  aheadOf(bdb.Opts().Dir),
+		ahead:  ahead{bdb.Opts().Dir, newest{format: "%06d.vlog"}, newest{format: "%05d.mem"}},
 		undone: func() {},
 	}
 	// One lane: Badger looks for no conflicts, because there is no other writer.
@@ -140,7 +140,7 @@ func (c *committer) end(t *transaction) error {
 		err = c.health.fault()
 	}
 	if err == nil && t.count > 0 {
-		err = c.reserve(t)
+		err = c.ahead.reserve(t.held+entryBytes*(t.count+1), t.bytes+entryBytes) // and Badger's mark
 	}
 	if err == nil && t.count > 0 {
 		err = t.txn.Commit()
@@ -160,22 +160,14 @@ func (c *committer) end(t *transaction) error {
 		err = c.health.fault()
 	}
 
+	if err != nil {
+		c.undone()
+	}
 	// After each commit: Badger builds tables meanwhile, and keeps their memory.
 	c.spare.release()
 
 	for _, w := range t.waiting {
 		w.Finish(err)
-	}
-
-	return err
-}
-
-// reserve gets the blocks that a transaction fills. On a full disk the transaction fails, and
-// later ones need not.
-func (c *committer) reserve(t *transaction) error {
-	err := c.ahead.reserve(t.held+entryBytes*(t.count+1), t.bytes+entryBytes) // and Badger's mark
-	if err != nil {
-		c.undone()
 	}
 
 	return err

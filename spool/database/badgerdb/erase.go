@@ -174,7 +174,6 @@ func (db *DB) reopen() error {
 			db.unreadable.Add(lost)
 
 			db.bdb, db.commit.bdb, db.commit.spare = bdb, bdb, spareOf(bdb)
-			db.commit.ahead = aheadOf(db.dir)
 
 			return nil
 		}

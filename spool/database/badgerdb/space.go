@@ -147,17 +147,14 @@ func (f *freeSpace) canClose() bool {
 // ahead reserves the blocks that the next commit fills, so that others who fill the disk
 // meanwhile cannot end the process. Only the goroutine that is committing uses it.
 type ahead struct {
+	dir            string
 	values, memory newest
-}
-
-func aheadOf(dir string) ahead {
-	return ahead{values: newestOf(dir, "%06d.vlog"), memory: newestOf(dir, "%05d.mem")}
 }
 
 // reserve returns an error if the disk has no blocks for so many bytes in the value log and in
 // the memtable's log. Other errors are left to the write, which meets them too.
 func (a *ahead) reserve(values, memory int64) error {
-	err := errors.Join(a.values.reserve(values), a.memory.reserve(memory))
+	err := errors.Join(a.values.reserve(a.dir, values), a.memory.reserve(a.dir, memory))
 	if disk.IsFull(err) {
 		return wire.Unavailable(retryAfter, "The disk under the server is full. "+
 			"Free some space, or add some. Sidecars keep their events meanwhile. (%w)", err)
@@ -165,6 +162,7 @@ func (a *ahead) reserve(values, memory int64) error {
 	return nil
 }
 
+// close closes the files, until reserve opens the newest again.
 func (a *ahead) close() {
 	a.values.close()
 	a.memory.close()
@@ -172,32 +170,22 @@ func (a *ahead) close() {
 
 // newest is the file of a kind that Badger writes. Their numbers have no gaps.
 type newest struct {
-	dir, format string
-	number      int
-	file        *disk.Ahead // nil: not opened yet
+	format string
+	next   string      // the path of the file's successor
+	file   *disk.Ahead // nil: not opened yet
 }
 
-func newestOf(dir, format string) newest {
-	n := newest{dir: dir, format: format}
-	names, _ := filepath.Glob(filepath.Join(dir, "*"+filepath.Ext(format)))
-	for _, name := range names {
-		var number int
-		_, _ = fmt.Sscanf(filepath.Base(name), "%d", &number)
-		n.number = max(n.number, number)
-	}
-
-	return n
-}
-
-func (n *newest) path(number int) string { return filepath.Join(n.dir, fmt.Sprintf(n.format, number)) }
-
-func (n *newest) reserve(bytes int64) (err error) {
-	for disk.Exists(n.path(n.number + 1)) {
+func (n *newest) reserve(dir string, bytes int64) (err error) {
+	if n.file == nil || disk.Exists(n.next) {
 		n.close()
-		n.number++
-	}
-	if n.file == nil {
-		if n.file, err = disk.OpenAhead(n.path(n.number)); err != nil {
+
+		number := 0
+		names, _ := fs.Glob(os.DirFS(dir), "*"+filepath.Ext(n.format))
+		for _, name := range names {
+			_, _ = fmt.Sscanf(name, "%d", &number) // the last is the newest
+		}
+		n.next = filepath.Join(dir, fmt.Sprintf(n.format, number+1))
+		if n.file, err = disk.OpenAhead(filepath.Join(dir, fmt.Sprintf(n.format, number))); err != nil {
 			return err
 		}
 	}
