@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 	"golang.org/x/sys/unix"
@@ -80,6 +81,34 @@ func TestADiskThatOthersFillDuringAChange(t *testing.T) {
 		}
 	}
 
+	// A change that followed a refused one in its group is refused as well: it may rest on it.
+	release, _ := db.commit.Hold(db.stop)
+	refused := make(chan error, 2)
+	for i, bytes := range []int{15 << 20, 2 << 20} { // too large for one transaction
+		go func() {
+			refused <- db.commit.do(t.Context(), 1, func(txn *badger.Txn) ([]write, error) {
+				if _, err := txn.Get([]byte("first")); i == 0 {
+					fill()
+				} else if err != nil {
+					return nil, nil
+				}
+				return []write{{[]byte([]string{"first", "second"}[i]), make([]byte, bytes)}}, nil
+			})
+		}()
+		for db.commit.Len() <= i {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	release()
+	for range 2 {
+		if err := <-refused; !wire.IsCode(err, wire.CodeUnavailable) {
+			t.Errorf("a change in a group on a disk that fills meanwhile: %v", err)
+		}
+	}
+	if err := os.Remove(others); err != nil {
+		t.Fatal(err)
+	}
+
 	// A collection that does not begin leaves commits as they are.
 	fill()
 	if err := db.collectOne(t.Context(), 1e-9, 0); !errors.Is(err, badger.ErrNoRewrite) {
@@ -93,11 +122,13 @@ func TestADiskThatOthersFillDuringAChange(t *testing.T) {
 	if bytes := diskBytes(db.dir); bytes > 100<<20 {
 		t.Errorf("the database takes %d MiB", bytes>>20)
 	}
-	err := db.view(func(txn *badger.Txn) error {
-		_, err := txn.Get([]byte("large"))
-		return err
-	})
-	if !errors.Is(err, badger.ErrKeyNotFound) {
-		t.Errorf("what was refused: %v", err)
+	for _, key := range []string{"large", "first", "second"} {
+		err := db.view(func(txn *badger.Txn) error {
+			_, err := txn.Get([]byte(key))
+			return err
+		})
+		if !errors.Is(err, badger.ErrKeyNotFound) {
+			t.Errorf("%s, which was refused: %v", key, err)
+		}
 	}
 }

@@ -111,9 +111,13 @@ func (c *committer) commitGroup(_ context.Context, _ int, group []*waiting) {
 
 		if !t.fits(writes) {
 			// The writes stay valid in the next transaction: there is no other writer in
-			// between.
-			c.end(t)
+			// between. But what they follow must be there.
+			err := c.end(t)
 			t = c.begin()
+			if err != nil {
+				w.Finish(err)
+				continue
+			}
 		}
 		if !t.fits(writes) {
 			w.Finish(wire.Errorf(wire.CodeTooLarge,
