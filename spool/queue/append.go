@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -275,7 +274,6 @@ func (q *Queue) commit(batch []*write, seq uint64, at time.Time) error {
 // sync commits a transaction and returns when all of it is on the disk.
 func (q *Queue) sync(txn *generation.Transaction) error {
 	if err := txn.Commit(); err != nil {
-		err = errors.Join(err, q.writing.writer.Present()) // the file system may be read-only since the error
 		return q.fail(fmt.Errorf("cannot commit to %s: %w", q.path(q.writing.name), err))
 	}
 

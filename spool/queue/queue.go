@@ -178,7 +178,9 @@ func (q *Queue) Failed() <-chan error { return q.failed }
 // fail puts the spool out of service because of err, and returns the reason of the
 // failure. The first error wins. The caller must not hold mu.
 func (q *Queue) fail(err error) error {
-	// A restart could not even deliver what the spool holds.
+	// The error may have made the file system read-only. A restart could not even deliver what
+	// the spool holds.
+	err = errors.Join(err, disk.Present(q.lock.folder, q.config.Dir))
 	if disk.IsReadOnly(err) {
 		return q.stopAccepting(err)
 	}
