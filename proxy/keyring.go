@@ -91,7 +91,6 @@ type Keyring struct {
 	byNumber  map[uint32]*key
 	refusals  map[[32]byte]time.Time     // refused keys that are not in the ring, and when to ask again
 	questions map[[32]byte]chan struct{} // under way, closed at their end
-	doubted   chan struct{}              // wakes Run: verdicts must be asked for again
 	awayUntil time.Time                  // the server did not answer: known keys are not asked about
 }
 
@@ -125,7 +124,6 @@ func OpenKeyring(c KeyringConfig) (*Keyring, error) {
 		byNumber:  map[uint32]*key{},
 		refusals:  map[[32]byte]time.Time{},
 		questions: map[[32]byte]chan struct{}{},
-		doubted:   make(chan struct{}, 1),
 	}
 	k.life, k.end = context.WithCancel(context.Background())
 

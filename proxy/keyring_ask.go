@@ -198,13 +198,12 @@ func (k *Keyring) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-k.doubted:
 		case <-tick.C:
 		}
 	}
 }
 
-// Doubt has Run ask about all keys of an account now, since one of them may have been revoked.
+// Doubt asks about all keys of an account, since one of them may have been revoked, and waits for the answers.
 func (k *Keyring) Doubt(account string) {
 	k.mu.Lock()
 	for _, key := range k.byNumber {
@@ -214,10 +213,7 @@ func (k *Keyring) Doubt(account string) {
 	}
 	k.mu.Unlock()
 
-	select {
-	case k.doubted <- struct{}{}:
-	default: // Run has been woken already
-	}
+	k.refresh(k.life)
 }
 
 // errAway ends a round of questions.

@@ -41,7 +41,9 @@ func (r *Registry) Changes(
 		c.Names = nonNil(c.Names)
 		c.ProviderBaseURLs = r.urls.Load().Digest()
 		redirected := q.ProviderBaseURLs != "" && q.ProviderBaseURLs != c.ProviderBaseURLs
-		c.Keys = r.keysOf(id.Account)
+		if revoked := r.revoked.Load(); revoked != nil {
+			c.Keys = strconv.Itoa((*revoked)[id.Account])
+		}
 		rekeyed := q.Keys != "" && c.Keys != "" && q.Keys != c.Keys
 		if expired || c.Reset || redirected || rekeyed || c.Revision != q.Since {
 			return c, nil
@@ -79,9 +81,8 @@ func (r *Registry) WatchKeys(ctx context.Context, list func(context.Context) ([]
 	defer tick.Stop()
 
 	for {
-		waiting := r.waiters.accountNames()
-		if len(waiting) > 0 || r.revoked.Load() == nil {
-			// After an error the next look finds what has changed.
+		// After an error the next look finds what has changed.
+		if waiting := r.waiters.accountNames(); len(waiting) > 0 || r.revoked.Load() == nil {
 			if all, err := list(ctx); err == nil {
 				r.countRevoked(all, waiting)
 			}
@@ -105,19 +106,10 @@ func (r *Registry) countRevoked(all []wire.Key, waiting []string) {
 
 	before := r.revoked.Swap(&now)
 	for _, account := range waiting {
-		if before != nil && (*before)[account] != now[account] {
+		if before == nil || (*before)[account] != now[account] {
 			r.waiters.wake(account)
 		}
 	}
-}
-
-// keysOf returns what Changes.Keys is.
-func (r *Registry) keysOf(account string) string {
-	revoked := r.revoked.Load()
-	if revoked == nil {
-		return ""
-	}
-	return strconv.Itoa((*revoked)[account])
 }
 
 // waiters wakes all callers that wait for a change of one account. The zero

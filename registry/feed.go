@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -182,7 +183,7 @@ func (c *Cache) poll(ctx context.Context, f *feed) (productive bool, err error) 
 
 	held := c.now().Sub(asked) >= q.Wait/2
 
-	return !wasConnected || changes.Reset || changes.Revision != q.Since || changes.Keys != q.Keys || held, nil
+	return !wasConnected || changes.Reset || changes.Revision != q.Since || held, nil
 }
 
 // applyLocked takes over an answer of the feed. mu must be held.
@@ -202,12 +203,11 @@ func (c *Cache) applyLocked(f *feed, changes wire.Changes) {
 		changed = append(changed, c.markLocked(f.account, f.isRedirected)...)
 	}
 
-	if changes.Keys != f.keys {
-		if f.keys != "" {
-			go c.rekeyed(f.account) // a stranger's, and mu is held
-		}
-		f.keys = changes.Keys
+	// "" is of a server that does not know it, or not yet: what is known here is compared later.
+	if f.keys != "" && changes.Keys != "" && changes.Keys != f.keys {
+		go c.rekeyed(f.account) // a stranger's, and mu is held
 	}
+	f.keys = cmp.Or(changes.Keys, f.keys)
 
 	f.position = changes.Revision
 	f.heardAt = c.now()
