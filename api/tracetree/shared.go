@@ -30,26 +30,20 @@ const longTrace = 1000
 
 // Of returns the tree of a trace. It is shared by those who were given the same spans.
 func (s *Shared) Of(t wire.Trace) *Whole {
-	if len(t.Spans) < longTrace {
-		return newWhole(t)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	made := &Whole{}
+	if len(t.Spans) >= longTrace {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 
-	// As long as there is a tree, its spans are in no other memory.
-	if last := s.last.Value(); last != nil && last.first == &t.Spans[0] {
-		return last
+		// As long as there is a tree, its spans are in no other memory.
+		made.first = &t.Spans[0]
+		if last := s.last.Value(); last != nil && last.first == made.first {
+			return last
+		}
+		s.last = weak.Make(made)
 	}
-	made := newWhole(t)
-	made.first = &t.Spans[0]
-	s.last = weak.Make(made)
+	made.TraceTree = Of(t)
+	made.Rows = Rows(&made.TraceTree, nil)
 
 	return made
-}
-
-func newWhole(t wire.Trace) *Whole {
-	w := &Whole{TraceTree: Of(t)}
-	w.Rows = Rows(&w.TraceTree, nil)
-
-	return w
 }

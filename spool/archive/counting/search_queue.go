@@ -2,7 +2,6 @@ package counting
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"time"
 
@@ -29,9 +28,9 @@ type SearchQueue struct {
 
 // NewSearchQueue makes a SearchQueue in front of next.
 func NewSearchQueue(next archive.Store) *SearchQueue {
-	atOnce := int64(2 * runtime.GOMAXPROCS(0)) // half of them may wait for the disk
-
-	return &SearchQueue{Store: next, queue: admission.NewQueue(atOnce, searchesWaitingMax, nil)}
+	// Half of those under way may wait for the disk.
+	queue := admission.NewQueue(int64(2*runtime.GOMAXPROCS(0)), searchesWaitingMax, nil)
+	return &SearchQueue{Store: next, queue: queue}
 }
 
 // Search waits for the account's turn, unless rows alone tell what matches.
@@ -40,14 +39,12 @@ func (s *SearchQueue) Search(ctx context.Context, account string, q query.Query)
 		return s.Store.Search(ctx, account, q)
 	}
 
-	err := s.queue.Enter(ctx, account, 1, 1, searchPatience)
-	switch {
-	case errors.Is(err, admission.ErrManyWait) || errors.Is(err, admission.ErrLongWait):
-		return query.Page{}, wire.Unavailable(s.retryAfter.Next(),
-			"The server has more searches through prompts and responses than it can answer now. "+
-				"Retry after the time in Retry-After.")
-	case err != nil:
-		return query.Page{}, admission.EndedError(ctx)
+	if err := s.queue.Enter(ctx, account, 1, 1, searchPatience); err != nil {
+		if ctx.Err() != nil {
+			return query.Page{}, admission.EndedError(ctx)
+		}
+		return query.Page{}, wire.Unavailable(s.retryAfter.Next(), "The server has more searches through prompts "+
+			"and responses than it can answer now. Retry after the time in Retry-After.")
 	}
 	defer s.queue.Leave(1)
 
