@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -94,37 +95,36 @@ func originOf(c *cli.Context, f cli.Flag) string {
 	return "--" + name
 }
 
-// Misspelt returns the variables that no command reads and that are close to one of this command.
+// Misspelt returns the variables that no command reads, each with one of this command that is close to it.
 //
-// Each is with that one. Others are left alone: for a service of that name, Kubernetes sets PROMPTSPOOL_SERVICE_HOST.
+// Others are left alone: for a service of that name, Kubernetes sets PROMPTSPOOL_SERVICE_HOST.
 func (r *Reader) Misspelt() map[string]string {
 	const prefix = "PROMPTSPOOL_"
-	read, own := map[string]bool{}, []string(nil)
-	var note func(commands []*cli.Command)
-	note = func(commands []*cli.Command) {
-		for _, command := range commands {
-			for _, f := range command.Flags {
-				for _, variable := range f.(cli.DocGenerationFlag).GetEnvVars() {
-					read[variable] = true
-					if command == r.c.Command {
-						own = append(own, strings.TrimPrefix(variable, prefix))
-					}
-				}
-			}
-			note(command.Subcommands)
+	var own []string
+	for _, f := range r.c.Command.Flags {
+		for _, variable := range f.(cli.DocGenerationFlag).GetEnvVars() {
+			own = append(own, strings.TrimPrefix(variable, prefix))
 		}
 	}
-	note(r.c.App.Commands)
 
 	meant := map[string]string{}
 	for _, line := range os.Environ() {
 		variable, _, _ := strings.Cut(line, "=")
 		name, ours := strings.CutPrefix(variable, prefix)
-		if near := words.Closest(name, own); ours && !read[variable] && len(near) > 0 {
+		if near := words.Closest(name, own); ours && len(near) > 0 && !isRead(r.c.App.Commands, variable) {
 			meant[variable] = prefix + near[0]
 		}
 	}
 	return meant
+}
+
+// isRead reports whether one of some commands reads a variable.
+func isRead(commands []*cli.Command, variable string) bool {
+	return slices.ContainsFunc(commands, func(c *cli.Command) bool {
+		return isRead(c.Subcommands, variable) || slices.ContainsFunc(c.Flags, func(f cli.Flag) bool {
+			return slices.Contains(f.(cli.DocGenerationFlag).GetEnvVars(), variable)
+		})
+	})
 }
 
 // origin is where a setting was set: --data, PROMPTSPOOL_DATA or FILE:LINE; "" when it has its default.
