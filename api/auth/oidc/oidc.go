@@ -174,12 +174,12 @@ func (i *Issuer) SignOut(ctx context.Context, idToken, back string) string {
 func (p *configured) ask(ctx context.Context) (found *discovered, done func(), err error) {
 	select {
 	case p.asking <- struct{}{}:
-		done = func() { <-p.asking }
 	default:
 		return nil, nil, wire.Unavailable(answerMax, "Too many people are waiting for the identity provider %s. "+
 			"Try again in a moment.", p.Issuer)
 	}
 
+	done = func() { <-p.asking }
 	if found, err = p.discover(ctx); err != nil {
 		done()
 		return nil, nil, p.failed(err)
@@ -193,8 +193,8 @@ func (p *configured) discover(ctx context.Context) (*discovered, error) {
 		return found, nil
 	}
 
-	fetched := p.finding.DoChan("", func() (any, error) {
-		// The caller who asked first may leave before the others.
+	answer, err, _ := p.finding.Do("", func() (any, error) {
+		// The caller who asked first may leave before the others: answerMax ends it.
 		provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), p.Issuer)
 		if err != nil {
 			return nil, err
@@ -207,13 +207,9 @@ func (p *configured) discover(ctx context.Context) (*discovered, error) {
 
 		return found, nil
 	})
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case r := <-fetched:
-		found, _ := r.Val.(*discovered)
-		return found, r.Err
-	}
+	found, _ := answer.(*discovered)
+
+	return found, err
 }
 
 func (p *configured) oauth(found *discovered, callback string) *oauth2.Config {

@@ -19,16 +19,12 @@ func (c *Exchange) firstKeyCookie() string { return c.frame.cookie.Name + "-key"
 
 // firstKey returns the first key of the project that is open, if the browser keeps it, or "".
 func (c *Exchange) firstKey() string {
-	cookie, err := c.Cookie(c.firstKeyCookie())
-	if err != nil {
-		return ""
+	if cookie, err := c.Cookie(c.firstKeyCookie()); err == nil {
+		if key, isOpen := strings.CutPrefix(cookie.Value, c.User.AccountID+"."); isOpen {
+			return key
+		}
 	}
-	key, isOpen := strings.CutPrefix(cookie.Value, c.User.AccountID+".")
-	if !isOpen {
-		return ""
-	}
-
-	return key
+	return ""
 }
 
 func (c *Exchange) rememberFirstKey(key wire.Secret) {
