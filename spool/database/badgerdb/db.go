@@ -222,7 +222,10 @@ func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
 		stop:      make(chan struct{}),
 	}
 
-	db.commit.undone = func() { clear(db.selectors) }
+	db.commit.undone = func() {
+		clear(db.selectors)
+		clear(db.firsts)
+	}
 
 	// The tests replace db.now after Open, so it is looked up with each call.
 	db.Store = accounts.New(smallValues{db}, func() time.Time { return db.now() })
