@@ -203,7 +203,8 @@ func (k *Keyring) Run(ctx context.Context) error {
 	}
 }
 
-// Doubt asks about all keys of an account, since one of them may have been revoked, and waits for the answers.
+// Doubt asks about all keys of an account: one of them may have been revoked. It waits for the
+// answers.
 func (k *Keyring) Doubt(account string) {
 	k.mu.Lock()
 	for _, key := range k.byNumber {

@@ -123,9 +123,6 @@ func NewCache(c CacheConfig) (*Cache, error) {
 	if c.Identities == nil {
 		c.Identities = func() []wire.Identity { return nil }
 	}
-	if c.Rekeyed == nil {
-		c.Rekeyed = func(string) {}
-	}
 
 	packer, err := newPacker()
 	if err != nil {

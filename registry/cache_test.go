@@ -139,10 +139,13 @@ func TestCache(t *testing.T) {
 		var keys []wire.Key
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go s.registry().WatchKeys(ctx, func(context.Context) (all []wire.Key, err error) {
-			s.set(func() { all = slices.Clone(keys) })
-			return all, nil
-		})
+		watch := func() {
+			go s.registry().WatchKeys(ctx, func(context.Context) (all []wire.Key, err error) {
+				s.set(func() { all = slices.Clone(keys) })
+				return all, nil
+			})
+		}
+		watch()
 		revoked := func(account string) {
 			s.set(func() { keys = append(keys, wire.Key{AccountID: account, RevokedAt: new(time.Time)}) })
 			<-time.After(1100 * time.Millisecond)
@@ -165,6 +168,17 @@ func TestCache(t *testing.T) {
 		s.comeBack()
 		<-time.After(6 * time.Second)
 		equal(t, "told after it was cut off", c.rekeyed.Load(), int32(4))
+
+		// A server that has just started answers before it has counted.
+		s.goAway()
+		s.set(func() { s.behind = newServer().behind })
+		s.comeBack()
+		<-time.After(time.Minute)
+		equal(t, "told of nothing", c.rekeyed.Load(), int32(4))
+		watch()
+		revoked(ann.Account)
+		<-time.After(time.Minute)
+		equal(t, "told after a start", c.rekeyed.Load(), int32(5))
 	})
 
 	scene(t, "a label that moves, and the id of a template, are followed", func(t *testing.T, s *server, dir string) {

@@ -204,7 +204,7 @@ func (c *Cache) applyLocked(f *feed, changes wire.Changes) {
 	}
 
 	// "" is of a server that does not know it, or not yet: what is known here is compared later.
-	if f.keys != "" && changes.Keys != "" && changes.Keys != f.keys {
+	if c.rekeyed != nil && f.keys != "" && changes.Keys != "" && changes.Keys != f.keys {
 		go c.rekeyed(f.account) // a stranger's, and mu is held
 	}
 	f.keys = cmp.Or(changes.Keys, f.keys)

@@ -333,12 +333,10 @@ func written(typed string) string {
 }
 
 func foldsToASCII(r rune) bool {
-	if r <= unicode.MaxASCII {
-		return false
-	}
+	isASCII := func(r rune) bool { return r <= unicode.MaxASCII }
 	forms := norm.NFKC.String(string(r))
 	forms += strings.ToLower(forms) + strings.ToUpper(forms)
-	return strings.ContainsFunc(forms, func(r rune) bool { return r <= unicode.MaxASCII })
+	return !isASCII(r) && strings.ContainsFunc(forms, isASCII)
 }
 
 // SignIn begins a session. A wrong email or password is wire.CodeUnauthorized, which does
