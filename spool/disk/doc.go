@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // ErrLocked means that another process holds a lock.
@@ -87,8 +88,11 @@ func Present(folder *os.File, path string) error {
 	return nil
 }
 
-// IsReadOnly reports whether an error means that a file system takes no more writes.
-func IsReadOnly(err error) bool { return errors.Is(err, errReadOnly) }
+// IsReadOnly reports whether an error means that a file system takes no more writes. It reads the text: Badger
+// keeps nothing else of an error.
+func IsReadOnly(err error) bool {
+	return err != nil && strings.Contains(err.Error(), errReadOnly.Error())
+}
 
 // BlockBytes is the size of a block on most disks.
 const BlockBytes = 4096

@@ -144,6 +144,7 @@ func TestAnErrorMakesTheFileSystemReadOnly(t *testing.T) {
 	if err := s.Append(t.Context(), 7, []byte("new")); !errors.Is(err, queue.ErrFailed) {
 		t.Errorf("an append returns %v, want ErrFailed", err)
 	}
+	s.LogOfBadger(fmt.Errorf("error while creating table err: %v", unix.EROFS))
 	wantTexts(t, s, numbered(3))
 	select {
 	case err := <-ended:

@@ -25,6 +25,11 @@ func openQuiet(t *testing.T) *Queue {
 // Rest waits until no generation is being sealed. Nobody may append in the meantime.
 func (q *Queue) Rest() { q.waitForSeal() }
 
+// LogOfBadger does what Badger does with the error of a table, word for word as db.go of Badger 4.9.6.
+func (q *Queue) LogOfBadger(err error) {
+	q.storeLog().Errorf("error flushing memtable to disk: %v, retrying", err)
+}
+
 // SaveCursor does what Run does every second.
 func (q *Queue) SaveCursor() error { return q.saveCursor() }
 
@@ -219,8 +224,7 @@ func TestAFailureThatBadgerOnlyLogsFailsTheAppend(t *testing.T) {
 	}
 	defer s.writing.reader.Close() // a failed spool leaves it open
 
-	// Word for word what db.go of Badger 4.9.6 logs.
-	s.storeLog().Errorf("error flushing memtable to disk: %v, retrying", errors.New("input/output error"))
+	s.LogOfBadger(errors.New("input/output error"))
 	if err := s.Append(ctx, 1, []byte("event 2")); !errors.Is(err, ErrFailed) {
 		t.Errorf("append: %v", err)
 	}
