@@ -200,12 +200,10 @@ func (p *configured) discover(ctx context.Context) (*discovered, error) {
 			return nil, err
 		}
 		found := &discovered{Provider: provider}
-		if err := provider.Claims(found); err != nil {
-			return nil, err
+		if err = provider.Claims(found); err == nil {
+			p.found.Store(found)
 		}
-		p.found.Store(found)
-
-		return found, nil
+		return found, err
 	})
 	found, _ := answer.(*discovered)
 

@@ -57,12 +57,10 @@ func (s *Store) entering(
 		return p.Subject == l.Subject && (p.Issuer == l.Issuer || p.Issuer == "")
 	})
 	switch {
-	case err != nil:
-		return person{}, err
+	case err != nil || known && named == nil:
+		return p, err
 	case named != nil:
 		return *named.Of, nil
-	case known:
-		return p, nil
 	}
 
 	p = person{ID: u.ID, Email: u.Email, CreatedAt: u.CreatedAt}
