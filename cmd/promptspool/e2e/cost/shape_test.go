@@ -240,6 +240,7 @@ var foundShapes = []string{
 	`a call of OpenAI chat, .messages[].tool_calls of []`,
 	`a call of Bedrock Converse, .messages[].content[].toolResult.content of {}`,
 	`a response of OpenAI chat stream,  of {"choices":[]}`,
+	`a response of OpenAI chat stream,  of {"model":"m"}`,
 	`a call of Titan,  of "%x":0`,
 	`a response of a list of errors,  of {"error":{}}`,
 	`a response of AI SDK stream,  of {"type":"error"}`,
