@@ -93,7 +93,7 @@ func membersOf(ctx context.Context, object wire.Object) func(name string) node {
 func readCall(member func(string) node, answers []otel.Turn) Call {
 	// Both are asked for many names, by readers of all providers.
 	came := member("request_response").indexed()
-	response := responseOf(came).indexed()
+	response := responseOf(came, wrappersMax).indexed()
 	kwargs := kwargsOf(member("kwargs").indexed()).indexed()
 	call := Call{
 		Input:      readInput(kwargs, member("args")),

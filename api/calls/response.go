@@ -18,18 +18,18 @@ var ownMembers = strings.Fields("choices candidates output content generations e
 // Anthropic's, Bedrock's and Gemini's batches, and Bedrock's InvokeModelWithResponseStream (chunk).
 var wrappers = placesOf("body data response.body result.message modelOutput response chunk.bytes")
 
-// responseOf returns what is within wrappers, as an object or its JSON in a text; n if there is nothing.
-func responseOf(n node) node {
-	const most = 3 // one within the other
-	for range most {
-		if !n.hasAny(wrappers) || n.first(ownMembers...).exists() || n.first("error", "message").isObject() {
-			break
-		}
-		for _, v := range n.values(wrappers) {
-			if inner := v.inner(); inner.isObject() {
-				n = inner.indexed()
-				break
-			}
+// wrappersMax is how many wrappers are taken off, one within the other.
+const wrappersMax = 3
+
+// responseOf returns what is within at most so many wrappers, as an object or its JSON in a text; n if there is
+// nothing.
+func responseOf(n node, most int) node {
+	if most == 0 || !n.hasAny(wrappers) || n.first(ownMembers...).exists() || n.first("error", "message").isObject() {
+		return n
+	}
+	for _, v := range n.values(wrappers) {
+		if inner := v.inner(); inner.isObject() {
+			return responseOf(inner.indexed(), most-1)
 		}
 	}
 

@@ -61,7 +61,7 @@ func (c *Call) readStream(list node, usage *tally) bool {
 func (s *stream) element(n node, mayFail bool) {
 	kind, pieces, isEvent := eventOf(n)
 	if !isEvent && n.hasAny(wrappers) {
-		n = responseOf(n)
+		n = responseOf(n, wrappersMax)
 		kind, pieces, isEvent = eventOf(n)
 	}
 
