@@ -99,7 +99,7 @@ func nameBit[T string | []byte](name T) uint64 {
 // lacks reports whether there is certainly no member called name. It is inlined in loops over names, of
 // which nearly all are absent.
 func (n node) lacks(name string) bool {
-	return n.raw == nil || n.index != nil && n.index.names&nameBit(name) == 0
+	return len(n.raw) <= 2 || n.index != nil && n.index.names&nameBit(name) == 0
 }
 
 // at follows names into nested objects.
