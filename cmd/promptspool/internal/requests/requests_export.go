@@ -48,7 +48,8 @@ func exportRequests(c *cli.Context) error {
 
 	progress := print.NewProgress(c, "Exporting", noun+"s", 0)
 	w := bufio.NewWriterSize(out, 1<<20) // else each line would be a system call
-	lines, err := writeExport(c.Context, cl, id, wire.Export{Search: search, Format: format}, w, progress)
+	e := wire.Export{Search: search, Format: format}
+	lines, err := writeExport(c.Context, cl, id, e, w, print.IsTerminal(out), progress)
 	progress.End()
 	if err = errors.Join(err, w.Flush(), closeOut()); err != nil {
 		return err
@@ -58,10 +59,11 @@ func exportRequests(c *cli.Context) error {
 	return nil
 }
 
-// writeExport writes the lines of an export, and counts them without a heading.
+// writeExport writes the lines of an export, and counts them without a heading. shown means that a person
+// sees them in a terminal.
 func writeExport(
 	ctx context.Context, cl *client.Client, id wire.Identity, e wire.Export,
-	w *bufio.Writer, progress *print.Progress,
+	w *bufio.Writer, shown bool, progress *print.Progress,
 ) (lines int, err error) {
 	wrote := func() {
 		lines++
@@ -76,6 +78,11 @@ func writeExport(
 	cells := csv.NewWriter(w)
 	writeCells := func(line []string) error {
 		wrote()
+		for i := range line {
+			if shown {
+				line[i] = print.Printable(line[i])
+			}
+		}
 		return cells.Write(line)
 	}
 
