@@ -145,6 +145,9 @@ func (s *Set) in(role reports.Role) (ids []UUID, crowded bool) {
 	return nil, false
 }
 
+// IsGone reports whether the set has nothing but what it keeps of deleted records.
+func (s *Set) IsGone() bool { return len(s.Members)+len(s.ToDo) == 0 && s.Context == nil }
+
 // isEmpty reports whether no report is in the set.
 func (s *Set) isEmpty() bool {
 	none := []reports.Role{reports.Log, reports.Scores, reports.Foreign}
@@ -227,6 +230,9 @@ func keyAt(end IDEnd, at time.Time) (key UUID) {
 
 	return key
 }
+
+// WeekKey returns a key before those of all sets of a moment's week, and behind those of earlier ones.
+func WeekKey(at time.Time) UUID { return keyAt(IDEnd{}, at) }
 
 // keysAt returns the keys of something at a moment: two near Monday, 00:00 UTC.
 func keysAt(end IDEnd, at time.Time) (keys []UUID) {

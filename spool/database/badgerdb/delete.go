@@ -1,9 +1,11 @@
 package badgerdb
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 )
@@ -189,9 +192,51 @@ func (f *folding) selectors() (map[[16]byte]time.Time, error) {
 	return known, err
 }
 
-// DropBefore leaves everything to be deleted one by one; see archive.Store.
-func (db *DB) DropBefore(_ context.Context, cutoff time.Time) (int64, time.Time, error) {
-	return 0, cutoff, nil
+// DropBefore deletes what sets of earlier weeks keep of deleted records, and leaves records to be deleted
+// one by one; see archive.Store.
+func (db *DB) DropBefore(ctx context.Context, cutoff time.Time) (int64, time.Time, error) {
+	week := archive.WeekKey(cutoff)
+	return 0, cutoff, db.dropKeys(ctx, tableSet, func(key, value []byte) (drop, more bool) {
+		set := archive.DecodeSet(value)
+		return set.IsGone(), bytes.Compare(key, week[:]) < 0
+	})
+}
+
+// oldTables had what sets have, up to format 2.
+const oldTables = "cq"
+
+// dropOld deletes the keys of tables of an earlier format.
+func (db *DB) dropOld(ctx context.Context) error {
+	all := func(_, _ []byte) (drop, more bool) { return true, true }
+	return errors.Join(db.dropKeys(ctx, oldTables[0], all), db.dropKeys(ctx, oldTables[1], all))
+}
+
+// dropKeys deletes keys of a table of all accounts, some at a time. which looks at them in order, without
+// what all begin with, until it returns no more.
+func (db *DB) dropKeys(ctx context.Context, table byte, which func(key, value []byte) (drop, more bool)) error {
+	accounts, err := db.Accounts(ctx)
+	for _, account := range accounts {
+		for more := true; more && err == nil; {
+			err = db.commit.do(ctx, 0, func(txn *badger.Txn) (writes []write, err error) {
+				k, err := keysOf(account)
+				if err != nil {
+					return nil, err
+				}
+				prefix := k.table(table)
+				err = db.each(ctx, txn, prefix, nil, func(key, value []byte) (bool, error) {
+					drop, follow := which(key[len(prefix):], value)
+					if drop && follow {
+						writes = append(writes, write{bytes.Clone(key), nil})
+					}
+					return follow && len(writes) < archive.ChangeStep, nil
+				})
+				more = len(writes) > 0
+				return writes, err
+			})
+		}
+	}
+
+	return err
 }
 
 // Oldest returns the ids of the records with the lowest order times; see archive.Store.

@@ -183,3 +183,39 @@ func TestNothingOfADeletedRecordIsLeftInTheFiles(t *testing.T) {
 		})
 	}
 }
+
+// A set keeps out late reports of a deleted call until its week goes.
+func TestTheRetentionTakesWhatSetsKeepOfDeletedRecords(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	const body = `{"function_name":"f","request_response":{"id":"chatcmpl-0123456789abcdef"}}`
+	for n, id := range []string{databasetest.ID(1000), databasetest.ID(1001)} {
+		e := databasetest.Event(t, n, wire.KindRequest, id, body)
+		if _, err := db.Apply(t.Context(), fmt.Sprint("account-", n), []archive.Event{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := wire.Deletion{RequestID: databasetest.ID(1000)}
+	if _, err := archive.Delete(t.Context(), db, "account-0", d); err != nil {
+		t.Fatal(err)
+	}
+
+	// The set of the call that is still there stays.
+	sets := func() (left int) {
+		for _, account := range []string{"account-0", "account-1"} {
+			_ = db.viewOf(account, func(txn *badger.Txn, k keys) error {
+				return db.each(t.Context(), txn, k.table(tableSet), nil, func(_, _ []byte) (bool, error) {
+					left++
+					return true, nil
+				})
+			})
+		}
+		return left
+	}
+
+	for weeks, want := range []int{2, 1} {
+		cutoff := databasetest.Start.AddDate(0, 0, 7*weeks)
+		if _, _, err := db.DropBefore(t.Context(), cutoff); err != nil || sets() != want {
+			t.Errorf("%d weeks later there are %d sets, want %d, %v", weeks, sets(), want, err)
+		}
+	}
+}

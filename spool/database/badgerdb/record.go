@@ -170,30 +170,3 @@ func (db *DB) requestBody(txn *badger.Txn, k keys, requestID string) ([]byte, er
 
 	return db.loadBody(txn, k, id, h)
 }
-
-// oldTables had what sets have, up to format 2.
-const oldTables = "cq"
-
-// dropOld deletes the keys of tables of an earlier format.
-func (db *DB) dropOld(ctx context.Context) error {
-	accounts, err := db.Accounts(ctx)
-	for _, account := range accounts {
-		for _, table := range []byte(oldTables) {
-			for more := true; more && err == nil; {
-				err = db.commit.do(ctx, 0, func(txn *badger.Txn) (writes []write, err error) {
-					k, err := keysOf(account)
-					if err == nil {
-						err = db.eachItem(ctx, txn, k.table(table), nil, func(item *badger.Item) (bool, error) {
-							writes = append(writes, write{item.KeyCopy(nil), nil})
-							return len(writes) < archive.ChangeStep, nil
-						})
-					}
-					more = len(writes) > 0
-					return writes, err
-				})
-			}
-		}
-	}
-
-	return err
-}
