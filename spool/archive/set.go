@@ -231,7 +231,7 @@ func keyAt(end IDEnd, at time.Time) (key UUID) {
 	return key
 }
 
-// WeekKey returns a key before those of all sets of a moment's week, and behind those of earlier ones.
+// WeekKey returns a key between those of the sets of a moment's week and of earlier ones.
 func WeekKey(at time.Time) UUID { return keyAt(IDEnd{}, at) }
 
 // keysAt returns the keys of something at a moment: two near Monday, 00:00 UTC.

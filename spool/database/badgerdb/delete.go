@@ -192,7 +192,7 @@ func (f *folding) selectors() (map[[16]byte]time.Time, error) {
 	return known, err
 }
 
-// DropBefore deletes what sets of earlier weeks keep of deleted records, and leaves records to be deleted
+// DropBefore deletes what sets of earlier weeks keep of deleted records. It leaves records to be deleted
 // one by one; see archive.Store.
 func (db *DB) DropBefore(ctx context.Context, cutoff time.Time) (int64, time.Time, error) {
 	week := archive.WeekKey(cutoff)
