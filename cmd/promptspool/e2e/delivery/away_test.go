@@ -58,7 +58,7 @@ func TestAKeyNeverSeenIsTakenOnTrustAndJudgedByTheServer(t *testing.T) {
 	sidecar.Emptied()
 	for path, want := range map[string]string{
 		"sessions/s-1": `"own_scores":[{"name":"default","score":1,"value":1}]`,
-		"traces/" + trace: `"scores":[{"name":"default","score":3,"value":3}]}],` +
+		"traces/" + trace: `"scores":[{"name":"default","score":3,"value":3}]}],"complete":true,` +
 			`"own_scores":[{"name":"default","score":2,"value":2}]`,
 	} {
 		if r := server.Get("/api/public/v2/" + path); !strings.Contains(string(r.Body), want) {

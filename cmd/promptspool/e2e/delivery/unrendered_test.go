@@ -43,12 +43,17 @@ func TestTheAPIPublishesWhatCannotBeRenderedWithWarnings(t *testing.T) {
 		}
 	}
 
-	r := sidecar.Call("POST", "/prompt-templates/team/greet", map[string]any{
+	fetch := map[string]any{
 		"label": "prod", "input_variables": map[string]string{"who": "Ann"}, "provider": "openai",
-	}, "X-API-KEY", harness.AdminKey)
-	if r.Status != 200 || !strings.Contains(fmt.Sprint(r.JSON["llm_kwargs"]), braces) ||
-		!strings.Contains(fmt.Sprint(r.JSON["warning"]), "(line 1, column 11)") {
-		t.Errorf("fetched with its label: %d %s", r.Status, r.Body)
+	}
+	r := sidecar.Call("POST", "/prompt-templates/team/greet", fetch, "X-API-KEY", harness.AdminKey)
+	if r.Status != 422 || !strings.Contains(string(r.Body), "(line 1, column 11)") {
+		t.Errorf("fetched with variables: %d %s", r.Status, r.Body)
+	}
+	fetch["skip_input_variable_rendering"] = true
+	r = sidecar.Call("POST", "/prompt-templates/team/greet", fetch, "X-API-KEY", harness.AdminKey)
+	if r.Status != 200 || !strings.Contains(fmt.Sprint(r.JSON["llm_kwargs"]), braces) {
+		t.Errorf("fetched as it is: %d %s", r.Status, r.Body)
 	}
 }
 

@@ -56,12 +56,12 @@ func TestWhatOneServerDoesAnotherOfTheSameDatabaseKnows(t *testing.T) {
 
 	// Halves of a call: LangChain's, which has its id in the result only, and that of the provider's client.
 	half := func(server *harness.Node, span, key, value string) {
-		server.Call("POST", "/v1/traces", fmt.Sprintf(`{"resourceSpans":[{"scopeSpans":[{"spans":[{
+		server.Call("POST", "/v1/traces", fmt.Sprintf(`{"resourceSpans":[{"scopeSpans":[{"scope":{"name":%q},"spans":[{
 			"traceId":"5b8efff798038103d269b633813fc60c","spanId":%q,"name":"call",
 			"startTimeUnixNano":"1700000000000000000","endTimeUnixNano":"1700000001000000000","attributes":[
 			{"key":"openinference.span.kind","value":{"stringValue":"LLM"}},
 			{"key":"llm.model_name","value":{"stringValue":"gpt-4o"}},
-			{"key":%q,"value":{"stringValue":%q}}]}]}]}]}`, span, key, value), "X-API-KEY", harness.AdminKey)
+			{"key":%q,"value":{"stringValue":%q}}]}]}]}]}`, key, span, key, value), "X-API-KEY", harness.AdminKey)
 	}
 	half(a, "eee19b7ec3c1b174", "output.value",
 		`{"generations":[[{"text":"Hi","message":{"kwargs":{"content":"Hi","id":"chatcmpl-Ay5LM9hCKy4Zp0sXVeVY"}}}]]}`)

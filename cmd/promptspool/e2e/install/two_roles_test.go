@@ -4,7 +4,6 @@ package install
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +16,7 @@ import (
 func TestAServerIsRefusedOnTheFolderOfARunningSidecar(t *testing.T) {
 	t.Parallel()
 	sidecar := harness.StartSidecar(t, t.TempDir(), harness.FreePort(t))
-	inUse := fmt.Sprintf("in use by another process (pid %d)", sidecar.Cmd.Process.Pid)
+	const inUse = "it is the data folder of a sidecar; give this server another one"
 	server := harness.Begin(t, harness.Program(t), nil, sidecar.Data, "127.0.0.1:0", "server")
 	if server.Takes() {
 		t.Error("the server starts")
