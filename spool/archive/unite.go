@@ -185,9 +185,8 @@ func (u *uniting) keepOut(changed []*Record) {
 		if r.Removed || r.existed || r.State.Request == nil {
 			continue
 		}
-		report := r.report()
 		for _, p := range r.places {
-			if u.sets.Sets[p.Key].keepsOut(report) {
+			if set := u.sets.Sets[p.Key]; len(set.Gone) > 0 && set.keepsOut(r.report()) {
 				u.Remove(r, true)
 				r.places = nil
 				break
