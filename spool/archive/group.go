@@ -30,9 +30,9 @@ type Group struct {
 	Left bool
 
 	byKey   map[recordKey]*Record
-	asked   int // how many records its changes are about; Unite adds others
-	prices  Prices
-	held    int // the weight of the states that were loaded
+	asked   int    // how many records its changes are about; Unite adds others
+	prices  Prices // of the service whose events came
+	held    int    // the weight of the states that were loaded
 	heldMax int
 }
 
@@ -66,8 +66,8 @@ type Record struct {
 	Before   Footprint       // as it was then
 	stood    string          // the event of its request then
 	placed   []reports.Place // where it was found then
-	existed  bool
-	owner    [2]string // its own user and session then
+	existed  bool            // it had events then
+	owner    [2]string       // its own user and session then
 
 	// The effects of the group on it. Nothing is written unless Changed.
 	Changed bool
@@ -83,7 +83,7 @@ type Record struct {
 	in       []reports.Place            // where the group's sets have it
 	fresh    map[string]json.RawMessage // kept bodies of its new events
 	joined   json.RawMessage            // the body of its span, with its log records
-	hadJoint bool
+	hadJoint bool                       // it had a joint body when it was loaded
 
 	Bodies   []PackedBody             // of new events
 	Replaced map[UUID]json.RawMessage // bodies of earlier events, as they should be

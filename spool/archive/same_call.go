@@ -138,9 +138,9 @@ func (c *SameCall) add(head, other *State) {
 			c.Metadata = with(c.Metadata, key, value)
 		}
 	}
-	own2 := head.allScores()
+	shows := head.allScores()
 	for slot, score := range other.allScores() {
-		_, own := own2[slot]
+		_, own := shows[slot]
 		if _, has := c.Scores[slot]; !has && !own && score.Value.Kind != wire.ScoreNone {
 			c.Scores = with(c.Scores, slot, score.Value.ScoreValue)
 		}
