@@ -3,7 +3,11 @@ package archive
 import (
 	"encoding/json"
 	"slices"
+	"strings"
+	"time"
 
+	"promptspool/api/calls/otel"
+	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 )
 
@@ -127,4 +131,119 @@ func (u *uniting) composed(r, other *Record) (body json.RawMessage, err error) {
 	}
 
 	return append(append(append(body, ','), second...), ']'), nil
+}
+
+// joinBytesMax bounds the log records that are joined to a span: with each it is written again.
+// Evaluations have as much again, so that messages keep no score out.
+const joinBytesMax = 4 << 20 // of the bodies
+
+// join reads a span again with the messages in its log records.
+func (u *uniting) join(r *Record, with []*Record) error {
+	if r.State.Span == nil || r.State.Span.Value.IsLog {
+		return nil
+	}
+	var of strings.Builder
+	bytes := 0
+	with = slices.DeleteFunc(slices.Clone(with), func(log *Record) bool { return log.State.Target != nil })
+	for _, log := range with {
+		for i := range log.State.History {
+			of.WriteString(log.State.History[i].Hash)
+		}
+		bytes += log.State.Bytes()
+	}
+	if len(with) > 0 {
+		of.WriteString(r.State.entry(r.State.Span.ID).Hash)
+	}
+	digest := ""
+	if of.Len() > 0 && r.State.Bytes()+min(bytes, 2*joinBytesMax) <= RecordBytesMax/2 {
+		digest = HashBody([]byte(of.String()))
+	}
+	was := r.State.Logs
+	if digest == was || was == "" && !slices.ContainsFunc(with, func(log *Record) bool { return !log.State.Joined }) {
+		return nil
+	}
+
+	body, err := u.body(r, r.State.Span.ID)
+	if err != nil {
+		return err
+	}
+	if digest != "" {
+		logs, err := u.logs(with)
+		if err != nil {
+			return err
+		}
+		body = otel.Join(body, logs)
+	}
+	if e, ok := r.State.SpanEvent(body); ok {
+		r.readJoined(&e, u.prices)
+	}
+	r.State.Logs, r.joined = digest, body
+	if digest == "" {
+		r.joined = nil
+	}
+	r.touch()
+
+	return nil
+}
+
+// logs returns the bodies of log records, as many as are joined.
+func (u *uniting) logs(with []*Record) (logs []json.RawMessage, err error) {
+	sizes := map[bool]int{} // of evaluations, and of others
+	for _, log := range with {
+		bodies, err := u.bodies(log)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range log.State.History {
+			body := bodies[h.ID]
+			object, err := wire.ParseObject(body)
+			if err != nil || !object.Has("log") {
+				continue
+			}
+			evaluates := otel.Evaluates(body)
+			if sizes[evaluates] += len(body); sizes[evaluates] <= joinBytesMax {
+				logs = append(logs, body)
+			}
+		}
+	}
+
+	return logs, nil
+}
+
+// readJoined takes over what a span says together with its log records.
+func (r *Record) readJoined(e *Event, prices Prices) {
+	old := r.State.Request
+	if old != nil && !old.Value.Traced {
+		return // the call was logged, which says more
+	}
+	if r.State.Request = nil; e.Request != nil {
+		r.State.Request = &Stamped[Request]{r.State.Span.Stamp, *e.Request}
+		r.State.Request.Value.settle(old, prices, e.OrderTime)
+	}
+
+	r.State.sums.known = false
+	r.Hidden = append(r.Hidden, r.State.Hidden()...)
+}
+
+// settle sets the version of the template, which is known from before, and the price.
+func (r *Request) settle(old *Stamped[Request], prices Prices, at time.Time) {
+	if old != nil && r.Prompt != nil && old.Value.Prompt != nil && r.Prompt.Name == old.Value.Prompt.Name {
+		r.Prompt = old.Value.Prompt
+	}
+	if prices == nil && old != nil {
+		r.Price, r.PriceGiven, r.TablePrice = old.Value.Price, old.Value.PriceGiven, old.Value.TablePrice
+		return
+	}
+	r.SetPrice(prices, at)
+}
+
+// bodies returns the bodies of a record's events, also of those that came with the group.
+func (u *uniting) bodies(r *Record) (map[string]json.RawMessage, error) {
+	return u.loader.Bodies(r)
+}
+
+// body returns the body of one event of a record.
+func (u *uniting) body(r *Record, event string) (json.RawMessage, error) {
+	bodies, err := u.bodies(r)
+	return bodies[event], err
 }
