@@ -252,7 +252,7 @@ func (u *uniting) divide(changed []*Record) error {
 // divideFrom finds the calls among the reports that evidence connects with one. It returns those that
 // were of a call with them until now.
 func (u *uniting) divideFrom(r *Record, done map[*Record]bool) (former []*Record, err error) {
-	former, err = u.partners(r)
+	former, err = u.CallOf(u.loader, r)
 	if err != nil || r.Removed || r.State.Request == nil || r.State.hasLogs() && r.State.IsStep() {
 		return former, err
 	}
@@ -263,11 +263,12 @@ func (u *uniting) divideFrom(r *Record, done map[*Record]bool) (former []*Record
 		for _, report := range call.Reports {
 			r := u.Record(u.account, report.ID)
 			of, done[r] = append(of, r), true
-			more, partnersErr := u.partners(r)
-			if err = cmp.Or(err, partnersErr); err != nil {
-				return nil, err
-			}
+			more, callErr := u.CallOf(u.loader, r)
+			err = cmp.Or(err, callErr)
 			former = append(former, more...)
+		}
+		if err != nil {
+			return nil, err
 		}
 		same := sameCall(of)
 		if call.Step {
@@ -301,26 +302,6 @@ func (u *uniting) reportOf(r *Record) *reports.Report {
 		u.reports[r] = r.report()
 	}
 	return u.reports[r]
-}
-
-// partners returns the other records of the call that a record was of until now.
-func (u *uniting) partners(r *Record) (others []*Record, err error) {
-	same := r.State.Same
-	if same == nil || same.Step || r.State.hasLogs() {
-		return nil, nil
-	}
-	for _, id := range append([]string{same.Head}, same.Others...) {
-		if id == "" {
-			continue
-		}
-		other, err := u.AddLoaded(u.loader, u.account, id)
-		if err != nil {
-			return nil, err
-		}
-		others = append(others, other)
-	}
-
-	return others, nil
 }
 
 // report returns the record as a report of a call.
