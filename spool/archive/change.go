@@ -330,7 +330,8 @@ func settleAccount(ctx context.Context, s Store, account string, records *int) e
 		for i := range page {
 			ids, after = append(ids, page[i].RequestID), &page[i]
 		}
-		if more = len(page) == fillPart; err == nil {
+		more = len(page) == fillPart
+		if err == nil {
 			err = settle(ids)
 		}
 	}

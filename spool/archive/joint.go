@@ -96,7 +96,8 @@ func (u *uniting) compose(r *Record) error {
 		return err
 	}
 	id := r.ID.joint()
-	if r.State.Joint = (&Joint{id.String(), HashBody(body), of}); r.hadJoint {
+	r.State.Joint = &Joint{id.String(), HashBody(body), of}
+	if r.hadJoint {
 		r.Replaced = with(r.Replaced, id, json.RawMessage(body))
 	} else {
 		r.Bodies = append(r.Bodies, PackedBody{id, u.loader.Pack(body)})
@@ -216,7 +217,8 @@ func (r *Record) readJoined(e *Event, prices Prices) {
 	if old != nil && !old.Value.Traced {
 		return // the call was logged, which says more
 	}
-	if r.State.Request = nil; e.Request != nil {
+	r.State.Request = nil
+	if e.Request != nil {
 		r.State.Request = &Stamped[Request]{r.State.Span.Stamp, *e.Request}
 		r.State.Request.Value.settle(old, prices, e.OrderTime)
 	}

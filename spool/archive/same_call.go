@@ -341,7 +341,8 @@ func (r *Record) report() *reports.Report {
 
 	report.Reporter = reports.Logged
 	if s.Span != nil && v.Traced {
-		if report.Reporter = s.Span.Value.Scope; report.Reporter != "" {
+		report.Reporter = s.Span.Value.Scope
+		if report.Reporter != "" {
 			service, _ := s.shownValue(dialect.ServiceKey)
 			report.Reporter += " in " + service
 		}

@@ -200,7 +200,8 @@ func (s *Set) bury(r *reports.Report, at time.Time) {
 
 // hash returns a hash of the beginning of a text, "" of no text.
 func (g *Gone) hash(input string) string {
-	if input = reports.Beginning(input); input == "" {
+	input = reports.Beginning(input)
+	if input == "" {
 		return ""
 	}
 	h := hmac.New(sha256.New, []byte(g.Salt))
@@ -299,10 +300,13 @@ func (s *State) places() (places []reports.Place) {
 	span, isCall := s.span(), s.Request != nil && s.Weight() <= callWeightMax
 	if span != nil && !span.IsLog && (s.Span != nil || isCall) {
 		role := reports.Named
+		switch {
+		case s.Span != nil && isCall:
+			role = reports.Span
+		case s.Span != nil:
+			role = reports.Other
+		}
 		if s.Span != nil {
-			if role = reports.Other; isCall {
-				role = reports.Span
-			}
 			if span.LoggedAs != "" {
 				add(reports.Other, nameEnd("logged as "+strings.ToLower(span.LoggedAs)))
 			}
@@ -370,7 +374,8 @@ func (s *State) logPlaces(id UUID) (places []reports.Place) {
 		first, last = s.History[0].At, s.History[len(s.History)-1].At
 	}
 	if s.Target == nil && len(s.Scores)+len(s.Metadata) == 0 {
-		if add(end.apart(apiKey), first); !first.Add(-24 * time.Hour).After(first.Truncate(week)) {
+		add(end.apart(apiKey), first)
+		if !first.Add(-24 * time.Hour).After(first.Truncate(week)) {
 			add(end.apart(apiKey), first.Add(-24*time.Hour))
 		}
 		return places
@@ -384,7 +389,8 @@ func (s *State) logPlaces(id UUID) (places []reports.Place) {
 		from = early
 	}
 	for at := from.Add(week); !at.After(last); at = at.Add(week) {
-		if add(end, at); apiKey != "" {
+		add(end, at)
+		if apiKey != "" {
 			add(end.apart(apiKey), at)
 		}
 	}

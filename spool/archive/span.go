@@ -59,7 +59,8 @@ func readSpan(body wire.Object) (s *Span, read otel.Span) {
 	s.LoggedAs = rowcode.CutBytes(read.LoggedAs, 16)
 	scope, _ := body.Get("scope")
 	name, _ := jsonscan.Lookup(scope, "name")
-	if s.Scope = unnamedScope; len(name) > 2 && name[0] == '"' {
+	s.Scope = unnamedScope
+	if len(name) > 2 && name[0] == '"' {
 		s.Scope = rowcode.CutBytes(jsonscan.Unquote(name), spanNameBytes)
 	}
 	if read.Agent {

@@ -269,11 +269,13 @@ func (t ToDo) Do(ctx context.Context, s Store, account string) error {
 			page, follow, err := s.Trace(ctx, account, trace, after, ChangeStep)
 			var ids []string
 			for i := range page {
-				if after = page[i].RequestID; which(&page[i]) {
+				after = page[i].RequestID
+				if which(&page[i]) {
 					ids = append(ids, after)
 				}
 			}
-			if more = follow; err == nil {
+			more = follow
+			if err == nil {
 				err = renew(ctx, s, account, ids)
 			}
 			if err != nil {

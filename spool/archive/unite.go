@@ -61,7 +61,8 @@ func (u *uniting) run() error {
 		if r.Account != u.account || !r.Changed && !r.settles {
 			continue
 		}
-		if r.find(); r.concerns() {
+		r.find()
+		if r.concerns() {
 			changed = append(changed, r)
 			keys = append(keys, r.keys()...)
 		}
@@ -125,7 +126,8 @@ func (u *uniting) composeAll() error {
 
 // find sets where the record is found now.
 func (r *Record) find() {
-	if r.places = nil; !r.Removed {
+	r.places = nil
+	if !r.Removed {
 		r.places = r.State.places()
 	}
 }

@@ -41,11 +41,14 @@ func (svc *Service) doLeft(account string) {
 		if _, busy := svc.doing.LoadOrStore(account, true); busy {
 			return // the one that does it looks again at the end
 		}
-		if err = cmp.Or(err, archive.DoLeft(ctx, svc.config.Store, account)); err != nil {
+
+		err = cmp.Or(err, archive.DoLeft(ctx, svc.config.Store, account))
+		if err != nil {
 			svc.config.Logger.Warn("Calls do not show the user and session of their trace yet; this is tried again",
 				"project", account, "error", err)
 		}
-		if svc.doing.Delete(account); err != nil {
+		svc.doing.Delete(account)
+		if err != nil {
 			return
 		}
 	}

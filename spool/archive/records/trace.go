@@ -48,7 +48,8 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 	}
 
 	answer := *kept
-	if answer.Complete = !svc.isLeft(id.Account); len(answer.Spans) > archive.TakesMost {
+	answer.Complete = !svc.isLeft(id.Account)
+	if len(answer.Spans) > archive.TakesMost {
 		// Another server may have left it.
 		todos, err := archive.ToDos(ctx, svc.config.Store, id.Account)
 		if err != nil {
