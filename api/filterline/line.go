@@ -319,18 +319,3 @@ func (t Term) Demanding(text string) Term {
 
 	return t
 }
-
-// Of returns the term with another key.
-func (t Term) Of(key string) Term {
-	t.Field, t.Part = resolve(key)
-
-	return t
-}
-
-// Replaced returns the line with another term in the place of one.
-func (l Line) Replaced(i int, t Term) Line {
-	l.Terms = slices.Clone(l.Terms)
-	l.Terms[i] = t
-
-	return l
-}

@@ -41,7 +41,6 @@ var imports = map[string]string{
 	"api/auth":                "api/wire",
 	"api/auth/oidc":           "api/wire",
 	"api/client":              "api/admission api/wire api/wire/jsonscan",
-	"api/closest":             "api/filterline api/wire api/words",
 	"api/tracetree":           "api/wire",
 	"api/openapi":             "api/access api/wire api/wire/jsonscan",
 	"api/openapi/openapitest": "metrics/partstest",
@@ -49,14 +48,14 @@ var imports = map[string]string{
 		"api/dashboard/overview api/dashboard/people api/dashboard/requests api/dashboard/review " +
 		"api/dashboard/scores " +
 		"api/dashboard/sessions api/dashboard/templates api/wire api/words",
-	"api/dashboard/overview": "api/closest api/dashboard/address api/dashboard/chart " +
+	"api/dashboard/overview": "api/dashboard/address api/dashboard/chart " +
 		"api/dashboard/filter api/dashboard/frame api/dashboard/number api/dashboard/table api/filterline api/wire",
 	"api/dashboard/requests": "api/dashboard/address api/dashboard/conversation api/dashboard/filter " +
 		"api/dashboard/frame api/dashboard/markup api/dashboard/number api/dashboard/table api/filterline " +
 		"api/tracetree api/wire api/words",
 	"api/dashboard/review": "api/dashboard/address api/dashboard/conversation api/dashboard/filter " +
 		"api/dashboard/frame api/wire",
-	"api/dashboard/sessions": "api/calls api/closest api/dashboard/address api/dashboard/conversation " +
+	"api/dashboard/sessions": "api/calls api/dashboard/address api/dashboard/conversation " +
 		"api/dashboard/filter api/dashboard/frame api/dashboard/number api/dashboard/table " +
 		"api/filterline api/wire",
 	"api/dashboard/templates": "api/calls api/dashboard/address api/dashboard/chart " +
@@ -67,7 +66,7 @@ var imports = map[string]string{
 	"api/dashboard/people": "api/dashboard/address api/dashboard/frame api/dashboard/table api/wire",
 	"api/dashboard/frame": "api/access api/dashboard/address api/dashboard/filter " +
 		"api/dashboard/number api/dashboard/textdiff api/wire api/wire/calendar api/wire/jsonscan",
-	"api/dashboard/filter": "api/closest api/dashboard/address api/dashboard/number api/filterline " +
+	"api/dashboard/filter": "api/dashboard/address api/filterline " +
 		"api/wire api/wire/calendar api/words",
 	"api/dashboard/conversation": "api/calls api/dashboard/markup api/words",
 	"api/dashboard/address":      "",
@@ -168,7 +167,7 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/demo":   "api/wire api/wire/packed",
 	"cmd/promptspool/internal/print":  "api/wire api/wire/jsonscan api/words cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/filter": "api/filterline api/wire cmd/promptspool/internal/config",
-	"cmd/promptspool/internal/requests": "api/client api/closest api/dashboard/number api/filterline api/tracetree " +
+	"cmd/promptspool/internal/requests": "api/client api/dashboard/number api/filterline api/tracetree " +
 		"api/wire api/words api/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/templates": "api/client api/dashboard/number api/wire api/wire/jsonscan api/words " +

@@ -1,30 +1,25 @@
 package filter
 
 import (
-	"context"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 
-	"promptspool/api/closest"
 	"promptspool/api/dashboard/address"
-	"promptspool/api/dashboard/number"
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
 
 // Form is a page's filter, with what its form offers.
 type Form struct {
-	Filter  Filter
-	Path    string
-	Error   *wire.Error // what is wrong with the filter
-	Marked  markedLine  // where, if that is known
-	Chips   []chip
-	Times   []timeLink
-	Range   string // the time that is shown, in words
-	Zone    string // whose days they are
-	Closest []closeLink
+	Filter Filter
+	Path   string
+	Error  *wire.Error // what is wrong with the filter
+	Marked markedLine  // where, if that is known
+	Chips  []chip
+	Times  []timeLink
+	Range  string // the time that is shown, in words
+	Zone   string // whose days they are
 }
 
 // timeLink leads to the page at another time.
@@ -116,31 +111,5 @@ func (v *Form) Reject(e *wire.Error) {
 	v.Marked = markedLine{Before: string(line[:at]), Wrong: rest[:end], After: rest[end:], Reason: reason + "."}
 	if v.Marked.Wrong == "" {
 		v.Marked.Wrong = "…" // something is missing here
-	}
-}
-
-// closestMax bounds the time of the search for values that exist.
-const closestMax = 300 * time.Millisecond
-
-// closeLink leads to a view with a value that exists, instead of one that finds nothing.
-type closeLink struct {
-	Text, Href string
-	Requests   string // how many it finds; "" if they were not counted
-}
-
-// SuggestClosest suggests values that exist, for a filter that finds nothing.
-func (v *Form) SuggestClosest(ctx context.Context, records closest.Records, id wire.Identity) {
-	for _, value := range closest.Find(ctx, records, id, v.Filter.line, closestMax) {
-		link := closeLink{
-			Text: value.Term.String(),
-			Href: address.Of(v.Path, v.Filter.withLine(value.Line.String()).Values()),
-		}
-		if value.Key == "" {
-			link.Requests = number.Grouped(int64(value.Found.Total))
-		}
-		if value.Found.TotalIsLowerBound {
-			link.Requests += "+"
-		}
-		v.Closest = append(v.Closest, link)
 	}
 }

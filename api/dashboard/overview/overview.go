@@ -104,13 +104,10 @@ func (p *pages) overviewPage(c *frame.Exchange) error {
 	}
 
 	v.Totals, v.Counted, v.Wide = a.Overall, page.Counted(a.Progress), a.MetadataKeysWide
-	switch {
-	case a.TotalRequests > 0:
+	if a.TotalRequests > 0 {
 		v.Failed = f.With(success.Negated()).Requests()
 		v.Order = table.Read("/", query)
 		v.Tables = breakdowns(f, v.Order, a)
-	case !a.Incomplete:
-		v.SuggestClosest(c.Context(), p.records, c.Identity())
 	}
 
 	// More bars could not be told apart. The page says so in their place.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"embed"
 
-	"promptspool/api/closest"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
 )
@@ -15,7 +14,6 @@ import (
 type Records interface {
 	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
 	Kept(ctx context.Context, id wire.Identity) (wire.Kept, error)
-	closest.Records
 }
 
 // pages are the pages of what there is as a whole.

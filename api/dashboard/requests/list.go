@@ -66,10 +66,6 @@ func (p *pages) requestsPage(c *frame.Exchange) error {
 		markDays(v.Rows, c.Now(), f.Zone())
 	}
 	v.Headings = headings(f, v.Shown, main)
-	// An incomplete search may still find something on its next pages.
-	if len(page.Items) == 0 && page.Complete {
-		v.SuggestClosest(c.Context(), p.records, c.Identity())
-	}
 
 	if page.NextCursor != nil {
 		next := f.Values()

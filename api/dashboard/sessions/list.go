@@ -77,10 +77,7 @@ func (p *pages) list(c *frame.Exchange) error {
 	for _, item := range v.Items {
 		v.Rows = append(v.Rows, row{item})
 	}
-	// An incomplete search may still find something on its next pages.
-	if len(v.Rows) == 0 && v.Complete {
-		v.SuggestClosest(c.Context(), p.records, c.Identity())
-	}
+
 	here := address.Of(v.Path, f.Values())
 	v.Export = address.With(here, "format", "")
 	if v.NextCursor != nil {

@@ -6,14 +6,13 @@ import (
 	"context"
 	"embed"
 
-	"promptspool/api/closest"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
 )
 
 // Records reads what was logged.
 type Records interface {
-	closest.Records
+	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
 	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
 	Rollups(ctx context.Context, id wire.Identity, s wire.RollupSearch) (wire.RollupPage, error)
 	Session(ctx context.Context, id wire.Identity, session string) (wire.RollupFound, error)

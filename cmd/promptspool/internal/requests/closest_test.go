@@ -1,4 +1,4 @@
-package closest
+package requests
 
 import (
 	"context"
@@ -28,9 +28,9 @@ func (oneRecord) Suggest(_ context.Context, _ wire.Identity, q wire.SuggestQuery
 
 func TestAKeyThatNoRecordHasIsAnsweredWithTheOneThatWasMeant(t *testing.T) {
 	for text, want := range map[string]string{
-		"cost:>1 statsu:error":       "cost:>1 status:error",
-		"custommer:Acme":             "customer:Acme",
-		"customer:acme -customer:ac": "customer:Acme -customer:ac",
+		"cost:>1 statsu:error":       "statsu:error status\n",
+		"custommer:Acme":             "custommer:Acme customer\n",
+		"customer:acme -customer:ac": "customer:acme Acme\n",
 		"wholly-unknown:1":           "",
 	} {
 		line, err := filterline.Parse(text)
@@ -38,8 +38,8 @@ func TestAKeyThatNoRecordHasIsAnsweredWithTheOneThatWasMeant(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got string
-		for _, value := range Find(t.Context(), oneRecord{}, wire.Identity{}, line, time.Minute) {
-			got += value.Line.String()
+		for _, value := range closest(t.Context(), oneRecord{}, wire.Identity{}, line, time.Minute) {
+			got += value.Instead.String() + " " + value.Key + value.Text + "\n"
 		}
 		if got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)

@@ -1,6 +1,4 @@
-// Package closest says which values and keys exist that are close to those of a filter that
-// finds nothing.
-package closest
+package requests
 
 import (
 	"context"
@@ -16,50 +14,42 @@ import (
 // Bounds of a look for close values.
 const (
 	conditionsMax = 5
-	valuesMax     = wire.PageItemsMax // of a field, among which the closest are sought
+	listedMax     = wire.PageItemsMax // values of a field, among which the closest are sought
 )
 
-// Records are what is searched.
-type Records interface {
+// searched finds requests, and values that they have.
+type searched interface {
 	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
 	Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQuery) (wire.Suggestions, error)
 }
 
-// fields are those of a line whose values are listed without looking into prompts and responses.
-var fields = strings.Fields(`error finish function group label metadata metadata_key model template
+// listedFields are those of a line whose values are listed without looking into prompts and responses.
+var listedFields = strings.Fields(`error finish function group label metadata metadata_key model template
 	provider score_name sidecar status tag tool`)
 
-// Value is one that exists, in place of one that does not.
-type Value struct {
+// closeValue is a value that exists, in place of one that does not.
+type closeValue struct {
 	Instead filterline.Term // which demands a value that does not exist
-	Term    filterline.Term // which demands the one that exists
-	Line    filterline.Line // with the term
-	Found   wire.SearchPage // what the term finds
+	Text    string          // the value that exists
+	Found   wire.SearchPage // what has it
 
 	// Key is set if no record has the key of the condition: the key that was meant, of metadata or
 	// of a line. Then nothing is counted.
 	Key string
 }
 
-// Text returns the value that exists.
-func (v Value) Text() string {
-	text, _ := v.Term.Demanded()
-
-	return text
-}
-
-// Find returns the closest existing values, for each condition of a line that demands a value
+// closest returns the closest existing values, for each condition of a line that demands a value
 // which does not exist. It returns what it has found when its time is over.
-func Find(
-	ctx context.Context, records Records, id wire.Identity, line filterline.Line, patience time.Duration,
-) (all []Value) {
+func closest(
+	ctx context.Context, records searched, id wire.Identity, line filterline.Line, patience time.Duration,
+) (all []closeValue) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
 	looked := 0
-	for i, t := range line.Terms {
+	for _, t := range line.Terms {
 		text, demands := t.Demanded()
-		if !demands || text == "" || !slices.Contains(fields, t.Field.Name) || looked == conditionsMax {
+		if !demands || text == "" || !slices.Contains(listedFields, t.Field.Name) || looked == conditionsMax {
 			continue
 		}
 		looked++
@@ -68,7 +58,7 @@ func Find(
 			continue
 		}
 		if key, ok := keyMeant(ctx, records, id, t, patience/3); ok {
-			all = append(all, Value{Instead: t, Term: t.Of(key), Line: line.Replaced(i, t.Of(key)), Key: key})
+			all = append(all, closeValue{Instead: t, Key: key})
 			continue
 		}
 
@@ -76,16 +66,15 @@ func Find(
 		found, err := records.Suggest(ctx, id, wire.SuggestQuery{
 			Field:  t.Field.JSON,
 			Key:    t.Part,
-			Limit:  valuesMax,
+			Limit:  listedMax,
 			Budget: patience / 3,
 		})
 		if err != nil {
 			continue
 		}
 		for _, near := range words.Closest(text, found.Values) {
-			other := t.Demanding(near)
-			if page, err := count(ctx, records, id, other); err == nil && page.Total > 0 {
-				all = append(all, Value{Instead: t, Term: other, Line: line.Replaced(i, other), Found: page})
+			if page, err := count(ctx, records, id, t.Demanding(near)); err == nil && page.Total > 0 {
+				all = append(all, closeValue{Instead: t, Text: near, Found: page})
 			}
 		}
 	}
@@ -96,12 +85,12 @@ func Find(
 // keyMeant returns the closest key to that of a condition on metadata, if no record has that one.
 // A line takes every key that it does not know for one of the metadata, slips included.
 func keyMeant(
-	ctx context.Context, records Records, id wire.Identity, t filterline.Term, budget time.Duration,
+	ctx context.Context, records searched, id wire.Identity, t filterline.Term, budget time.Duration,
 ) (string, bool) {
 	if t.Field != filterline.OfMetadata() {
 		return "", false
 	}
-	keys, err := records.Suggest(ctx, id, wire.SuggestQuery{Field: "metadata_keys", Limit: valuesMax, Budget: budget})
+	keys, err := records.Suggest(ctx, id, wire.SuggestQuery{Field: "metadata_keys", Limit: listedMax, Budget: budget})
 	if err != nil || slices.Contains(keys.Values, t.Part) {
 		return "", false
 	}
@@ -121,7 +110,7 @@ func keyMeant(
 }
 
 // count counts the records that a term finds, which demands a text.
-func count(ctx context.Context, records Records, id wire.Identity, t filterline.Term) (wire.SearchPage, error) {
+func count(ctx context.Context, records searched, id wire.Identity, t filterline.Term) (wire.SearchPage, error) {
 	s, err := t.Compile(filterline.Clock{})
 	if err != nil {
 		return wire.SearchPage{}, err
