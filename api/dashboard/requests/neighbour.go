@@ -137,7 +137,7 @@ func recordAddress(f filter.Filter, p listPlace, view string) string {
 const neighboursTimeMax = time.Second
 
 // neighbours returns the addresses of the records before one and after it, in the list
-// that its page was opened from; "" is none. Those not found in time are left out.
+// that its page was opened from; "" is none. They are not found for a record far from the cursor, or late.
 func (p *pages) neighbours(
 	c *frame.Exchange, f filter.Filter, at listPlace,
 ) (previous, next string, err error) {
@@ -147,90 +147,40 @@ func (p *pages) neighbours(
 
 	ctx, cancel := context.WithTimeout(c.Context(), neighboursTimeMax)
 	defer cancel()
-	read := func(cursor string, rows int) (wire.SearchPage, error) {
-		return f.List(ctx, p.records, c.Identity(), wire.Search{Cursor: cursor, PerPage: rows, Quick: true})
-	}
-	before, behind, err := at.neighbours(read)
+	page, err := f.List(ctx, p.records, c.Identity(), wire.Search{
+		Cursor:  at.Cursor,
+		PerPage: min(at.Row+2, wire.PageItemsMax),
+		Quick:   true,
+	})
 
 	// The list explains what is wrong with its filter.
 	late := errors.Is(err, context.DeadlineExceeded) && c.Context().Err() == nil
 	if late || wire.IsCode(err, wire.CodeInvalid) {
-		err = nil
+		return "", "", nil
 	}
 
-	before.rowNumber, behind.rowNumber = at.plus(-1), at.plus(1)
+	before, after := at.neighbours(page.Items)
 	view := c.URL.Query().Get("view")
 
-	return recordAddress(f, before, view), recordAddress(f, behind, view), err
+	return recordAddress(f, before, view), recordAddress(f, after, view), err
 }
 
-// readRows reads rows of a list after a cursor; "" is its beginning.
-type readRows func(cursor string, rows int) (wire.SearchPage, error)
-
-// neighbours returns the places before a place and after it. With an error, it returns
-// those found before.
-func (p listPlace) neighbours(read readRows) (before, behind listPlace, err error) {
-	page, err := read(p.Cursor, min(p.Row+2, requestsPerPage))
-	if err != nil {
-		return before, behind, err
-	}
-
+// neighbours returns the places before a place and after it, among the rows after its cursor.
+func (p listPlace) neighbours(rows []wire.Row) (before, after listPlace) {
 	// A record may have left the list since, such as by a score: then others are where it was.
-	i := rowOf(page, p.ID)
+	i := slices.IndexFunc(rows, func(r wire.Row) bool { return r.RequestID == p.ID })
 	next := i + 1
 	if i < 0 {
-		i = min(p.Row, len(page.Items))
+		i = min(p.Row, len(rows))
 		next = i
 	}
+
 	if i > 0 {
-		before = listPlace{ID: page.Items[i-1].RequestID, Cursor: p.Cursor, Row: i - 1}
+		before = listPlace{rows[i-1].RequestID, p.Cursor, i - 1, p.plus(-1)}
+	}
+	if next < len(rows) {
+		after = listPlace{rows[next].RequestID, p.Cursor, next, p.plus(1)}
 	}
 
-	switch {
-	case next < len(page.Items):
-		behind = listPlace{ID: page.Items[next].RequestID, Cursor: p.Cursor, Row: next}
-	case page.NextCursor != nil:
-		following, err := read(*page.NextCursor, 1)
-		if err != nil {
-			return before, behind, err
-		}
-		if len(following.Items) > 0 {
-			behind = listPlace{ID: following.Items[0].RequestID, Cursor: *page.NextCursor}
-		}
-	}
-	if i == 0 && len(page.Items) > 0 {
-		before, err = lastBefore(page.Items[0].RequestID, read)
-	}
-
-	return before, behind, err
-}
-
-// lastBefore returns the place in front of a record that begins a page. A cursor leads only on, so
-// the list is read from its beginning, as the reader came to that page.
-func lastBefore(id string, read readRows) (last listPlace, err error) {
-	for cursor := ""; ; {
-		page, err := read(cursor, requestsPerPage)
-		if err != nil {
-			return listPlace{}, err
-		}
-
-		i := rowOf(page, id)
-		switch {
-		case i == 0:
-			return last, nil
-		case i > 0:
-			return listPlace{ID: page.Items[i-1].RequestID, Cursor: page.Start, Row: i - 1}, nil
-		case page.NextCursor == nil:
-			return listPlace{}, nil
-		}
-		if n := len(page.Items); n > 0 {
-			last = listPlace{ID: page.Items[n-1].RequestID, Cursor: page.Start, Row: n - 1}
-		}
-		cursor = *page.NextCursor
-	}
-}
-
-// rowOf returns the row of a page that has a record; -1 if none has.
-func rowOf(page wire.SearchPage, id string) int {
-	return slices.IndexFunc(page.Items, func(r wire.Row) bool { return r.RequestID == id })
+	return before, after
 }
