@@ -1,3 +1,8 @@
+// Package dialect is what the field's libraries call the attributes of their spans: a table for
+// each dialect, and All, which has their order.
+//
+// The tables are data. Package otel reads spans by them, with a reader for each form in
+// which content is written. They are also the source of the page that documents them.
 package dialect
 
 // Meaning is what an attribute means for a span.
@@ -119,6 +124,13 @@ const (
 	Said         // a text, which is never JSON that stands for something else
 	GeminiChunks // the pieces of Gemini's answer, as they came
 )
+
+// All are the dialects, in the order in which their tables are searched. Those of products
+// that wrap other libraries' spans come before those libraries.
+var All = []*Dialect{
+	&agents, &promptLayer, &langfuse, &genAI, &openInference, &openLLMetry, &vercel, &adk, &pydantic, &logfire,
+	&langSmith, &liteLLM, &sentry, &mastra, &springAI, &braintrust, &anthropic, &others,
+}
 
 // Dialect is how one family of libraries writes spans.
 type Dialect struct {

@@ -54,6 +54,59 @@ var inferenceKinds = map[string]Kind{
 	"evaluator": Evaluator, "prompt": Chain,
 }
 
-func openInferenceKind(s Span) Kind {
-	return kindOf(s.Text("openinference.span.kind"), inferenceKinds)
+// openLLMetry is Traceloop's OpenLLMetry.
+var openLLMetry = Dialect{
+	Name: "OpenLLMetry",
+	Table: []Attribute{
+		{"llm.request.type", Decides, ""},
+		{"traceloop.span.kind", Decides, ""},
+		{"llm.is_streaming", Parameter, "stream"},
+		{"llm.frequency_penalty", Parameter, "frequency_penalty"},
+		{"llm.presence_penalty", Parameter, "presence_penalty"},
+		{"llm.top_k", Parameter, "top_k"},
+		{"llm.chat.stop_sequences", Parameter, "stop"},
+		{"llm.request.functions.N.*", Tools, ""},
+		{"llm.usage.total_tokens", TotalTokens, ""},
+		{"traceloop.entity.input", ShownInput, ""},
+		{"traceloop.entity.output", ShownOutput, ""},
+		{"traceloop.prompt.key", PromptName, ""},
+		{"traceloop.prompt.version", PromptVersion, ""},
+		{"traceloop.prompt.template_variables", PromptVariables, ""},
+		{"llm.user", Metadata, UserKey},
+		{"traceloop.association.properties.user_id", Metadata, UserKey},
+		{"traceloop.association.properties.session_id", Metadata, SessionKey},
+		{"traceloop.association.properties.thread_id", Metadata, SessionKey},
+		{"traceloop.association.properties.*", Metadata, ""},
+		{"traceloop.workflow.name", Metadata, "workflow"},
+	},
+	Input: []Source{
+		{"gen_ai.prompt.N.*", Flattened},
+		{"traceloop.entity.input", Anything},
+	},
+	Output: []Source{
+		{"gen_ai.completion.N.*", Flattened},
+		{"traceloop.entity.output", Anything},
+	},
+}
+
+// requestTypes are those of llm.request.type, entityKinds those of traceloop.span.kind.
+var (
+	requestTypes = map[string]Kind{
+		"chat": Call, "completion": Call, "embedding": Embedding, "rerank": Retriever,
+	}
+	entityKinds = map[string]Kind{
+		"workflow": Chain, "task": Chain, "agent": Agent, "tool": Tool,
+	}
+)
+
+// liteLLM is LiteLLM's own callback. It follows the conventions, and flattens messages as
+// OpenLLMetry did.
+var liteLLM = Dialect{
+	Name: "LiteLLM",
+	Table: []Attribute{
+		{"metadata.user_api_key_user_id", Metadata, UserKey},
+		{"metadata.user_api_key_alias", Metadata, "key_alias"},
+		{"metadata.user_api_key_team_alias", Metadata, "team"},
+		{"metadata.requester_metadata", MetadataMap, ""},
+	},
 }

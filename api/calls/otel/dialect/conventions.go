@@ -1,5 +1,7 @@
 package dialect
 
+import "strings"
+
 // genAI is OpenTelemetry's own GenAI semantic conventions, of all ages.
 var genAI = Dialect{
 	Name: "GenAI semantic conventions",
@@ -125,12 +127,88 @@ func genAIKind(s Span) Kind {
 	return kind
 }
 
-// stepKind takes an operation that is not known here for a step: only a word that is known
-// makes a call.
-func stepKind(s Span) Kind {
-	if s.Text("gen_ai.operation.name") != "" || s.Text("openinference.span.kind") != "" {
-		return Chain
-	}
+// pydantic is Pydantic AI, and Logfire around it. It follows the conventions.
+var pydantic = Dialect{
+	Name: "Pydantic AI",
+	Table: []Attribute{
+		{"operation.cost", Price, ""},
+		{"pydantic_ai.all_messages", ShownInput, ""},
+		{"all_messages_events", ShownInput, ""},
+		{"tool_arguments", ShownInput, ""},
+		{"final_result", ShownOutput, ""},
+		{"tool_response", ShownOutput, ""},
+		{"agent_name", Metadata, "agent"},
+	},
+	Input:  []Source{{"events", EventList}},
+	Output: []Source{{"events", EventList}},
+}
 
-	return ""
+// logfire is Logfire's instrumentation of OpenAI's and Anthropic's clients. It follows the
+// conventions, and has the provider's request and response as JSON.
+var logfire = Dialect{
+	Name: "Logfire",
+	Table: []Attribute{
+		{"gen_ai.usage.raw", UsageObject, ""},
+		{"duration", Seconds, ""},
+		{"request_data", ShownInput, ""},
+		{"response_data", ShownOutput, ""},
+	},
+	Input:  []Source{{"request_data", Anything}},
+	Output: []Source{{"response_data", TextAndCalls}},
+}
+
+// isLogfireRequest tells the two spans of a streamed call apart. One is the request, which ends when the
+// stream begins; the other, a log without a length, has what came back, and is the call.
+func isLogfireRequest(s Span) bool {
+	return strings.HasPrefix(s.Scope(), "logfire.") && s.Text("gen_ai.operation.name") != "" && !s.Failed() &&
+		s.Text("response_data")+s.Text("gen_ai.output.messages")+s.Text("events") == "" &&
+		!s.Has(InputTokens, OutputTokens)
+}
+
+// sentry is Sentry's SDKs. They follow the conventions, with some other names.
+var sentry = Dialect{
+	Name: "Sentry",
+	Table: []Attribute{
+		{"gen_ai.response.streaming", Parameter, "stream"},
+		{"gen_ai.request.available_tools", Tools, ""},
+		{"gen_ai.tool.input", ShownInput, ""},
+		{"gen_ai.tool.output", ShownOutput, ""},
+		{"gen_ai.response.text", ShownOutput, ""},
+		{"gen_ai.usage.input_tokens.cached", CachedTokens, ""},
+		{"gen_ai.usage.input_tokens.cache_write", CacheWrites, ""},
+		{"gen_ai.usage.output_tokens.reasoning", ReasoningTokens, ""},
+		{"gen_ai.response.time_to_first_token", FirstSeconds, ""},
+	},
+	Input: []Source{
+		{"gen_ai.request.messages", Messages},
+		{"gen_ai.embeddings.input", EmbeddedTexts},
+	},
+	Output: []Source{{"gen_ai.response.text, .tool_calls", SentryResponse}},
+}
+
+// springAI is Spring AI, which follows the conventions. All its values are texts.
+var springAI = Dialect{
+	Name: "Spring AI",
+	Table: []Attribute{
+		{"spring.ai.kind", Decides, ""},
+		{"spring.ai.chat.client.user.text", ShownInput, ""},
+		{"spring.ai.tool.call.arguments", ShownInput, ""},
+		{"spring.ai.tool.call.result", ShownOutput, ""},
+		{"spring.ai.chat.client.conversation.id", Metadata, SessionKey},
+	},
+}
+
+// springKinds are the kinds of spring.ai.kind.
+var springKinds = map[string]Kind{
+	"chat_client": Chain, "advisor": Chain, "tool_call": Tool, "vector_store": Retriever,
+}
+
+// anthropic is Anthropic's own SDKs, which follow the conventions.
+var anthropic = Dialect{
+	Name: "Anthropic SDK",
+	Table: []Attribute{
+		{"anthropic.message.stop_reason", FinishReason, ""},
+		{"anthropic.response.service_tier", ServiceTier, ""},
+		{"anthropic.request.service_tier", Parameter, "service_tier"},
+	},
 }
