@@ -99,6 +99,46 @@ func (r *Record) edit(bodies map[string]json.RawMessage, change EditFunc) (chang
 	return true, nil
 }
 
+// Moved is a record of another database, with the bodies kept of its events, by event id.
+type Moved struct {
+	State  State
+	Bodies map[string]json.RawMessage
+}
+
+// Weight returns about how many bytes the record has.
+func (m *Moved) Weight() (bytes int) {
+	for _, body := range m.Bodies {
+		bytes += len(body)
+	}
+	return bytes + m.State.Weight()
+}
+
+// Bring stores records as they were in another database, durably. Those that exist it leaves as
+// they are.
+func Bring(ctx context.Context, s Store, account string, records []Moved) error {
+	return Apart(records, func(part []Moved) error {
+		var ids []string
+		moved := make(map[UUID]*Moved)
+		for i := range part {
+			id, ok := ParseUUID(part[i].State.RequestID)
+			if !ok {
+				return BadID(part[i].State.RequestID)
+			}
+			ids = append(ids, part[i].State.RequestID)
+			moved[id] = &part[i]
+		}
+
+		return s.Change(ctx, account, ids, false, func(g *Group, reader Reader) error {
+			for _, r := range g.Records {
+				if err := g.bring(r, moved[r.ID], reader); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
 // SelectorOf returns the Selectors of a single deletion by a metadata value.
 func SelectorOf(d wire.Deletion) Selectors {
 	hash := rowcode.HashValue(d.Key, d.Value)

@@ -300,19 +300,16 @@ func (g *Group) Remove(r *Record, tombstone bool) {
 	r.Removed, r.Changed, r.Buried, r.Erase = true, true, tombstone, true
 }
 
-// Bring puts a record into the group as it was in another database, unless it exists.
-// bodies are all the kept ones of its events, which pack packs.
-func (g *Group) Bring(
-	r *Record, state State, bodies map[string]json.RawMessage, pack func(body []byte) []byte,
-) error {
-	// A copy that broke off brings its last items again. A record in the copy is written even
+// bring puts a record into the group as it was in another database, unless it exists.
+func (g *Group) bring(r *Record, moved *Moved, loader Loader) error {
+	// A copy that broke off brings its last records again. A record in the copy is written even
 	// if it has a tombstone here.
 	if len(r.State.History) > 0 {
 		return nil
 	}
 
-	r.fresh = bodies
-	for id, body := range bodies {
+	r.fresh = moved.Bodies
+	for id, body := range moved.Bodies {
 		event, ok := ParseUUID(id)
 		if !ok {
 			return BadID(id)
@@ -320,9 +317,11 @@ func (g *Group) Bring(
 		if event == r.ID.joint() {
 			continue
 		}
-		r.Bodies = append(r.Bodies, PackedBody{event, pack(body)})
+		r.Bodies = append(r.Bodies, PackedBody{event, loader.Pack(body)})
 	}
+
 	// Its sets here decide what others add to it.
+	state := moved.State
 	state.Same, state.Context, state.Given, state.Linked, state.Logs, state.Joint = nil, nil, nil, nil, "", nil
 	r.State.State, r.Changed, r.Removed = state, true, false
 	r.Hidden = r.State.Hidden()

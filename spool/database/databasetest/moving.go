@@ -21,7 +21,6 @@ import (
 
 // Server is all that a server's database keeps.
 type Server interface {
-	archive.Store
 	transfer.Mover
 	Fleet
 
@@ -180,10 +179,10 @@ func fillTemplates(t *testing.T, s Server, account string, at time.Time) {
 	}
 }
 
-// More than a batch of Import has, so that a copy takes several steps.
+// More than a part of a copy has, so that it takes several steps.
 const (
-	movedRequests = 2 * transfer.ImportItemsMax
-	movedEvents   = 3 * transfer.ImportItemsMax
+	movedRequests = 2 * transfer.RecordsMax
+	movedEvents   = 3 * transfer.RecordsMax
 )
 
 // More versions than one page of an Export has, of templates whose numbers have one digit and two:
@@ -349,15 +348,21 @@ func (b *breaking) store(write func() error) error {
 	return errBroken
 }
 
-func (b *breaking) Import(ctx context.Context, items []transfer.Item, mark keyed.Entry) error {
-	return b.store(func() error { return b.Server.Import(ctx, items, mark) })
+func (b *breaking) Bury(ctx context.Context, tombstones []transfer.Tombstone) error {
+	return b.store(func() error { return b.Server.Bury(ctx, tombstones) })
+}
+
+func (b *breaking) Change(
+	ctx context.Context, account string, ids []string, alone bool, decide func(*archive.Group, archive.Reader) error,
+) error {
+	return b.store(func() error { return b.Server.Change(ctx, account, ids, alone, decide) })
 }
 
 func (b *breaking) Small() keyed.Store { return breakingSmall{b.Server.Small(), b} }
 
 type breakingSmall struct {
 	keyed.Store
-	*breaking
+	of *breaking
 }
 
 func (b breakingSmall) Write(ctx context.Context, entries ...keyed.Entry) error {
@@ -365,7 +370,7 @@ func (b breakingSmall) Write(ctx context.Context, entries ...keyed.Entry) error 
 	if entries[0].Value == nil {
 		return b.Store.Write(ctx, entries...)
 	}
-	return b.store(func() error { return b.Store.Write(ctx, entries...) })
+	return b.of.store(func() error { return b.Store.Write(ctx, entries...) })
 }
 
 // resumed breaks off at every batch, and begins again.
@@ -378,8 +383,9 @@ func resumed(t *testing.T, from, to func(t *testing.T) Server) {
 			t.Fatal("it does not come to an end")
 		}
 
-		// Every second time the batch was stored, and only the answer was lost.
-		b := &breaking{Server: target, kept: try%2 == 0}
+		// What is brought is stored first, perhaps in several steps, then the place after it. Every
+		// second time it was stored, and only the answer was lost.
+		b := &breaking{Server: target, left: try * try, kept: try%2 == 0}
 		sums, err := transfer.Copy(t.Context(), source, b, noProgress)
 		if err == nil {
 			if try < 2 || sums["records"].Items == 0 {

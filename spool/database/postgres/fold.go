@@ -82,6 +82,13 @@ func (db *DB) Change(
 		}
 	}
 
+	// A record of another database may be new here. What is changed alone never is.
+	if !alone {
+		if err := db.tables.Ensure(ctx, f.weeks()); err != nil {
+			return err
+		}
+	}
+
 	return f.change(ctx, alone, func() error { return decide(f.Group, f) })
 }
 

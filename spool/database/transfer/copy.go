@@ -6,7 +6,10 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/database/accounts"
 	"promptspool/spool/database/keyed"
 )
@@ -55,13 +58,13 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 		return nil, err
 	}
 	if resumed { // an earlier run brought the rest
-		if brought, err = Count(ctx, source, func(c Contents) { told(Progress{"counting", c}) }); err != nil {
+		if brought, err = count(ctx, source, func(c Contents) { told(Progress{"counting", c}) }); err != nil {
 			return nil, err
 		}
 	}
 
 	// Everything written is read back: only that proves the copy.
-	there, err := Count(ctx, target, func(c Contents) { told(Progress{"checking", c}) })
+	there, err := count(ctx, target, func(c Contents) { told(Progress{"checking", c}) })
 	if err != nil {
 		return nil, err
 	}
@@ -77,17 +80,18 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 // copyingKey exists in a database while a copy into it is not finished.
 var copyingKey = keyed.Key{Kind: "copying"}
 
-// place is how far a copy has come in its source.
+// place is how far a copy has come in its source: entries, then tombstones, then records.
 type place struct {
 	// The last entry that was copied. Bytes, because names need not be text.
 	Kind    keyed.Kind `json:"kind"`
 	Account []byte     `json:"account"`
 	Name    []byte     `json:"name"`
 
-	Record string `json:"record"` // the place of the last item of records, which follow
-}
+	Tombstone Tombstone `json:"tombstone"`
 
-func (p place) mark() (keyed.Entry, error) { return keyed.EntryOf(copyingKey, p) }
+	RecordOf string `json:"record_of"` // the last record's account
+	RecordID string `json:"record_id"`
+}
 
 // Unfinished reports whether a copy into a database was begun and not finished. A server must
 // not use it meanwhile.
@@ -96,32 +100,41 @@ func Unfinished(ctx context.Context, db Mover) (unfinished bool, err error) {
 	return unfinished, err
 }
 
-// errFound ends a walk at its first item.
+// part is some of what a database holds: entries, tombstones or records of an account.
+type part struct {
+	entries    []keyed.Entry
+	tombstones []Tombstone
+	records    []archive.Moved
+
+	end place // after it; of records it names the account
+}
+
+// errFound ends a walk at its first part.
 var errFound = errors.New("there is something")
 
 func empty(ctx context.Context, target Mover) error {
-	// The first is enough to know.
-	err := walk(ctx, target, place{}, func([]keyed.Entry) error { return errFound },
-		func(Item, string) error { return errFound })
+	err := walk(ctx, target, place{}, func(part) error { return errFound })
 	if errors.Is(err, errFound) {
 		return wire.Errorf(wire.CodeConflict,
 			"The target is not empty. Give one that has not been used yet.")
 	}
+
 	return err
 }
 
-// walkMax bounds how many entries are read and written at a time: each may be a template of
-// some size.
-const walkMax = 100
+// RecordsMax bounds the records, and the tombstones, of a step of a copy.
+const RecordsMax = 200
 
-// walk calls small with the entries after a place, some at a time, and then each with the
-// items of records.
-func walk(
-	ctx context.Context, db Mover, at place, small func([]keyed.Entry) error, each func(Item, string) error,
-) error {
-	after := keyed.Key{Kind: at.Kind, Account: string(at.Account), Name: string(at.Name)}
+const (
+	entriesMax   = 100     // of a part; each may be a template of some size
+	recordsBytes = 4 << 20 // of a part with several records
+)
+
+// walk calls fn with everything after a place, part by part.
+func walk(ctx context.Context, db Mover, at place, fn func(part) error) error {
 	for {
-		page, err := db.Small().Walk(ctx, after, walkMax)
+		after := keyed.Key{Kind: at.Kind, Account: string(at.Account), Name: string(at.Name)}
+		page, err := db.Small().Walk(ctx, after, entriesMax)
 		if err != nil {
 			return err
 		}
@@ -129,87 +142,138 @@ func walk(
 			break
 		}
 
-		after = page[len(page)-1].Key
+		last := page[len(page)-1]
+		at.Kind, at.Account, at.Name = last.Kind, []byte(last.Account), []byte(last.Name)
 		page = slices.DeleteFunc(page, func(e keyed.Entry) bool { return e.Key == copyingKey || accounts.IsSetup(e) })
 		if len(page) == 0 {
 			continue
 		}
-		if err := small(page); err != nil {
+		if err := fn(part{entries: page, end: at}); err != nil {
 			return err
 		}
 	}
 
-	return db.Export(ctx, at.Record, each)
+	for {
+		page, err := db.Tombstones(ctx, at.Tombstone, RecordsMax)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			break
+		}
+
+		at.Tombstone = page[len(page)-1]
+		if err := fn(part{tombstones: page, end: at}); err != nil {
+			return err
+		}
+	}
+
+	return walkRecords(ctx, db, at, fn)
+}
+
+// walkRecords is walk for the records, by account and id.
+func walkRecords(ctx context.Context, db Mover, at place, fn func(part) error) error {
+	names, err := db.Accounts(ctx)
+	if err != nil {
+		return err
+	}
+
+	slices.Sort(names)
+	for _, account := range names {
+		if account < at.RecordOf {
+			continue // copied before
+		}
+		if account > at.RecordOf {
+			at.RecordOf, at.RecordID = account, ""
+		}
+		for {
+			ids, err := db.IDs(ctx, account, at.RecordID, RecordsMax)
+			if err != nil {
+				return err
+			}
+			if len(ids) == 0 {
+				break
+			}
+			if at, err = readRecords(ctx, db, at, ids, fn); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// readers is how many records are read at the same time: each is a question to the database.
+const readers = 4
+
+// readRecords calls fn with records of an account, in one part or several. It returns the place after
+// them.
+func readRecords(ctx context.Context, db Mover, at place, ids []string, fn func(part) error) (place, error) {
+	p := part{end: at}
+	bytes := 0
+	for some := range slices.Chunk(ids, readers) {
+		read := make([]archive.Moved, len(some))
+		var reading errgroup.Group
+		for i, id := range some {
+			reading.Go(func() (err error) {
+				read[i].State, read[i].Bodies, err = db.Bodies(ctx, at.RecordOf, id)
+				return err
+			})
+		}
+		if err := reading.Wait(); err != nil {
+			return at, err
+		}
+
+		for _, r := range read {
+			weight := r.Weight()
+			if len(p.records) > 0 && bytes+weight > recordsBytes {
+				if err := fn(p); err != nil {
+					return at, err
+				}
+				p.records, bytes = nil, 0
+			}
+			p.records, bytes = append(p.records, r), bytes+weight
+			p.end.RecordID = r.State.RequestID
+		}
+	}
+
+	return p.end, fn(p)
 }
 
 // bring copies everything after a place, and counts it in done.
 func bring(
 	ctx context.Context, source, target Mover, at place, done Contents, told func(Progress),
 ) error {
-	small := func(page []keyed.Entry) error {
-		for _, e := range page {
-			done.AddEntry(e)
-		}
-		last := page[len(page)-1]
-		at.Kind, at.Account, at.Name = last.Kind, []byte(last.Account), []byte(last.Name)
-
-		mark, err := at.mark()
-		if err == nil {
-			err = target.Small().Write(ctx, append(page, mark)...)
-		}
-		told(Progress{"copying", done})
-		return err
-	}
-
-	var batch []Item
-	bytes := 0
-	flush := func() error {
-		if len(batch) == 0 {
-			return nil
-		}
-		mark, err := at.mark()
-		if err == nil {
-			err = target.Import(ctx, batch, mark)
-		}
-		batch, bytes = batch[:0], 0
-		told(Progress{"copying", done})
-		return err
-	}
-	each := func(item Item, here string) error {
-		if err := done.Add(item); err != nil {
+	return walk(ctx, source, at, func(p part) error {
+		if err := done.add(p); err != nil {
 			return err
 		}
-		// Before the item is added: the place of a batch is that of its last item.
-		if weight := item.Bytes(); len(batch) == ImportItemsMax || bytes+weight > ImportBytesMax {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-		batch, bytes, at.Record = append(batch, item), bytes+item.Bytes(), here
-		return nil
-	}
 
-	if err := walk(ctx, source, at, small, each); err != nil {
-		return err
-	}
-	return flush()
+		// A copy that breaks off before it has noted its place brings these again, which
+		// changes nothing.
+		mark, err := keyed.EntryOf(copyingKey, p.end)
+		if err == nil && len(p.tombstones) > 0 {
+			err = target.Bury(ctx, p.tombstones)
+		}
+		if err == nil && len(p.records) > 0 {
+			err = archive.Bring(ctx, target, p.end.RecordOf, p.records)
+		}
+		if err != nil {
+			return err
+		}
+		told(Progress{"copying", done})
+
+		return target.Small().Write(ctx, append(p.entries, mark)...)
+	})
 }
 
-// Count returns what a database holds, by reading all of it.
-func Count(ctx context.Context, db Mover, told func(Contents)) (Contents, error) {
+// count returns what a database holds, by reading all of it.
+func count(ctx context.Context, db Mover, told func(Contents)) (Contents, error) {
 	there := Contents{}
-	read := 0
-	small := func(page []keyed.Entry) error {
-		for _, e := range page {
-			there.AddEntry(e)
-		}
-		return nil
-	}
-	err := walk(ctx, db, place{}, small, func(item Item, _ string) error {
-		if read++; read%ImportItemsMax == 0 {
-			told(there)
-		}
-		return there.Add(item)
+	err := walk(ctx, db, place{}, func(p part) error {
+		told(there)
+		return there.add(p)
 	})
+
 	return there, err
 }

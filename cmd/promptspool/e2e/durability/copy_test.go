@@ -22,7 +22,7 @@ func TestAnArchiveMovesToPostgreSQLAndBackThoughTheCopyIsKilled(t *testing.T) {
 	data, dsn := t.TempDir(), postgrestest.DSN(t)
 	server := harness.StartServer(t, data, harness.FreePort(t))
 	o := harness.StartOracle(t, harness.AdminKey)
-	o.Loaded(server, 16, 500, 4*transfer.ImportItemsMax)
+	o.Loaded(server, 16, 500, 4*transfer.RecordsMax)
 	copyArgs := func(from, to string) []string { return []string{"archive", "copy", "--from", from, "--to", to} }
 	_, errs, code := harness.RunWith(t, nil, copyArgs("badger:"+data, dsn)...)
 	if code != 1 || !strings.Contains(errs, "stop it first") {
