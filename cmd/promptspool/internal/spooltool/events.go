@@ -144,21 +144,24 @@ func (l Live) Purge(_ context.Context, pick ops.Pick) (int, error) {
 	return eachLane(pick, l.Proxy.Purge)
 }
 
+// lanesOf returns the lane of this name, or both if there is no name.
+func lanesOf(name string) []string {
+	if name != "" {
+		return []string{name}
+	}
+	return []string{queue.LaneHeld.String(), queue.LaneDead.String()}
+}
+
 // eachLane calls do for each lane that a pick includes, and adds up the results.
 func eachLane(
 	pick ops.Pick, do func(lane queue.Lane, matches func(uint64) bool) (int, error),
 ) (total int, err error) {
-	lanes := []queue.Lane{queue.LaneHeld, queue.LaneDead}
-	if pick.Lane != "" {
-		lane, err := queue.ParseLane(pick.Lane)
+	matches := pickMatches(pick)
+	for _, name := range lanesOf(pick.Lane) {
+		lane, err := queue.ParseLane(name)
 		if err != nil {
 			return 0, wire.Invalid(wire.FieldError{Field: "lane", Reason: err.Error()})
 		}
-		lanes = []queue.Lane{lane}
-	}
-
-	matches := pickMatches(pick)
-	for _, lane := range lanes {
 		n, err := do(lane, matches)
 		// Also on an error: what was moved stays moved.
 		total += n

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/ops"
+	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/spool/queue"
@@ -46,6 +47,8 @@ func checkSpool(c *cli.Context) error {
 	return nil
 }
 
+func quarantineOf(data string) string { return filepath.Join(datafolder.Spool(data), "quarantine") }
+
 func checkFolder(c *cli.Context, data string) (queue.Report, error) {
 	return inSpool(data, func(f *queue.Folder) (queue.Report, error) { return f.Check(c.Context) })
 }
@@ -74,7 +77,7 @@ func damageTable(t *print.Table, data string, r queue.Report) {
 		t.Row("Lost earlier: " + lossText(t, l))
 	}
 
-	quarantine := filepath.Join(datafolder.Spool(data), "quarantine")
+	quarantine := quarantineOf(data)
 	for _, name := range r.Quarantine {
 		t.Row("Set aside: " + filepath.Join(quarantine, name))
 	}
@@ -130,4 +133,43 @@ func reportTable(t *print.Table, data string, r queue.Report) {
 	default:
 		t.Row(fmt.Sprintf("Sound: %s queued, each is whole, and none is missing.", queued))
 	}
+}
+
+func repairSpool(c *cli.Context) error {
+	data, err := stoppedSpool(c)
+	if err != nil {
+		return err
+	}
+	report, err := checkFolder(c, data)
+	if err != nil {
+		return err
+	}
+
+	if c.Bool("apply") {
+		if _, err := queue.Repair(c.Context, stoppedConfig(data, config.ToolLogger(c))); err != nil {
+			return err
+		}
+		// The report is then what the next start will find.
+		report, err = checkFolder(c, data)
+		if err != nil {
+			return err
+		}
+	}
+
+	return print.Output(c, report, func(t *print.Table) {
+		t.Head("GENERATION", "STATE", "PLAN", "WHOLE", "LOST")
+		for _, g := range report.Generations {
+			t.Row(g.Name, g.State, g.Plan, g.Events, g.Damaged)
+		}
+		damageTable(t, data, report)
+
+		switch {
+		case c.Bool("apply"):
+			t.Row("Done. The sidecar may be started.")
+		case report.Work():
+			t.Row("Nothing was changed. --apply does it; the damaged files are kept in the folder quarantine.")
+		default:
+			t.Row("There is nothing to repair.")
+		}
+	})
 }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/client"
 	"promptspool/cmd/promptspool/internal/config"
-	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/metrics"
 	"promptspool/proxy"
@@ -75,7 +73,7 @@ func undelivered(left queue.Status, data string) error {
 			print.Quantity(left.Events, "event"))
 	case left.Gaps > 0:
 		return fmt.Errorf("everything that the disk could read was delivered, but it lost %s; damaged files are in %s",
-			print.Quantity(left.Gaps, "event"), filepath.Join(datafolder.Spool(data), "quarantine"))
+			print.Quantity(left.Gaps, "event"), quarantineOf(data))
 	case left.Held+left.Dead+left.Dropped > 0:
 		return fmt.Errorf("the spool is empty, but the server refused %s by the key and %s by the content; "+
 			"see `promptspool dead list --data %s`",

@@ -115,12 +115,7 @@ func openStopped(data string, asker proxy.Asker, logger *slog.Logger) (stoppedSi
 //
 // A person decides here, so the sidecar's bounds do not apply.
 func stoppedConfig(data string, logger *slog.Logger) queue.Config {
-	return queue.Config{
-		Dir:             datafolder.Spool(data),
-		BytesMax:        1 << 50,
-		GenerationBytes: 16 << 20,
-		Logger:          logger,
-	}
+	return queue.Config{Dir: datafolder.Spool(data), BytesMax: 1 << 50, Logger: logger}
 }
 
 // noServer replaces the server in a tool that has none, and answers no question.
