@@ -30,24 +30,3 @@ const (
 	FillDone     = "fill-done"     // all have them, and that is not noted
 	RenewWritten = "renew-written" // an index of words was made again, with what belongs to it
 )
-
-// Renewing are the names of the moments of such a server that Reach is called with.
-var Renewing = []string{StepBegun, StepWritten, FillPart, FillDone, RenewWritten}
-
-// All are the names of the moments of a sidecar that Reach is called with.
-var All = []string{
-	BeforeCommit,
-	BeforeSync,
-	AfterCommit,
-	GenerationMake,
-	GenerationMkdir,
-	GenerationOpened,
-	GenerationNamed,
-	GenerationSeal,
-	GenerationClosed,
-	GenerationRenamed,
-	BetweenSendAndAck,
-	LaneSynced,
-	LaneDropCounted,
-	LaneDropped,
-}

@@ -74,10 +74,27 @@ func TestKillingTwoSidecarsAndTheirServerAtRandomLosesAndDoublesNothing(t *testi
 	}
 }
 
+// crashpoints are the moments of a sidecar that crashpoint.Reach is called with. Those of lanes that drop
+// are met by dead letters of limits only: see delivery/limit_test.go.
+var crashpoints = []string{
+	crashpoint.BeforeCommit,
+	crashpoint.BeforeSync,
+	crashpoint.AfterCommit,
+	crashpoint.GenerationMake,
+	crashpoint.GenerationMkdir,
+	crashpoint.GenerationOpened,
+	crashpoint.GenerationNamed,
+	crashpoint.GenerationSeal,
+	crashpoint.GenerationClosed,
+	crashpoint.GenerationRenamed,
+	crashpoint.BetweenSendAndAck,
+	crashpoint.LaneSynced,
+}
+
 func TestDyingAtEachNamedPointLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	for round := range harness.Rounds(t, 1, 0.25) {
-		for _, point := range crashpoint.All {
+		for _, point := range crashpoints {
 			// The first time that a point is reached; in later rounds a later time, if
 			// there surely is one: a life makes two generations at least and fills one.
 			count := 1
@@ -87,8 +104,6 @@ func TestDyingAtEachNamedPointLosesAndDoublesNothing(t *testing.T) {
 				count += round % 3
 			case crashpoint.GenerationMake, crashpoint.GenerationMkdir, crashpoint.GenerationOpened:
 				count += round % 2
-			case crashpoint.LaneDropCounted, crashpoint.LaneDropped:
-				continue // only met by dead letters of limits: see delivery/limit_test.go
 			}
 			t.Run(fmt.Sprintf("%s:%d", point, round+1), func(t *testing.T) { dieAt(t, point, count) })
 		}

@@ -10,13 +10,22 @@ import (
 	"promptspool/spool/crashpoint"
 )
 
+// renewing are the moments of a server that renews what an earlier version wrote.
+var renewing = []string{
+	crashpoint.StepBegun,
+	crashpoint.StepWritten,
+	crashpoint.FillPart,
+	crashpoint.FillDone,
+	crashpoint.RenewWritten,
+}
+
 // A server is killed at each point of a step, and of what it renews after it in the background. The
 // next start finds everything, and ends what the first began.
 func TestDyingWithinAStepLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, release := range releaseDirs(t) {
 		dir := filepath.Join(release, moreDir)
-		for _, point := range crashpoint.Renewing {
+		for _, point := range renewing {
 			t.Run("Badger "+point, func(t *testing.T) {
 				data := unpacked(t, filepath.Join(dir, serverFile))
 				dieAt(t, point, data, nil, read[said](t, dir, serverSaid))
