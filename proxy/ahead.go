@@ -116,7 +116,7 @@ func (d *dispatch) fetch(ctx context.Context, r reading) {
 // reading waits for nothing, because no other one begins meanwhile.
 func (d *dispatch) readPieces(ctx context.Context, from uint64) (events []queue.Entry, end uint64, err error) {
 	// While the app is quiet, one large reading costs least.
-	if !d.sender.pacer.writing() {
+	if !d.pacer.writing() {
 		return d.spool.Read(ctx, from, wire.BatchEventsMax, readBytesMax)
 	}
 
@@ -127,7 +127,7 @@ func (d *dispatch) readPieces(ctx context.Context, from uint64) (events []queue.
 		if len(events) >= wire.BatchEventsMax || bytes > readBytesMax-pieceBytes || end >= d.spool.Next() {
 			break
 		}
-		begun = d.sender.pacer.rest(begun)
+		begun = d.pacer.rest(begun)
 
 		// Events read already must not wait for those that follow, if these are lost or
 		// cannot be read: the next reading meets them.
@@ -242,7 +242,7 @@ func (d *dispatch) holdPinned(ctx context.Context, r reading) {
 		return
 	}
 
-	d.sender.logger.Warn("Events of one key have waited so long that what was delivered after them "+
+	d.logger.Warn("Events of one key have waited so long that what was delivered after them "+
 		"fills the disk. They are held meanwhile, and are sent again automatically.",
 		"key", b.key, "events", len(b.events), "reason", b.holdReason)
 

@@ -15,7 +15,12 @@ import (
 
 func TestWhileTheServerIsAwayOnlyWhatIsOnItsWayIsInMemory(t *testing.T) {
 	now := time.Now()
-	d := &dispatch{reach: new(reach), ledger: newLedger(1), queues: map[uint32]*keyQueue{}, inFlight: 1}
+	d := &dispatch{
+		Forwarder: &Forwarder{sender: &sender{reach: new(reach)}},
+		ledger:    newLedger(1),
+		queues:    map[uint32]*keyQueue{},
+		inFlight:  1,
+	}
 	for seq := uint64(1); seq <= 6; seq++ {
 		d.ledger.tail = seq + 1
 		d.admit(now, d.queue(uint32(seq%2)), queue.Entry{Seq: seq, Data: make([]byte, 100)})
@@ -71,7 +76,7 @@ func TestAReadingOfWhatIsLostHoldsUpNoOther(t *testing.T) {
 	}
 	defer spool.Close()
 
-	d := newDispatch(&Forwarder{spool: spool, reach: new(reach), sender: &sender{pacer: newPacer(spool.Next)}})
+	d := newDispatch(&Forwarder{sender: &sender{spool: spool, reach: new(reach), pacer: newPacer(spool.Next)}})
 	kept := 0
 	for d.ledger.tail < spool.Next() {
 		now := time.Now()

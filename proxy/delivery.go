@@ -12,7 +12,7 @@ import (
 	"promptspool/spool/queue"
 )
 
-// sender is what all deliveries share. Safe for concurrent use.
+// sender is what all deliveries and their dispatch share. Safe for concurrent use.
 type sender struct {
 	spool    *queue.Queue
 	keys     *Keyring
@@ -32,8 +32,8 @@ type sender struct {
 // is in exactly one of settled, later, doubted and rest. It has one owner: the goroutine
 // that runs it, then the dispatch.
 type delivery struct {
-	sender *sender
-	batch  *batch
+	*sender
+	batch *batch
 
 	settled []queue.Entry // at the server, or durable in a lane
 	later   []queue.Entry // each to be sent again, by itself
@@ -63,9 +63,9 @@ func (d *delivery) run(ctx context.Context) {
 
 	// The spool names keys by number. If the file of one is lost, a person can
 	// still give another.
-	secret, ok := d.sender.keys.secret(d.batch.key)
+	secret, ok := d.keys.secret(d.batch.key)
 	if !ok {
-		d.sender.logger.Error("The key of these events is lost. They are held.",
+		d.logger.Error("The key of these events is lost. They are held.",
 			"key", d.batch.key, "events", len(d.batch.events))
 		d.hold("the sidecar's file of this key is lost or damaged", d.batch)
 		return
@@ -80,27 +80,29 @@ func (d *delivery) deliver(ctx context.Context, secret wire.Secret, b *batch) (g
 	// A body that is compressed now serves every attempt with it.
 	var body []byte
 	if b.bytes <= compressBytesMax {
-		body = d.sender.encoders.compress(b, d.sender.pacer)
+		body = d.encoders.compress(b, d.pacer)
 	}
 
 	for answers := uint64(0); ; {
-		v, asked := d.send(ctx, secret, b, body, answers)
-		switch v := v.(type) {
+		v := d.send(ctx, secret, b, body, answers)
+		switch v.outcome {
 		case taken:
-			return d.take(b, v)
+			d.bound.passed(b.bytes)
+			d.metrics.ForwardSent.Add(float64(len(b.events) - len(v.refused)))
+			return d.assign(b, v.refused)
 		case keyRefusal:
-			d.sender.keys.refused(b.key)
+			d.keys.refused(b.key)
 			return d.hold(v.reason, b)
 		case contentRefusal:
 			if len(b.events) > 1 {
 				return d.halve(ctx, secret, b)
 			}
 			r := wire.Result{Code: wire.ResultInvalid, Reason: v.reason}
-			return d.assign(b, taken{map[uint64]wire.Result{b.events[0].Seq: r}})
+			return d.assign(b, map[uint64]wire.Result{b.events[0].Seq: r})
 		case tooLarge:
 			// It may be the proxy's limit and no fault of an event: nothing goes to
 			// the dead letters.
-			d.sender.bound.refused(b.bytes)
+			d.bound.refused(b.bytes)
 			if len(b.events) == 1 {
 				d.later, d.large, d.why = append(d.later, b.events...), true, v.reason
 				return true
@@ -112,7 +114,7 @@ func (d *delivery) deliver(ctx context.Context, secret wire.Secret, b *batch) (g
 			d.alone = v.alone
 			return d.leave(b.events, v.after, true, v.reason)
 		case retry:
-			answers = asked // the circuit makes the next attempt wait
+			answers = v.answers // the circuit makes the next attempt wait
 		case ended:
 			d.err = v.err
 			return d.leave(b.events, 0, false, "")
@@ -133,31 +135,23 @@ func (d *delivery) halve(ctx context.Context, secret wire.Secret, b *batch) bool
 	return d.deliver(ctx, secret, b.part(b.events[half:]))
 }
 
-// take takes the server's word on a batch that it has judged.
-func (d *delivery) take(b *batch, v taken) bool {
-	d.sender.bound.passed(b.bytes)
-	d.sender.metrics.ForwardSent.Add(float64(len(b.events) - len(v.refused)))
-
-	return d.assign(b, v)
-}
-
 // assign puts each event of a judged batch where it belongs.
-func (d *delivery) assign(b *batch, v taken) bool {
-	guard := d.sender.guard
+func (d *delivery) assign(b *batch, refused map[uint64]wire.Result) bool {
 	var limited, forbidden, invalid []queue.LaneEntry // for the dead letters
 	var later, doubted []queue.Entry
 	var doubt string     // why the last of these is refused
 	var last queue.Entry // that was taken
 	run := 0             // events taken since the last one that was refused
 	for _, e := range b.events {
-		r, refused := v.refused[e.Seq]
+		r, isRefused := refused[e.Seq]
 		letter := queue.LaneEntry{Entry: e, Reason: r.Reason}
 		switch {
-		case !refused:
+		case !isRefused:
 			d.settled, last = append(d.settled, e), e
 			run++
 		case r.Code == wire.ResultForbidden:
-			// It is the key's fault alone, and says nothing of the server.
+			// It is the key's fault alone, and says nothing of the server. Unlike those of a
+			// limit it is not dropped: another key may deliver it.
 			forbidden = append(forbidden, letter)
 		case r.Code != wire.ResultInvalid:
 			later, d.why = append(later, e), r.Reason
@@ -167,9 +161,9 @@ func (d *delivery) assign(b *batch, v taken) bool {
 		default:
 			// Those that were taken before it clear the server of the suspicion that it
 			// refuses everything.
-			guard.taken(b.key, run, last.Seq)
+			d.guard.taken(b.key, run, last.Seq)
 			run = 0
-			if guard.refused(b.key, e.Seq) {
+			if d.guard.refused(b.key, e.Seq) {
 				invalid = append(invalid, letter)
 			} else {
 				doubted, doubt = append(doubted, e), r.Reason
@@ -177,18 +171,34 @@ func (d *delivery) assign(b *batch, v taken) bool {
 		}
 	}
 
-	guard.taken(b.key, run, last.Seq)
+	d.guard.taken(b.key, run, last.Seq)
 	if last.Seq > 0 {
-		d.sender.reach.delivered(last.At)
+		d.reach.delivered(last.At)
 	}
 	if len(later) > 0 {
-		d.sender.metrics.ForwardRetries.WithLabelValues("later").Inc()
+		d.metrics.ForwardRetries.WithLabelValues("later").Inc()
 		d.later = append(d.later, later...)
 	}
 
-	goOn := d.buryLimited(b, limited)
-	goOn = d.buryForbidden(b, forbidden) && goOn
-	goOn = d.bury(invalid) && goOn
+	if len(limited) > 0 {
+		d.logger.Warn("The server refuses events because their record is at a limit. They go to the "+
+			"dead letters; other events are not affected.",
+			"key", b.key, "events", len(limited), "reason", limited[0].Reason)
+	}
+	if len(forbidden) > 0 {
+		d.logger.Error("The server refuses events that their key may not deliver. They go to the dead "+
+			"letters; other events are not affected. Send them with another key: "+
+			"promptspool dead replay --key-file.",
+			"key", b.key, "events", len(forbidden), "reason", forbidden[0].Reason)
+	}
+	for _, e := range invalid {
+		d.logger.Error("The server refuses an event for its content. It goes to the dead letters.",
+			"sequence", e.Seq, "reason", e.Reason)
+	}
+
+	goOn := d.bury(limited, d.spool.BuryLimited)
+	goOn = d.bury(forbidden, d.spool.Bury) && goOn
+	goOn = d.bury(invalid, d.spool.Bury) && goOn
 	return d.doubt(doubted, doubt) && goOn
 }
 
@@ -203,7 +213,7 @@ func (d *delivery) leave(events []queue.Entry, wait time.Duration, backoff bool,
 // understand each other.
 func (d *delivery) pause(events []queue.Entry, why string) bool {
 	d.paused = true
-	d.sender.logger.Error("The sidecar and the server do not understand each other. "+
+	d.logger.Error("The sidecar and the server do not understand each other. "+
 		"Forwarding pauses for this key; nothing is lost. "+
 		"Check that --upstream is a promptspool server, and that both run compatible versions.",
 		"key", d.batch.key, "reason", why)
@@ -223,47 +233,21 @@ func (d *delivery) doubt(events []queue.Entry, why string) bool {
 }
 
 // bury moves events to the dead letters.
-func (d *delivery) bury(letters []queue.LaneEntry) bool {
+func (d *delivery) bury(letters []queue.LaneEntry, move func(...queue.LaneEntry) error) bool {
 	if len(letters) == 0 {
 		return true
 	}
 
+	var events []queue.Entry
 	for _, e := range letters {
-		d.sender.logger.Error("The server refuses an event for its content. It goes to the dead letters.",
-			"sequence", e.Seq, "reason", e.Reason)
+		events = append(events, e.Entry)
 	}
-	return d.moved(entriesOf(letters), d.sender.spool.Bury(letters...))
-}
-
-// buryForbidden moves events that their key may not deliver to the dead letters. They are not
-// dropped like those of a limit: another key may deliver them.
-func (d *delivery) buryForbidden(b *batch, letters []queue.LaneEntry) bool {
-	if len(letters) == 0 {
-		return true
-	}
-
-	d.sender.logger.Error("The server refuses events that their key may not deliver. They go to the dead "+
-		"letters; other events are not affected. Send them with another key: "+
-		"promptspool dead replay --key-file.",
-		"key", b.key, "events", len(letters), "reason", letters[0].Reason)
-	return d.moved(entriesOf(letters), d.sender.spool.Bury(letters...))
-}
-
-// buryLimited moves events whose record is at a limit to the dead letters.
-func (d *delivery) buryLimited(b *batch, letters []queue.LaneEntry) bool {
-	if len(letters) == 0 {
-		return true
-	}
-
-	d.sender.logger.Warn("The server refuses events because their record is at a limit. They go to the "+
-		"dead letters; other events are not affected.",
-		"key", b.key, "events", len(letters), "reason", letters[0].Reason)
-	return d.moved(entriesOf(letters), d.sender.spool.BuryLimited(letters...))
+	return d.moved(events, move(letters...))
 }
 
 // hold moves a batch to the held lane.
 func (d *delivery) hold(reason string, b *batch) bool {
-	return d.moved(b.events, d.sender.spool.Hold(b.key, reason, b.events))
+	return d.moved(b.events, d.spool.Hold(b.key, reason, b.events))
 }
 
 // moved notes that events are in a lane now. With an error they stay in the spool.
@@ -280,29 +264,22 @@ func (d *delivery) moved(events []queue.Entry, err error) bool {
 	}
 
 	d.paused = true
-	d.sender.logger.Error("Events that the server refuses cannot be moved to a lane, so they stay in the spool. "+
+	d.logger.Error("Events that the server refuses cannot be moved to a lane, so they stay in the spool. "+
 		"Free space on its disk, or raise --spool-bytes-max.",
 		"key", d.batch.key, "error", err)
 
 	return d.leave(events, pauseDelay, false, err.Error())
 }
 
-func entriesOf(letters []queue.LaneEntry) (entries []queue.Entry) {
-	for _, e := range letters {
-		entries = append(entries, e.Entry)
-	}
-	return entries
-}
-
 // send makes one attempt, when the circuit lets it. body is nil for a batch that is
-// compressed while it is sent. answers is what the last attempt with this batch returned,
-// 0 before the first.
+// compressed while it is sent. answers is that of the last verdict on this batch, 0 before the
+// first.
 func (d *delivery) send(
 	ctx context.Context, secret wire.Secret, b *batch, body []byte, answers uint64,
-) (verdict, uint64) {
-	pass, err := d.sender.circuit.admit(ctx)
+) verdict {
+	pass, err := d.circuit.admit(ctx)
 	if err != nil {
-		return ended{err}, 0
+		return verdict{outcome: ended, err: err}
 	}
 
 	// A server that takes the batch and never answers must not keep this delivery
@@ -311,55 +288,55 @@ func (d *delivery) send(
 	defer cancel()
 	var answer wire.BatchAnswer
 	if body != nil {
-		answer, err = d.sender.upstream.Send(attempt, secret, len(b.events), body)
+		answer, err = d.upstream.Send(attempt, secret, len(b.events), body)
 	} else {
 		open := func() io.Reader { return newBatchReader(b) }
-		answer, err = d.sender.upstream.SendStream(attempt, secret, len(b.events), open)
+		answer, err = d.upstream.SendStream(attempt, secret, len(b.events), open)
 	}
 
 	// We are stopping: whatever the error says, it is not about the server.
 	if err != nil && ctx.Err() != nil {
 		pass.abandoned()
-		return ended{ctx.Err()}, 0
+		return verdict{outcome: ended, err: ctx.Err()}
 	}
 
 	v := judge(b.events, answer, err)
-	switch v := v.(type) {
+	switch v.outcome {
 	case retry:
 		return d.failed(pass, b, v, err, answers)
 	case tooLarge:
-		d.sender.metrics.ForwardRetries.WithLabelValues("foreign").Inc()
+		d.metrics.ForwardRetries.WithLabelValues("foreign").Inc()
 		pass.abandoned() // it was not the server that answered
-		return v, 0
+		return v
 	case misfit, busy:
-		d.sender.metrics.ForwardRetries.WithLabelValues("status").Inc()
+		d.metrics.ForwardRetries.WithLabelValues("status").Inc()
 	}
 
-	d.sender.reach.note(false, "")
+	d.reach.note(false, "")
 	pass.answered()
 
-	return v, 0
+	return v
 }
 
 // failed ends an attempt that the server did not answer, or answered that it is not well.
 // It returns what send does.
-func (d *delivery) failed(pass pass, b *batch, v retry, err error, answers uint64) (verdict, uint64) {
-	d.sender.metrics.ForwardRetries.WithLabelValues(v.reason).Inc()
+func (d *delivery) failed(pass pass, b *batch, v verdict, err error, answers uint64) verdict {
+	d.metrics.ForwardRetries.WithLabelValues(v.reason).Inc()
 
 	// If others were answered between two failures of this batch, the server is there.
 	// Then the fault is with this key, and no other key should wait.
-	now := d.sender.circuit.answers()
-	others := answers > 0 && now != answers
+	v.answers = d.circuit.answers()
+	others := answers > 0 && v.answers != answers
 	if !others {
-		d.sender.reach.note(v.reason == "network" || v.reason == "foreign", reasonOf(err))
+		d.reach.note(v.reason == "network" || v.reason == "foreign", reasonOf(err))
 	}
 	if others || b.alone {
 		pass.abandoned()
-		return busy{v.after, reasonOf(err), true}, 0
+		return verdict{outcome: busy, reason: reasonOf(err), after: v.after, alone: true}
 	}
 
 	pass.failed(v.after)
-	return v, now
+	return v
 }
 
 // reasonOf describes a failed attempt for people.

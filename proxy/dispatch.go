@@ -8,17 +8,13 @@ import (
 	"time"
 
 	"promptspool/spool/crashpoint"
-	"promptspool/spool/queue"
 )
 
 // dispatch is one run of a Forwarder: what waits, and what is on its way. One goroutine
-// owns all of it but spool, reach and sender. Readings and deliveries run in their own
-// goroutines, and come back by channels.
+// owns all of it but the Forwarder. Readings and deliveries run in their own goroutines,
+// and come back by channels.
 type dispatch struct {
-	spool       *queue.Queue
-	reach       *reach
-	sender      *sender
-	pinnedBytes int64 // as the Forwarder's
+	*Forwarder
 
 	ledger      *ledger
 	queues      map[uint32]*keyQueue
@@ -39,10 +35,7 @@ type dispatch struct {
 
 func newDispatch(f *Forwarder) *dispatch {
 	return &dispatch{
-		spool:       f.spool,
-		reach:       f.reach,
-		sender:      f.sender,
-		pinnedBytes: f.pinnedBytes,
+		Forwarder:   f,
 		ledger:      newLedger(f.spool.Frontier()),
 		queues:      map[uint32]*keyQueue{},
 		settledKeys: map[uint32]bool{},
@@ -117,7 +110,7 @@ func (d *dispatch) send(ctx context.Context, now time.Time) (wake time.Time) {
 		wake = time.Time{}
 		full := d.failingInFlight() >= failingMax
 		for key, q := range d.queues {
-			ready, at := q.ready(now, d.sender.bound)
+			ready, at := q.ready(now, d.bound)
 			wake = sooner(wake, at)
 
 			// Failing keys whose answers take long must not keep out the others.
@@ -137,7 +130,7 @@ func (d *dispatch) send(ctx context.Context, now time.Time) (wake time.Time) {
 		if next == nil {
 			return wake
 		}
-		d.start(ctx, next, next.cut(now, d.sender.bound))
+		d.start(ctx, next, next.cut(now, d.bound))
 	}
 
 	return time.Time{} // a delivery that ends wakes us
@@ -157,7 +150,7 @@ func (d *dispatch) failingInFlight() (batches int) {
 func (d *dispatch) start(ctx context.Context, q *keyQueue, b *batch) {
 	q.inFlight++
 	d.inFlight++
-	d.sender.metrics.ForwardInFlight.Set(float64(d.inFlight))
+	d.metrics.ForwardInFlight.Set(float64(d.inFlight))
 
 	// The network is slow, and the dispatch must not wait for it: it has other keys
 	// to look after.
@@ -174,7 +167,7 @@ func (d *dispatch) settle(now time.Time, v *delivery) error {
 	q := d.queue(v.batch.key)
 	q.inFlight--
 	d.inFlight--
-	d.sender.metrics.ForwardInFlight.Set(float64(d.inFlight))
+	d.metrics.ForwardInFlight.Set(float64(d.inFlight))
 	d.inMemory -= v.batch.bytes
 	if v.err != nil {
 		return v.err
@@ -213,7 +206,7 @@ func (d *dispatch) acknowledge() error {
 
 	// A key may go when its last event has left the spool.
 	for key := range d.settledKeys {
-		d.sender.keys.acked(key)
+		d.keys.acked(key)
 		if events, _ := d.spool.KeyUsage(key); events == 0 {
 			delete(d.settledKeys, key)
 		}
@@ -287,7 +280,7 @@ func (d *dispatch) postponeLater(now time.Time, q *keyQueue, v *delivery) {
 		if v.large {
 			who = "A proxy in front of the server finds events too large."
 		}
-		d.sender.logger.Warn(who+" They wait, and are sent again; other events are not affected.",
+		d.logger.Warn(who+" They wait, and are sent again; other events are not affected.",
 			"key", q.key, "events", len(v.later), "reason", v.why)
 	}
 	q.later.dueAt = now.Add(max(retryDelayMin, backoffTo(laterDelayMax, q.laters)))
@@ -341,7 +334,7 @@ func (d *dispatch) publish(now time.Time) {
 			why, oldest = waits, q.key
 		}
 	}
-	d.sender.metrics.ForwardPaused.Set(paused)
+	d.metrics.ForwardPaused.Set(paused)
 
 	d.reach.mu.Lock()
 	d.reach.ofKey = why

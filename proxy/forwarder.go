@@ -45,9 +45,7 @@ type Upstream interface {
 // Three parts own its state: reach knows whether the server is there, sender what all
 // deliveries share, and dispatch what waits and what is on its way.
 type Forwarder struct {
-	spool  *queue.Queue
-	reach  *reach
-	sender *sender
+	*sender
 
 	// pinnedBytes may be delivered and not acknowledged, because one key waits, before the
 	// key's events are held.
@@ -74,12 +72,7 @@ func NewForwarder(
 		pacer:    newPacer(s.Next),
 	}
 
-	return &Forwarder{
-		spool:       s,
-		reach:       reach,
-		sender:      sender,
-		pinnedBytes: min(pinnedBytesMax, s.Status().BytesMax/pinnedPart),
-	}
+	return &Forwarder{sender, min(pinnedBytesMax, s.Status().BytesMax/pinnedPart)}
 }
 
 // Run forwards until ctx ends, and returns nil then. Batches on their way are abandoned:

@@ -65,7 +65,7 @@ func (p *Proxy) retryHeld(ctx context.Context, next map[uint32]heldRetry) {
 		// Each event goes out under the key that it came with: this is what the
 		// server accepts now.
 		ofKey := func(e queue.LaneEntry) bool { return e.Key == number }
-		n, err := p.replay(ctx, queue.LaneHeld, ofKey, "")
+		n, err := p.Replay(ctx, queue.LaneHeld, ofKey, "")
 		if n > 0 {
 			p.logger.Info("The server accepts a key again. The events that were held for it are sent.",
 				"key", number, "events", n)

@@ -22,14 +22,14 @@ func TestAnIdThatStandsTwiceInABatchHoldsUpNoOther(t *testing.T) {
 
 	later := wire.Result{ID: id, Code: wire.ResultLater, Reason: "r"}
 	bothLater := map[uint64]wire.Result{7: later, 8: later}
-	if v, ok := divide(batch, refused(later)).(taken); !ok || !maps.Equal(v.refused, bothLater) {
+	if v := divide(batch, refused(later)); v.outcome != taken || !maps.Equal(v.refused, bothLater) {
 		t.Errorf("one is to be sent again: %+v", v)
 	}
 	invalid := wire.Result{ID: id, Code: wire.ResultInvalid, Reason: "r"}
-	if v, ok := divide(batch, refused(invalid, later)).(taken); !ok || !maps.Equal(v.refused, bothLater) {
+	if v := divide(batch, refused(invalid, later)); v.outcome != taken || !maps.Equal(v.refused, bothLater) {
 		t.Errorf("one is invalid, one to be sent again: %+v", v)
 	}
-	if v, ok := divide(batch, refused(later, later, later)).(retry); !ok || v.reason != "answer" {
+	if v := divide(batch, refused(later, later, later)); v.outcome != retry || v.reason != "answer" {
 		t.Errorf("three of two are refused: %+v", v)
 	}
 }

@@ -22,12 +22,6 @@ const (
 // error at the end. After any other error, or a crash, some events may be in both places:
 // the server recognises an event that it gets twice.
 func (p *Proxy) Replay(
-	ctx context.Context, lane queue.Lane, pick func(seq uint64) bool, secret wire.Secret,
-) (int, error) {
-	return p.replay(ctx, lane, func(e queue.LaneEntry) bool { return pick(e.Seq) }, secret)
-}
-
-func (p *Proxy) replay(
 	ctx context.Context, lane queue.Lane, pick func(queue.LaneEntry) bool, secret wire.Secret,
 ) (int, error) {
 	moved, size, unread := 0, 0, 0
@@ -129,7 +123,7 @@ func (p *Proxy) replayBatch(
 // Purge removes the events of a lane that pick selects for good, and returns how
 // many. That includes those that cannot be read. Keys that are not needed any more
 // go with them.
-func (p *Proxy) Purge(lane queue.Lane, pick func(seq uint64) bool) (int, error) {
+func (p *Proxy) Purge(lane queue.Lane, pick func(queue.LaneEntry) bool) (int, error) {
 	var seqs []uint64
 	keys := map[uint32]bool{}
 	for e, err := range p.spool.Lane(lane) {
@@ -138,7 +132,7 @@ func (p *Proxy) Purge(lane queue.Lane, pick func(seq uint64) bool) (int, error) 
 		if err != nil && e.Seq == 0 {
 			return 0, err
 		}
-		if pick(e.Seq) {
+		if pick(e) {
 			seqs = append(seqs, e.Seq)
 			keys[e.Key] = true
 		}

@@ -53,20 +53,20 @@ func (s *sidecar) sequences() map[string]uint64 {
 }
 
 // named picks events of the held lane by name.
-func (s *sidecar) named(names ...string) func(uint64) bool {
+func (s *sidecar) named(names ...string) func(queue.LaneEntry) bool {
 	s.t.Helper()
 	seqs, wanted := s.sequences(), map[uint64]bool{}
 	for _, name := range names {
 		wanted[seqs[name]] = true
 	}
-	return func(seq uint64) bool { return wanted[seq] }
+	return func(e queue.LaneEntry) bool { return wanted[e.Seq] }
 }
 
-func every(uint64) bool { return true }
-func none(uint64) bool  { return false }
+func every(queue.LaneEntry) bool { return true }
+func none(queue.LaneEntry) bool  { return false }
 
 // replay replays held events and wants n to be moved.
-func (s *sidecar) replay(n int, pick func(uint64) bool, secret wire.Secret) {
+func (s *sidecar) replay(n int, pick func(queue.LaneEntry) bool, secret wire.Secret) {
 	s.t.Helper()
 	if moved, err := s.Replay(context.Background(), queue.LaneHeld, pick, secret); moved != n || err != nil {
 		s.t.Fatalf("%d events were moved, %v; want %d", moved, err, n)
@@ -181,7 +181,7 @@ func TestAnEventThatCannotBeReadIsNamedAndHoldsUpNoOthers(t *testing.T) {
 		s.hold(annsKey, "e1", "e2")
 		last := s.sequences()["e2"]
 		s.damageHeld(func(text []byte) { text[len(text)-1] ^= 1 })
-		moved, err := s.Replay(t.Context(), queue.LaneHeld, func(seq uint64) bool { return seq == last }, "")
+		moved, err := s.Replay(t.Context(), queue.LaneHeld, func(e queue.LaneEntry) bool { return e.Seq == last }, "")
 		if moved != 0 || err == nil || !strings.Contains(err.Error(), "cannot be read") {
 			t.Errorf("of the damaged one %d were moved, %v", moved, err)
 		}
@@ -256,11 +256,11 @@ func TestEventsThatAreReplayedAndNotReleasedComeTwice(t *testing.T) {
 	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		s.hold(annsKey, "e1", "e2", "e3")
 		seqs := s.sequences()
-		allButLast := func(seq uint64) bool {
-			if seq == seqs["e3"] {
+		allButLast := func(e queue.LaneEntry) bool {
+			if e.Seq == seqs["e3"] {
 				s.damageHeld(func(text []byte) { text[0] ^= 1 })
 			}
-			return seq != seqs["e3"]
+			return e.Seq != seqs["e3"]
 		}
 		if moved, err := s.Replay(t.Context(), queue.LaneHeld, allButLast, ""); moved != 0 || err == nil {
 			t.Fatalf("%d were moved, %v; want an error", moved, err)
@@ -269,7 +269,7 @@ func TestEventsThatAreReplayedAndNotReleasedComeTwice(t *testing.T) {
 		s.restart()
 		s.drain()
 		wantDelivered(t, srv, "e1", "e2")
-		isThird := func(seq uint64) bool { return seq == seqs["e3"] }
+		isThird := func(e queue.LaneEntry) bool { return e.Seq == seqs["e3"] }
 		if moved, err := s.Purge(queue.LaneHeld, isThird); moved != 1 || err != nil {
 			t.Fatalf("purging the one that was not picked: %d, %v", moved, err)
 		}

@@ -134,7 +134,7 @@ func (l Live) Events(ctx context.Context, lane string) iter.Seq2[ops.SpoolEvent,
 
 // Replay puts events from the lanes back into the spool.
 func (l Live) Replay(ctx context.Context, pick ops.Pick) (int, error) {
-	return eachLane(pick, func(lane queue.Lane, matches func(uint64) bool) (int, error) {
+	return eachLane(pick, func(lane queue.Lane, matches func(queue.LaneEntry) bool) (int, error) {
 		return l.Proxy.Replay(ctx, lane, matches, wire.Secret(pick.Key))
 	})
 }
@@ -154,9 +154,10 @@ func lanesOf(name string) []string {
 
 // eachLane calls do for each lane that a pick includes, and adds up the results.
 func eachLane(
-	pick ops.Pick, do func(lane queue.Lane, matches func(uint64) bool) (int, error),
+	pick ops.Pick, do func(lane queue.Lane, matches func(queue.LaneEntry) bool) (int, error),
 ) (total int, err error) {
-	matches := pickMatches(pick)
+	picked := pickMatches(pick)
+	matches := func(e queue.LaneEntry) bool { return picked(e.Seq) }
 	for _, name := range lanesOf(pick.Lane) {
 		lane, err := queue.ParseLane(name)
 		if err != nil {
