@@ -34,7 +34,8 @@ func (d *dispatch) read(ctx context.Context, now time.Time) (wake time.Time) {
 		return wake
 	}
 	if memoryBytesMax-d.inMemory < readBytesMax {
-		return wake // a delivery that ends makes space, and wakes us
+		// A delivery that ends makes space, and wakes us.
+		return wake
 	}
 
 	first, second := d.readTail, d.readAgain

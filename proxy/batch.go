@@ -64,7 +64,8 @@ func (free encoders) compress(b *batch, p *pacer) []byte {
 	encoder.Reset(out)
 	begun := time.Now()
 	for _, e := range b.events {
-		_, _ = encoder.Write(e.Data) // a buffer takes everything
+		// A buffer takes everything.
+		_, _ = encoder.Write(e.Data)
 		begun = p.rest(begun)
 	}
 	_ = encoder.Close()
@@ -99,7 +100,8 @@ func (r *batchReader) Read(p []byte) (int, error) {
 	for r.packed.Len() == 0 && !r.ended {
 		if len(r.rest) == 0 {
 			r.ended = true
-			_ = r.encoder.Close() // a buffer takes everything
+			// A buffer takes everything.
+			_ = r.encoder.Close()
 			break
 		}
 
@@ -126,7 +128,8 @@ func newEncoder() *zstd.Encoder {
 		zstd.WithLowerEncoderMem(true),
 	)
 	if err != nil {
-		panic("proxy: zstd options: " + err.Error()) // the options are constants
+		// The options are constants.
+		panic("proxy: zstd options: " + err.Error())
 	}
 
 	return encoder

@@ -114,7 +114,8 @@ func (d *delivery) deliver(ctx context.Context, secret wire.Secret, b *batch) (g
 			d.alone = v.alone
 			return d.leave(b.events, v.after, true, v.reason)
 		case retry:
-			answers = v.answers // the circuit makes the next attempt wait
+			// The circuit makes the next attempt wait.
+			answers = v.answers
 		case ended:
 			d.err = v.err
 			return d.leave(b.events, 0, false, "")
@@ -137,7 +138,8 @@ func (d *delivery) halve(ctx context.Context, secret wire.Secret, b *batch) bool
 
 // assign puts each event of a judged batch where it belongs.
 func (d *delivery) assign(b *batch, refused map[uint64]wire.Result) bool {
-	var limited, forbidden, invalid []queue.LaneEntry // for the dead letters
+	// They go to the dead letters.
+	var limited, forbidden, invalid []queue.LaneEntry
 	var later, doubted []queue.Entry
 	var doubt string     // why the last of these is refused
 	var last queue.Entry // that was taken
@@ -306,7 +308,8 @@ func (d *delivery) send(
 		return d.failed(pass, b, v, err, answers)
 	case tooLarge:
 		d.metrics.ForwardRetries.WithLabelValues("foreign").Inc()
-		pass.abandoned() // it was not the server that answered
+		// It was not the server that answered.
+		pass.abandoned()
 		return v
 	case misfit, busy:
 		d.metrics.ForwardRetries.WithLabelValues("status").Inc()

@@ -133,7 +133,8 @@ func (d *dispatch) send(ctx context.Context, now time.Time) (wake time.Time) {
 		d.start(ctx, next, next.cut(now, d.bound))
 	}
 
-	return time.Time{} // a delivery that ends wakes us
+	// A delivery that ends wakes us.
+	return time.Time{}
 }
 
 // failingInFlight returns how many batches of failing keys are on their way.
@@ -234,7 +235,8 @@ func (d *dispatch) postpone(now time.Time, q *keyQueue, v *delivery) {
 		}
 		q.paused, q.alone, q.why = v.paused, v.alone, v.why
 		if v.batch.holdReason != "" {
-			d.holdAfter = q.until // the lanes are full for every key
+			// The lanes are full for every key.
+			d.holdAfter = q.until
 		}
 	}
 
@@ -260,7 +262,8 @@ func (d *dispatch) postpone(now time.Time, q *keyQueue, v *delivery) {
 		}
 		return
 	}
-	q.events = append(v.rest, q.events...) // they are smaller batches next time
+	// They are smaller batches next time.
+	q.events = append(v.rest, q.events...)
 	d.inMemory += bytesOf(v.rest)
 }
 

@@ -54,7 +54,8 @@ func (h *Heartbeats) Run(ctx context.Context) error {
 			}
 			known[id.Account] = at
 		}
-		sent, wasAway = known, away // without the accounts that are gone
+		// Without the accounts that are gone.
+		sent, wasAway = known, away
 
 		select {
 		case <-ctx.Done():

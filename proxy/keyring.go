@@ -216,7 +216,8 @@ func (k *Keyring) eraseUnusedLocked(key *key) {
 
 	key.erasing = true
 	time.AfterFunc(eraseDelay, func() {
-		held := slices.Contains(k.spool.Keys(), key.number) // may wait for a lane, so not under the mutex
+		// Not under the mutex: it may wait for a lane.
+		held := slices.Contains(k.spool.Keys(), key.number)
 		k.mu.Lock()
 		defer k.mu.Unlock()
 
@@ -305,7 +306,8 @@ func (k *Keyring) Identities(rights wire.Scope) []wire.Identity {
 }
 
 func hashOf(secret wire.Secret) [32]byte {
-	var buffer [128]byte // a key is shorter, so that its bytes are not allocated
+	// A key is shorter, so that its bytes are not allocated.
+	var buffer [128]byte
 	return sha256.Sum256(append(buffer[:0], secret...))
 }
 

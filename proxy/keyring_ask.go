@@ -164,7 +164,8 @@ func (k *Keyring) acceptLocked(hash [32]byte, secret wire.Secret, v wire.KeyVerd
 	key.askAt = time.Now().Add(verdictAge)
 	if key.state != keyGood || key.verdict != v || !key.saved {
 		key.state, key.verdict = keyGood, v
-		_ = k.saveLocked(key) // logged; a write that needs the file tries again
+		// The error is logged. A write that needs the file tries again.
+		_ = k.saveLocked(key)
 	}
 }
 
@@ -182,7 +183,8 @@ func (k *Keyring) refuseLocked(hash [32]byte) {
 		k.logger.Warn("The server refuses a key. Its events are held, and new ones get 401.",
 			"key", key.number, "was", key.state)
 		key.state = keyRefused
-		_ = k.saveLocked(key) // logged; after a restart the server is asked again
+		// The error is logged. After a restart the server is asked again.
+		_ = k.saveLocked(key)
 	}
 	k.eraseUnusedLocked(key)
 }

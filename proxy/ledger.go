@@ -110,7 +110,8 @@ func (l *ledger) advance() bool {
 
 		passed := min(run, 64-offset, l.tail-l.frontier)
 		l.frontier += passed
-		c.bytes -= c.bytes * int64(passed) / c.events // an average one each: sizes are not kept
+		// An average one each: sizes are not kept.
+		c.bytes -= c.bytes * int64(passed) / c.events
 		c.events -= int64(passed)
 
 		// The chunks that the frontier has passed are done with.

@@ -98,7 +98,8 @@ func divide(events []queue.Entry, answer wire.BatchAnswer) verdict {
 	// The answer names events by id alone, and an event that is not in this batch may
 	// be named, too.
 	refused := make(map[string]wire.Result, len(answer.Refused))
-	open := make(map[string]int, len(answer.Refused)) // refusals that no event of the batch has met
+	// The refusals that no event of the batch has met.
+	open := make(map[string]int, len(answer.Refused))
 	for _, r := range answer.Refused {
 		open[r.ID]++
 		// Sending again weighs more than giving up.
@@ -118,7 +119,8 @@ func divide(events []queue.Entry, answer wire.BatchAnswer) verdict {
 
 	for _, n := range open {
 		if n > 0 {
-			return verdict{outcome: retry, reason: "answer"} // it names an event that is not ours
+			// It names an event that is not ours.
+			return verdict{outcome: retry, reason: "answer"}
 		}
 	}
 

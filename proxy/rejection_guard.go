@@ -42,7 +42,8 @@ func (g *rejectionGuard) historyLocked(key uint32) *keyHistory {
 	h := g.keys[key]
 	if h == nil {
 		if len(g.keys) >= keysMax {
-			clear(g.keys) // the memory is bounded; a bad server is soon suspected again
+			// The memory is bounded. A bad server is soon suspected again.
+			clear(g.keys)
 		}
 		h = new(keyHistory)
 		g.keys[key] = h
