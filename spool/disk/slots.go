@@ -168,5 +168,10 @@ func (s *Slots) Save(numbers [2]uint64) error {
 // Path returns the name that the file was opened with.
 func (s *Slots) Path() string { return s.file.Name() }
 
-// Close closes the file. Nothing is written by that.
-func (s *Slots) Close() error { return s.file.Close() }
+// Close closes the file, if it was opened. Nothing is written by that.
+func (s *Slots) Close() error {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Close()
+}

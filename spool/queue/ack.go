@@ -135,7 +135,7 @@ func (q *Queue) removeAcked() error {
 		n++
 	}
 	acked := q.generations[:n:n]
-	state := cursorState{q.frontier, q.next}
+	state := [2]uint64{q.frontier, q.next}
 	q.mu.Unlock()
 	if n == 0 {
 		return nil
@@ -143,7 +143,7 @@ func (q *Queue) removeAcked() error {
 
 	// The cursor goes first. If it still named removed events as waiting after a crash,
 	// the next start would report them as lost.
-	if err := q.cursor.save(state); err != nil {
+	if err := q.cursor.Save(state); err != nil {
 		return fmt.Errorf("spool: cannot write %s: %w", q.path(cursorName), err)
 	}
 

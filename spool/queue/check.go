@@ -81,29 +81,18 @@ type inspection struct {
 
 func (in *inspection) run(ctx context.Context) error {
 	f, r := in.folder, &in.report
-	names, superseded, err := generation.In(f.dir)
+	places, err := generation.In(f.dir)
 	if err != nil {
 		return err
 	}
-
-	// The same rule as in loadGenerations, for a cursor that may be out of date.
-	r.Frontier, r.Next = f.cursor.frontier, max(f.cursor.next, f.cursor.frontier)
-	if len(names) > 0 && (f.cursor.Writes == 0 || f.cursor.Damaged) {
-		first, _, _ := generation.ParseName(names[0])
-		r.Frontier = max(r.Frontier, first)
-	}
+	r.Frontier, r.Next = bounds(f.cursor, places)
 	in.proved = r.Frontier
 
-	for i, name := range names {
+	for _, at := range places {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-
-		follower := uint64(0)
-		if i+1 < len(names) {
-			follower, _, _ = generation.ParseName(names[i+1])
-		}
-		if err := in.generation(name, follower); err != nil {
+		if err := in.generation(at); err != nil {
 			return err
 		}
 	}
@@ -111,21 +100,20 @@ func (in *inspection) run(ctx context.Context) error {
 
 	// Older editions that a crash left: Open keeps them only if the newer one lacks
 	// events.
-	for _, name := range superseded {
-		first, _, _ := generation.ParseName(name)
-		old := GenerationReport{
-			Name:  name,
-			State: StateDamaged,
-			First: first,
-			Last:  first - 1,
-			Plan:  PlanRemove,
-		}
-		for _, g := range r.Generations {
-			if g.First == first && g.Damaged > 0 {
+	for i, at := range places {
+		for _, name := range at.Older {
+			old := GenerationReport{
+				Name:  name,
+				State: StateDamaged,
+				First: at.First,
+				Last:  at.First - 1,
+				Plan:  PlanRemove,
+			}
+			if r.Generations[i].Damaged > 0 {
 				old.Plan = PlanQuarantine
 			}
+			r.Generations = append(r.Generations, old)
 		}
-		r.Generations = append(r.Generations, old)
 	}
 
 	if r.Quarantine, err = quarantined(f.dir); err != nil {
@@ -136,11 +124,10 @@ func (in *inspection) run(ctx context.Context) error {
 	return err
 }
 
-// generation inspects one generation. follower is the first sequence of the next one, 0
-// for the newest.
-func (in *inspection) generation(name string, follower uint64) error {
+// generation inspects one generation.
+func (in *inspection) generation(at generation.Place) error {
 	r := &in.report
-	first, _, _ := generation.ParseName(name)
+	name, first, follower := at.Name, at.First, at.Follower
 	g := GenerationReport{Name: name, First: first, Plan: PlanRemove}
 	end := max(r.Next, first)
 	if follower > 0 {

@@ -42,7 +42,7 @@
 //
 //	queue.go                                   the queue, its settings and its errors
 //	append.go, roll.go                         writing: one commit for all waiting, the next generation
-//	read.go, rescue.go, ack.go, cursor.go      reading, what is done about damage on the way, the frontier
+//	read.go, rescue.go, ack.go                 reading, what is done about damage on the way, the frontier
 //	generations.go, package generation         the generations in order, and the open ones; one of them
 //	package frame                              the format of an event
 //	open.go, layout.go, prove.go, repair.go    opening: the proof that nothing is missing, and rebuilding
@@ -56,7 +56,7 @@
 //
 //	FORMAT                        "promptspool spool format 1"; a newer one is rejected
 //	LOCK                          held by the process that has the spool open, with its pid
-//	cursor                        frontier and next sequence (cursor.go), in two slots (package disk)
+//	cursor                        frontier and next sequence, in two slots (package disk)
 //	gen-0000000000000001/         a generation: a Badger database, named by its first sequence in hexadecimal
 //	    00001.mem                 keys, while it is written      ┐ each event leaves a key here ...
 //	    000001.vlog               frames (package frame)         ┘ ... and a frame there

@@ -100,7 +100,7 @@ func yieldEvents(ev generation.Evidence, from, end uint64, yield func(Entry, err
 type Folder struct {
 	dir    string
 	lock   *os.File // nil when the folder has no LOCK, as a copy may not
-	cursor *cursor  // without its file
+	cursor disk.Slots
 	lanes  lane.Folder
 }
 
@@ -122,10 +122,10 @@ func OpenFolder(dir string) (*Folder, error) {
 	}
 
 	// Under the lock, so that no sidecar changes these files while they are read.
-	if f.cursor, err = peekCursor(f.path(cursorName)); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	if f.lanes, err = lane.PeekFolder(dir); err != nil {
+	var damage error
+	f.cursor, err = disk.PeekSlots(f.path(cursorName), cursorMagic)
+	f.lanes, damage = lane.PeekFolder(dir)
+	if err := errors.Join(err, damage); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil

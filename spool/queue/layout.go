@@ -23,6 +23,7 @@ const (
 const (
 	formatPrefix  = "promptspool spool format "
 	formatVersion = 1
+	cursorMagic   = "PSC\x01"
 )
 
 // checkFormat writes FORMAT in a new folder. It rejects a folder whose FORMAT is newer,

@@ -46,10 +46,7 @@ func Open(c Config) (*Queue, error) {
 	// Everything that load opened must be closed, or a second try would meet our own
 	// lock.
 	if err := s.load(); err != nil {
-		errs := []error{err, s.closeAllReading(), lock.release()}
-		if s.cursor != nil {
-			errs = append(errs, s.cursor.Close())
-		}
+		errs := []error{err, s.closeAllReading(), lock.release(), s.cursor.Close()}
 		if s.lanes != nil {
 			s.lanes.Close(ErrClosed)
 		}
@@ -72,11 +69,10 @@ func (q *Queue) load() (err error) {
 		return err
 	}
 
-	if q.cursor, err = openCursor(q.path(cursorName)); err != nil {
+	q.cursor, err = disk.OpenSlots(q.path(cursorName), cursorMagic)
+	if err != nil {
 		return err
 	}
-	q.frontier, q.next = q.cursor.frontier, max(q.cursor.next, q.cursor.frontier)
-
 	if err := q.loadLosses(); err != nil {
 		return err
 	}
@@ -101,7 +97,7 @@ func (q *Queue) load() (err error) {
 
 	q.readMu.Lock()
 	defer q.readMu.Unlock()
-	err = errors.Join(q.removeAcked(), q.cursor.save(cursorState{q.frontier, q.next}))
+	err = errors.Join(q.removeAcked(), q.cursor.Save([2]uint64{q.frontier, q.next}))
 
 	// The metrics must be right before the first scrape. Refreshing them also walks the
 	// folder, which tells the guard how much of the disk is used.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"promptspool/spool/disk"
 	"promptspool/spool/queue/frame"
 	"promptspool/spool/queue/generation"
 )
@@ -11,41 +12,34 @@ import (
 // loadGenerations proves every generation, counts what waits in it, and reports every
 // sequence that is missing between them.
 func (q *Queue) loadGenerations() error {
-	names, older, err := generation.In(q.config.Dir)
+	places, err := generation.In(q.config.Dir)
 	if err != nil {
 		return err
 	}
-
-	if len(names) > 0 && (q.cursor.Writes == 0 || q.cursor.Damaged) {
-		// The cursor may be older than the last removal. Sending events again is
-		// harmless; a false alarm about delivered ones is not.
-		first, _, _ := generation.ParseName(names[0])
-		q.frontier = max(q.frontier, first)
-	}
+	q.frontier, q.next = bounds(q.cursor, places)
 
 	// No lock is needed here or below: no other goroutine has the spool until Open
 	// returns.
 	proved := q.frontier // everything below is counted or was acknowledged
-	for i, name := range names {
-		p := proof{spool: q, name: name, newest: i+1 == len(names)}
-		p.first, _, _ = generation.ParseName(name)
-		if p.end = max(q.next, p.first); !p.newest {
-			p.end, _, _ = generation.ParseName(names[i+1])
+	for _, at := range places {
+		p := proof{spool: q, name: at.Name, first: at.First, end: at.Follower, newest: at.Follower == 0}
+		if p.newest {
+			p.end = max(q.next, p.first)
 		}
 
 		// A hole between two generations was a generation that is gone. One in which
 		// nothing waits is not worth proving.
 		q.lose(proved, p.first, "the generation that held it is gone")
 		if proved = max(proved, p.end); !p.newest && p.end <= q.frontier {
-			err = q.trash(name)
+			err = q.trash(p.name)
 		} else {
 			err = p.run()
 		}
 
 		// Only after the newer edition was proved, because it may turn out to lack
 		// events.
-		for _, name := range older {
-			if first, _, _ := generation.ParseName(name); first == p.first && err == nil {
+		for _, name := range at.Older {
+			if err == nil {
 				err = q.setAsideOlder(name, p.missing)
 			}
 		}
@@ -57,6 +51,20 @@ func (q *Queue) loadGenerations() error {
 
 	q.lose(proved, q.next, "the generation that held it is gone")
 	return nil
+}
+
+// bounds returns the lowest sequence that is not acknowledged and the lowest that is not
+// committed, as far as the cursor tells.
+func bounds(cursor disk.Slots, places []generation.Place) (frontier, next uint64) {
+	// Sequences start at 1.
+	frontier, next = max(1, cursor.Numbers[0]), max(1, cursor.Numbers[1])
+
+	// The cursor may be older than the last removal. Sending events again is harmless; a
+	// false alarm about delivered ones is not.
+	if len(places) > 0 && !cursor.Sure() {
+		frontier = max(frontier, places[0].First)
+	}
+	return frontier, max(next, frontier)
 }
 
 // proof is the examination of one generation when the spool is opened.

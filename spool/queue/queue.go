@@ -123,7 +123,9 @@ type Queue struct {
 	// The most recently used one is last.
 	reading []*generationState
 	raw     rawFiles // of the damaged generation that was read last
-	cursor  *cursor
+	// cursor stores on disk how far the spool was acknowledged: frontier, and next at the time
+	// of the save.
+	cursor disk.Slots
 
 	lanes *lane.Lanes // has its own lock; nil until Open has loaded them
 	guard *guard      // has its own lock
@@ -280,8 +282,8 @@ func (q *Queue) Close() error {
 	q.readMu.Lock()
 	defer q.readMu.Unlock()
 
-	state := cursorState{q.frontier, q.next} // without mu: Ack and settle are over
-	errs := []error{q.cursor.save(state), q.closeAllReading()}
+	// Without mu: Ack and settle are over.
+	errs := []error{q.cursor.Save([2]uint64{q.frontier, q.next}), q.closeAllReading()}
 	q.lanes.Close(ErrClosed)
 
 	// Sealing writes a table, which on a full disk would be SIGBUS inside Badger.

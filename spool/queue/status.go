@@ -133,13 +133,13 @@ func (q *Queue) saveCursor() error {
 	defer q.readMu.Unlock()
 
 	q.mu.Lock()
-	state, closing := cursorState{q.frontier, q.next}, q.closing
+	state, closing := [2]uint64{q.frontier, q.next}, q.closing
 	q.mu.Unlock()
 	if closing {
 		return nil
 	}
 
-	return q.cursor.save(state)
+	return q.cursor.Save(state)
 }
 
 func (q *Queue) refreshMetrics(r *rate) {

@@ -141,12 +141,19 @@ func ParseName(name string) (first uint64, edition int, ok bool) {
 	return first, edition, Name(first, edition) == name
 }
 
-// In lists the generations of a folder in order, each by its newest edition. It returns
-// older editions, which a crash in the middle of a rebuild leaves, as superseded.
-func In(dir string) (names, superseded []string, err error) {
+// Place is a generation among those of a folder.
+type Place struct {
+	Name     string   // of its newest edition
+	First    uint64   // the first sequence that it may hold
+	Follower uint64   // First of the next one; 0 for the newest
+	Older    []string // names of editions that a crash in the middle of a rebuild left
+}
+
+// In lists the generations of a folder, in order.
+func In(dir string) (places []Place, err error) {
 	paths, err := filesBySuffix(dir, "")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
 	for _, path := range paths {
@@ -155,22 +162,19 @@ func In(dir string) (names, superseded []string, err error) {
 		if !ok || IsUnplaced(path) {
 			continue
 		}
-		n := len(names)
-		if n == 0 {
-			names = append(names, name)
+		if n := len(places); n > 0 && places[n-1].First != first {
+			places[n-1].Follower = first
+		} else if n > 0 {
+			// Names sort as text, so edition 10 comes before edition 9.
+			newest := &places[n-1]
+			older := name
+			if _, known, _ := ParseName(newest.Name); known < edition {
+				older, newest.Name = newest.Name, name
+			}
+			newest.Older = append(newest.Older, older)
 			continue
 		}
-
-		// Names sort as text, so edition 10 comes before edition 9.
-		switch before, editionBefore, _ := ParseName(names[n-1]); {
-		case before != first:
-			names = append(names, name)
-		case editionBefore > edition:
-			superseded = append(superseded, name)
-		default:
-			superseded = append(superseded, names[n-1])
-			names[n-1] = name
-		}
+		places = append(places, Place{Name: name, First: first})
 	}
-	return names, superseded, nil
+	return places, nil
 }
