@@ -64,13 +64,13 @@ func (q *Queue) Ack(through uint64) error {
 	}
 
 	q.mu.Lock()
-	q.usage.subtract(acked)
+	q.usage.AddAll(acked, -1)
 	q.frontier = through + 1
 	if q.frontier == q.next && len(q.queue)+q.committing == 0 {
 		// Nothing waits, so the usage is zero. The subtraction may say otherwise: events
 		// that a generation lost since the spool was opened were counted by keys that are
 		// gone now.
-		q.usage = usage{}
+		q.usage = frame.Usage{}
 	}
 	if oldestAt.IsZero() && q.frontier < q.next {
 		oldestAt = q.newestAt // committed during count
@@ -84,8 +84,8 @@ func (q *Queue) Ack(through uint64) error {
 // count adds up the events from <= sequence <= through, and returns the time of the first
 // one that follows, or zero if there is none. It reads keys only. The caller must hold
 // readMu.
-func (q *Queue) count(from, through uint64) (usage, time.Time, error) {
-	var u usage
+func (q *Queue) count(from, through uint64) (frame.Usage, time.Time, error) {
+	var u frame.Usage
 	var following time.Time
 	for _, g := range q.generationsFrom(from) {
 		if g.first > through {
@@ -97,15 +97,15 @@ func (q *Queue) count(from, through uint64) (usage, time.Time, error) {
 
 		// Counted apart and added afterwards, because withOpen may call the function
 		// twice.
-		var part usage
+		var part frame.Usage
 		err := q.withOpen(g, func(r *generation.Reader) error {
-			part, following = usage{}, time.Time{}
+			part, following = frame.Usage{}, time.Time{}
 			return r.Walk(from, func(k frame.EventKey) bool {
 				if k.Seq > through {
 					following = k.At
 					return false
 				}
-				part.add(k.Key, 1, int64(k.Bytes))
+				part.Add(k.Key, 1, int64(k.Bytes))
 				return true
 			})
 		})
@@ -113,9 +113,7 @@ func (q *Queue) count(from, through uint64) (usage, time.Time, error) {
 			return u, following, err
 		}
 
-		for key, t := range part.keys {
-			u.add(key, t.events, t.bytes)
-		}
+		u.AddAll(part, 1)
 		if !following.IsZero() {
 			break
 		}

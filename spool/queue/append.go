@@ -130,7 +130,7 @@ func (q *Queue) enqueue(w *write) (lead bool, err error) {
 
 	// Events count from here on, so that a bound on a key's events holds while they are
 	// queued.
-	q.usage.add(w.key, len(w.events), w.bytes)
+	q.usage.Add(w.key, len(w.events), w.bytes)
 	q.queue = append(q.queue, w)
 
 	if !q.leading {
@@ -153,7 +153,7 @@ func (q *Queue) abandon(w *write) (lead bool) {
 	// A write that is no longer queued is being committed. Its leader settles the usage.
 	if i := slices.Index(q.queue, w); i >= 0 {
 		q.queue = slices.Delete(q.queue, i, i+1)
-		q.usage.add(w.key, -len(w.events), -w.bytes)
+		q.usage.Add(w.key, -len(w.events), -w.bytes)
 	}
 	return false
 }
@@ -225,7 +225,7 @@ func (q *Queue) refuseQueueLocked(err error) {
 			return false
 		}
 
-		q.usage.add(w.key, -len(w.events), -w.bytes)
+		q.usage.Add(w.key, -len(w.events), -w.bytes)
 		w.turn <- err
 		return true
 	})
@@ -319,7 +319,7 @@ func (q *Queue) settle(batch []*write, at time.Time, err error) {
 
 	for _, w := range batch {
 		if err != nil {
-			q.usage.add(w.key, -len(w.events), -w.bytes)
+			q.usage.Add(w.key, -len(w.events), -w.bytes)
 		}
 		clear(w.events) // once answered, the writer may give a large event back to the system
 		w.turn <- err

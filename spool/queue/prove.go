@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"slices"
 	"time"
 
 	"promptspool/spool/disk"
@@ -112,12 +111,10 @@ func (p *proof) run() error {
 	}
 
 	// Generations come in order, so the first one with waiting events has the oldest.
-	if s.usage.total.events == 0 {
+	if s.usage.Events == 0 {
 		s.oldestAt = w.firstAt
 	}
-	for key, t := range w.usage.keys {
-		s.usage.add(key, t.events, t.bytes)
-	}
+	s.usage.AddAll(w.usage, 1)
 	if !w.lastAt.IsZero() {
 		s.newestAt = w.lastAt
 	}
@@ -223,7 +220,7 @@ func (p *proof) rebuild() error {
 // walked is what the keys of a generation say.
 type walked struct {
 	runs            []frame.Range // sequences that are there
-	usage           usage         // of those not acknowledged
+	usage           frame.Usage   // of those not acknowledged
 	firstAt, lastAt time.Time
 }
 
@@ -249,7 +246,7 @@ func (p *proof) walk() (walked, error) {
 		}
 
 		if k.Seq >= frontier {
-			w.usage.add(k.Key, 1, int64(k.Bytes))
+			w.usage.Add(k.Key, 1, int64(k.Bytes))
 			if w.firstAt.IsZero() {
 				w.firstAt = k.At
 			}
@@ -270,17 +267,5 @@ func (p *proof) walk() (walked, error) {
 
 // holes returns the sequences from <= s < end that are not there.
 func (w walked) holes(from, end uint64) []frame.Range {
-	var holes []frame.Range
-	for _, run := range w.runs {
-		if from < run.From {
-			holes = append(holes, frame.Range{From: from, End: min(run.From, end)})
-		}
-		from = max(from, run.End)
-	}
-	if from < end {
-		holes = append(holes, frame.Range{From: from, End: end})
-	}
-
-	// A run that begins beyond end leaves an empty hole, or one with its ends reversed.
-	return slices.DeleteFunc(holes, func(h frame.Range) bool { return h.From >= h.End })
+	return without(frame.Range{From: from, End: end}, w.runs)
 }

@@ -153,7 +153,7 @@ type Queue struct {
 	generations []*generationState // in order; the last one may be the one that is written
 	writing     *generationState   // that one, else nil; changed by the leader
 
-	usage     usage         // of the events that wait, including those being committed
+	usage     frame.Usage   // of the events that wait, including those being committed
 	appended  int64         // bytes committed since the spool was opened
 	gaps      []frame.Range // counted as lost
 	recorded  []frame.Range // written down as lost, in this process or an earlier one

@@ -1,11 +1,65 @@
+// Package frame is the format of one event on the disk, in generations and in lanes.
+//
+// It does no I/O. Everything in it is safe for concurrent use, because nothing is shared.
 package frame
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"iter"
 	"time"
 )
+
+// Entry is one event as the spool stores it.
+type Entry struct {
+	Seq  uint64    // its place in the order of all events; starts at 1, without gaps
+	Key  uint32    // the number of the key that it came with
+	At   time.Time // when it was appended, UTC
+	Data []byte    // owned by the receiver
+}
+
+// Range is the sequences From <= s < End.
+type Range struct{ From, End uint64 }
+
+// Tally is a number of events and their bytes.
+type Tally struct {
+	Events int
+	Bytes  int64
+}
+
+// Usage adds up events, in all and by key number. Its zero value is empty. It holds only
+// keys that have events.
+type Usage struct {
+	Tally
+	Keys map[uint32]Tally
+}
+
+// Add counts events of a key, or counts them no longer if the numbers are negative.
+func (u *Usage) Add(key uint32, events int, bytes int64) {
+	if u.Keys == nil {
+		u.Keys = make(map[uint32]Tally)
+	}
+	u.Events += events
+	u.Bytes += bytes
+
+	t := u.Keys[key]
+	t.Events += events
+	t.Bytes += bytes
+	u.Keys[key] = t
+	// A key that stayed here would never be forgotten.
+	if t.Events == 0 {
+		delete(u.Keys, key)
+	}
+}
+
+// AddAll adds the events of another Usage so many times; -1 subtracts them.
+func (u *Usage) AddAll(v Usage, times int) {
+	for key, t := range v.Keys {
+		u.Add(key, times*t.Events, int64(times)*t.Bytes)
+	}
+}
 
 // A frame wraps every value that the spool gives to Badger. So a value can be proved
 // whole without trusting Badger, and found in a raw file when Badger no longer returns
@@ -39,13 +93,10 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // ErrDamaged means that the bytes are not one whole frame.
 var ErrDamaged = errors.New("frame does not verify")
 
-// Frame is one frame. The payload of a decoded one aliases what it was decoded from.
+// Frame is one frame. Bytes of its key is the length of the payload. The payload of a
+// decoded one aliases what it was decoded from.
 type Frame struct {
-	Seq     uint64
-	Key     uint32
-	Part    uint16 // index of this part of the event
-	Parts   uint16
-	At      time.Time // when the event was appended
+	EventKey
 	Payload []byte
 }
 
@@ -77,13 +128,14 @@ func (f *Frame) putHeader(b []byte) {
 //
 // It returns ErrDamaged for anything that is not one whole frame.
 func Decode(b []byte) (Frame, error) {
-	if len(b) < HeaderBytes || string(b[:4]) != Magic {
+	if len(b) < HeaderBytes {
 		return Frame{}, ErrDamaged
 	}
+	k, ok := Peek(b)
 
 	// Nothing is verified yet, so the length must be bounded before that much is read.
-	length := int64(binary.BigEndian.Uint32(b[30:]))
-	if length > PartBytes || HeaderBytes+length > int64(len(b)) {
+	length := int64(k.Bytes)
+	if !ok || length > PartBytes || HeaderBytes+length > int64(len(b)) {
 		return Frame{}, ErrDamaged
 	}
 	b = b[:HeaderBytes+length]
@@ -92,19 +144,37 @@ func Decode(b []byte) (Frame, error) {
 		return Frame{}, ErrDamaged
 	}
 
-	f := Frame{
-		Part:    binary.BigEndian.Uint16(b[6:]),
-		Parts:   binary.BigEndian.Uint16(b[8:]),
-		Key:     binary.BigEndian.Uint32(b[10:]),
-		Seq:     binary.BigEndian.Uint64(b[14:]),
-		At:      time.Unix(0, int64(binary.BigEndian.Uint64(b[22:]))).UTC(),
-		Payload: b[HeaderBytes:],
-	}
 	// It verifies, but was never made by us: its event could not be put together.
-	if f.Part >= f.Parts {
+	if k.Part >= k.Parts {
 		return Frame{}, ErrDamaged
 	}
-	return f, nil
+	return Frame{k, b[HeaderBytes:]}, nil
+}
+
+// All yields every whole frame in data, wherever it is, with its offset.
+//
+// The length of a damaged frame cannot be trusted to lead to the next.
+func All(data []byte) iter.Seq2[int, Frame] {
+	return func(yield func(int, Frame) bool) {
+		for at := 0; ; {
+			i := bytes.Index(data[at:], []byte(Magic))
+			if i < 0 {
+				return
+			}
+			at += i
+
+			f, err := Decode(data[at:])
+			if err != nil {
+				// The magic may be part of a payload.
+				at++
+				continue
+			}
+			if !yield(at, f) {
+				return
+			}
+			at += HeaderBytes + len(f.Payload)
+		}
+	}
 }
 
 // Peek reads a header without verifying it, so that payloads can be skipped. Bytes of the

@@ -13,14 +13,15 @@ import (
 func sealed(t testing.TB, payload string) []byte {
 	t.Helper()
 
-	return sealedAs(frame.Frame{
-		Seq:     5,
-		Key:     7,
-		Part:    1,
-		Parts:   3,
-		At:      time.Unix(1, 2),
-		Payload: []byte(payload),
-	})
+	k := frame.EventKey{
+		Seq:   5,
+		Key:   7,
+		Part:  1,
+		Parts: 3,
+		At:    time.Unix(1, 2),
+	}
+
+	return sealedAs(frame.Frame{EventKey: k, Payload: []byte(payload)})
 }
 
 // sealedAs returns the bytes of f as they are written to a file.

@@ -110,7 +110,7 @@ func (m *Framer) set(txn *badger.Txn, k frame.EventKey, e Event) error {
 	k.Parts = uint16(len(frames))
 	for i, b := range frames {
 		k.Part = uint16(i)
-		frame.Frame{Seq: k.Seq, Key: k.Key, Part: k.Part, Parts: k.Parts, At: k.At}.Seal(b)
+		frame.Frame{EventKey: k}.Seal(b)
 		if err := txn.Set(k.Encode(), b); err != nil {
 			return err
 		}

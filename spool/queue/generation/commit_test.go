@@ -34,7 +34,7 @@ func TestALargeEventIsSpreadOverFramesWhereItStands(t *testing.T) {
 		var got []byte
 		copied := 0
 		for _, b := range frames {
-			frame.Frame{Seq: 1, Parts: uint16(len(frames)), At: time.Unix(1, 0)}.Seal(b)
+			frame.Frame{EventKey: frame.EventKey{Seq: 1, Parts: uint16(len(frames)), At: time.Unix(1, 0)}}.Seal(b)
 			f, err := frame.Decode(b)
 			if err != nil {
 				t.Fatal(err)

@@ -1,7 +1,6 @@
 package generation
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 
@@ -19,6 +18,17 @@ type frameRef struct {
 	file   string
 	offset int64
 	key    frame.EventKey // Bytes is of this part
+}
+
+// read reads the frame and verifies it: the file may have been damaged since it was
+// examined. The payload aliases b.
+func (ref frameRef) read() (f frame.Frame, b []byte, err error) {
+	b = make([]byte, frame.HeaderBytes+int(ref.key.Bytes))
+	if err := readAt(ref.file, b, ref.offset); err != nil {
+		return f, nil, err
+	}
+	f, err = frame.Decode(b)
+	return f, b, err
 }
 
 // Evidence is what the raw files of a generation prove. Not safe for concurrent use.
@@ -101,39 +111,17 @@ func (ev *Evidence) examineValueLog(path string, data []byte) {
 		chainEnd = e.End
 	}
 
-	for at := 0; ; {
-		i := bytes.Index(data[at:], []byte(frame.Magic))
-		if i < 0 {
-			return
-		}
-		at += i
-
-		f, err := frame.Decode(data[at:])
-		if err != nil {
-			// The magic may be part of a payload.
-			at++
-			continue
-		}
-
+	for at, f := range frame.All(data) {
 		// The frames of one commit are in any order.
 		refs := ev.events[f.Seq]
 		if int(f.Part) >= len(refs) {
 			refs = append(refs, make([]frameRef, int(f.Part)+1-len(refs))...)
 		}
-		key := frame.EventKey{
-			Seq:   f.Seq,
-			Part:  f.Part,
-			Parts: f.Parts,
-			Key:   f.Key,
-			Bytes: uint32(len(f.Payload)),
-			At:    f.At,
-		}
-		refs[f.Part] = frameRef{path, int64(at), key}
+		refs[f.Part] = frameRef{path, int64(at), f.EventKey}
 		ev.events[f.Seq] = refs
 
 		// Whole, but after damage: Badger would cut it off.
 		ev.Broken = ev.Broken || at > chainEnd
-		at += frame.HeaderBytes + len(f.Payload)
 	}
 }
 
@@ -262,12 +250,7 @@ func (ev *Evidence) Read(seq uint64) (frame.Entry, error) {
 	}
 
 	for _, ref := range refs {
-		// The file may have been damaged since it was examined.
-		b := make([]byte, frame.HeaderBytes+int(ref.key.Bytes))
-		if err := readAt(ref.file, b, ref.offset); err != nil {
-			return e, err
-		}
-		f, err := frame.Decode(b)
+		f, _, err := ref.read()
 		if err != nil {
 			return e, err
 		}

@@ -11,7 +11,8 @@ import (
 
 func sealed(t testing.TB, payload string) []byte {
 	t.Helper()
-	return sealedAs(frame.Frame{Seq: 5, Key: 7, Part: 1, Parts: 3, At: time.Unix(1, 2), Payload: []byte(payload)})
+	k := frame.EventKey{Seq: 5, Key: 7, Part: 1, Parts: 3, At: time.Unix(1, 2)}
+	return sealedAs(frame.Frame{EventKey: k, Payload: []byte(payload)})
 }
 
 func sealedAs(f frame.Frame) []byte {
@@ -22,7 +23,8 @@ func sealedAs(f frame.Frame) []byte {
 func TestAnEventThatLacksAFrameIsNotWhole(t *testing.T) {
 	var log []byte
 	add := func(seq uint64, part, parts uint16) {
-		f := frame.Frame{Seq: seq, Part: part, Parts: parts, At: time.Unix(1, 0), Payload: []byte("payload")}
+		k := frame.EventKey{Seq: seq, Part: part, Parts: parts, At: time.Unix(1, 0)}
+		f := frame.Frame{EventKey: k, Payload: []byte("payload")}
 		log = append(log, sealedAs(f)...)
 	}
 	add(1, 1, 2)

@@ -8,7 +8,6 @@ import (
 	badger "github.com/dgraph-io/badger/v4"
 
 	"promptspool/spool/disk"
-	"promptspool/spool/queue/frame"
 )
 
 // Rebuild writes the whole events to a new sealed generation in the folder build.
@@ -73,11 +72,7 @@ func copyEvent(db *badger.DB, refs []frameRef) error {
 	txn := db.NewTransaction(true)
 	defer txn.Discard()
 	for _, ref := range refs {
-		b := make([]byte, frame.HeaderBytes+int(ref.key.Bytes))
-		if err := readAt(ref.file, b, ref.offset); err != nil {
-			return err
-		}
-		f, err := frame.Decode(b)
+		f, b, err := ref.read()
 		if err != nil {
 			return err
 		}

@@ -4,47 +4,29 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/dustin/go-humanize/english"
 
 	"promptspool/spool/disk"
 )
 
-// A count stores on disk how many events each lane holds, held events first. Nothing else
-// would show that a file of a lane is gone.
+// A file stores how many events each lane holds, held events first. Nothing else would show
+// that a file of a lane is gone. It is beside the folder of the lanes, which may go as a whole.
 //
-// It is raised after events are durable in a lane, and lowered before they are removed.
-// So a crash can only leave it too low, by events that are still in the spool or that
-// were given up, and never raises a false alarm.
-type count struct{ disk.Slots }
-
+// A count is raised after events are durable in a lane, and lowered before they are removed.
+// So a crash can only leave it too low, by events that are still in the spool or that were
+// given up, and never raises a false alarm.
 const (
-	countName  = "lanes.count" // beside the folder of the lanes, which may go as a whole
+	countName  = "lanes.count"
 	countMagic = "PSN\x01"
 )
 
-// openCount opens or creates the file in the spool's folder.
-func openCount(dir string) (count, error) {
-	s, err := disk.OpenSlots(filepath.Join(dir, countName), countMagic)
-	return count{s}, err
-}
-
-// peekCount reads the file without changing it.
-func peekCount(dir string) (count, error) {
-	s, err := disk.PeekSlots(filepath.Join(dir, countName), countMagic)
-	return count{s}, err
-}
-
 // atLeast returns how many events the lane holds at least; 0 if the file cannot tell.
-func (c *count) atLeast(lane Lane) int {
-	switch {
-	case !c.Sure():
+func atLeast(count disk.Slots, lane Lane) int {
+	if !count.Sure() {
 		return 0
-	case lane == Held:
-		return int(c.Numbers[0])
 	}
-	return int(c.Numbers[1])
+	return int(count.Numbers[lane])
 }
 
 // saveCountLocked makes the number of events in the lanes durable.
@@ -53,12 +35,8 @@ func (l *Lanes) saveCountLocked() error { return l.saveCountLessLocked(Held, 0) 
 // saveCountLessLocked is saveCountLocked without some events of a lane that are about to
 // be removed.
 func (l *Lanes) saveCountLessLocked(lane Lane, less int) error {
-	events := [2]uint64{uint64(l.usage[Held].events), uint64(l.usage[Dead].events)}
-	if lane == Held {
-		events[0] -= uint64(less)
-	} else {
-		events[1] -= uint64(less)
-	}
+	events := [2]uint64{uint64(l.usage[Held].Events), uint64(l.usage[Dead].Events)}
+	events[lane] -= uint64(less)
 
 	if err := l.count.Save(events); err != nil {
 		return l.config.Fail(fmt.Errorf("cannot write %s: %w", l.count.Path(), err))
@@ -92,7 +70,7 @@ func (l *Lanes) forgetMissingLocked(g segment) (bool, error) {
 	}
 
 	// Save the lower count, or the next start would report the same events again.
-	l.usage[g.lane].events -= g.count
+	l.usage[g.lane].Events -= g.count
 	l.loseLocked(g.lane, g.count, g.path+" was removed")
 	return true, l.saveCountLocked()
 }

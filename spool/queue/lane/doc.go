@@ -36,8 +36,8 @@ type Lane byte
 
 // The lanes.
 const (
-	Held Lane = 'h' // events of a key that the server rejects
-	Dead Lane = 'd' // events that the server rejects for their content
+	Held Lane = iota // events of a key that the server rejects
+	Dead             // events that the server rejects for their content
 )
 
 // String returns the lane's name, as used in messages and in the names of its files.

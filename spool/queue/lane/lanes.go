@@ -2,11 +2,11 @@ package lane
 
 import (
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"promptspool/spool/disk"
 	"promptspool/spool/queue/frame"
 )
 
@@ -49,29 +49,12 @@ type Lanes struct {
 
 	mu       sync.Mutex
 	closed   error // why nothing can be used any more; nil while it can
-	count    count
-	lost     map[Lane]int // events found lost since the spool was opened
-	segments []segment    // in order of their first sequence
-	usage    map[Lane]*usage
-	bytes    int64     // of disk, both together
-	newestAt time.Time // the latest time of an append, of all events that were ever seen in a lane
-}
-
-// usage counts the events of a lane by key number. It holds only keys that have events.
-type usage struct {
-	events int
-	keys   map[uint32]int
-}
-
-func (u *usage) add(key uint32, events int) {
-	if u.keys == nil {
-		u.keys = make(map[uint32]int)
-	}
-
-	u.events += events
-	if u.keys[key] += events; u.keys[key] == 0 {
-		delete(u.keys, key)
-	}
+	count    disk.Slots
+	lost     [2]int         // by lane: events found lost since the spool was opened
+	segments []segment      // in order of their first sequence
+	usage    [2]frame.Usage // by lane, without bytes
+	bytes    int64          // of disk, both together
+	newestAt time.Time      // the latest time of an append, of all events that were ever seen in a lane
 }
 
 // addLocked notes a segment and the events in it.
@@ -88,7 +71,7 @@ func (l *Lanes) addLocked(g segment, events []frame.EventKey) {
 	l.bytes += g.bytes
 
 	for _, k := range events {
-		l.usage[g.lane].add(k.Key, 1)
+		l.usage[g.lane].Add(k.Key, 1, 0)
 		if k.At.After(l.newestAt) {
 			l.newestAt = k.At
 		}
@@ -142,7 +125,7 @@ func (l *Lanes) segmentsIn(lane Lane) ([]segment, error) {
 func (l *Lanes) Events(lane Lane) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.usage[lane].events
+	return l.usage[lane].Events
 }
 
 // Newest returns the latest time of an append, of all events seen in a lane.
@@ -163,7 +146,7 @@ func (l *Lanes) Keys(lanes ...Lane) map[uint32]struct{} {
 
 	keys := make(map[uint32]struct{})
 	for _, lane := range lanes {
-		for key := range maps.Keys(l.usage[lane].keys) {
+		for key := range l.usage[lane].Keys {
 			keys[key] = struct{}{}
 		}
 	}

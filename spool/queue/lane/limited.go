@@ -157,7 +157,7 @@ func (l *Lanes) dropLimitedLocked(bytes int64, pick func(segment) bool, why stri
 		events += g.count
 		bytes -= g.bytes
 		l.bytes -= g.bytes
-		l.usage[Dead].add(g.key, -g.count)
+		l.usage[Dead].Add(g.key, -g.count, 0)
 		return true
 	})
 	if len(dropped) == 0 {

@@ -24,7 +24,7 @@ const folderName = "lanes"
 // whole in it to a new one. Events that are lost by that, or with a file that is gone, are
 // counted.
 func Open(c Config) (*Lanes, error) {
-	count, err := openCount(c.Dir)
+	count, err := disk.OpenSlots(filepath.Join(c.Dir, countName), countMagic)
 	if err != nil {
 		return nil, err
 	}
@@ -33,8 +33,6 @@ func Open(c Config) (*Lanes, error) {
 		config: c,
 		dir:    filepath.Join(c.Dir, folderName),
 		count:  count,
-		lost:   make(map[Lane]int),
-		usage:  map[Lane]*usage{Held: {}, Dead: {}},
 	}
 	if err := l.load(); err != nil {
 		_ = l.count.Close()
@@ -67,7 +65,7 @@ func (l *Lanes) load() error {
 	// Events that the count has beyond those found, and those reported lost just now,
 	// were in files that are gone.
 	for _, lane := range []Lane{Held, Dead} {
-		gone := l.count.atLeast(lane) - l.usage[lane].events - l.lost[lane]
+		gone := atLeast(l.count, lane) - l.usage[lane].Events - l.lost[lane]
 		l.loseLocked(lane, gone, "files of the lane are gone, or parts of them")
 	}
 	return l.saveCountLocked()
@@ -145,16 +143,15 @@ func (l *Lanes) loadSegmentLocked(n segmentName) error {
 // describeSegment reads the headers of a segment.
 func describeSegment(path string, k kind) (segment, []frame.EventKey, error) {
 	g := segment{kind: k, path: path}
-	file, err := disk.OpenSnapshot(path)
+	file, refs, err := openSegment(path)
 	if err != nil {
 		return g, nil, err
 	}
 	defer file.Close()
 
 	// A segment is never written without events, so an empty one is damaged, too.
-	refs, err := segmentRefs(file.SectionReader)
-	if err != nil || len(refs) == 0 {
-		return g, nil, errors.Join(err, frame.ErrDamaged)
+	if len(refs) == 0 {
+		return g, nil, frame.ErrDamaged
 	}
 
 	g.key, g.count, g.first = refs[0].key.Key, len(refs), refs[0].key.Seq
@@ -193,36 +190,24 @@ func salvageFrom(data []byte) (events []event, promised int) {
 		}
 	}
 
-	// Look for every frame that verifies, wherever it is: the length of a damaged one
-	// cannot be trusted to lead to the next.
 	var open event
 	parts := uint16(0) // of the open event
-	for at := 0; ; {
-		i := bytes.Index(data[at:], []byte(frame.Magic))
-		if i < 0 {
-			break
-		}
-		at += i
-
-		f, err := frame.Decode(data[at:])
-		if err != nil {
-			at++
-			continue
-		}
-
+	for _, f := range frame.All(data) {
 		// An event counts when its last part follows all others. A part in between that
 		// is damaged makes the rest of it useless.
 		if f.Part == 0 {
-			open, parts = event{key: frame.EventKey{Seq: f.Seq, Parts: f.Parts, Key: f.Key, At: f.At}}, 0
+			open, parts = event{key: f.EventKey}, 0
 		}
-		if f.Seq == open.key.Seq && f.Part == parts {
-			open.wrapped = append(open.wrapped, f.Payload...)
-			if parts++; parts == f.Parts {
-				open.key.Bytes = uint32(len(open.wrapped))
-				events = append(events, open)
-			}
+		if f.Seq != open.key.Seq || f.Part != parts {
+			continue
 		}
-		at += frame.HeaderBytes + len(f.Payload)
+
+		open.wrapped = append(open.wrapped, f.Payload...)
+		parts++
+		if parts == f.Parts {
+			open.key.Bytes = uint32(len(open.wrapped))
+			events = append(events, open)
+		}
 	}
 	return slices.Clip(events), promised
 }

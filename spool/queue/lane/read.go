@@ -42,13 +42,12 @@ func (l *Lanes) All(lane Lane) iter.Seq2[Entry, error] {
 
 // raw returns the events of a segment, with their frames as they are.
 func (g segment) raw() (events []event, err error) {
-	file, err := disk.OpenSnapshot(g.path)
+	file, refs, err := openSegment(g.path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
 
-	refs, err := segmentRefs(file.SectionReader)
 	for _, ref := range refs {
 		e, failed := rawEvent(file, ref)
 		events, err = append(events, e), errors.Join(err, failed)
@@ -58,26 +57,23 @@ func (g segment) raw() (events []event, err error) {
 
 // each yields the events of a segment. It returns false when yield did.
 func (g segment) each(yield func(Entry, error) bool) bool {
-	file, err := disk.OpenSnapshot(g.path)
+	file, refs, err := openSegment(g.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return true // released meanwhile, or lost, which stillThere reports
+	}
+	if errors.Is(err, frame.ErrDamaged) {
+		err = fmt.Errorf("spool: %s cannot be read; restart promptspool to have it examined: %w", g.path, err)
 	}
 	if err != nil {
 		return yield(Entry{}, err)
 	}
 	defer file.Close()
 
-	refs, err := segmentRefs(file.SectionReader)
-	if err != nil {
-		err = fmt.Errorf("spool: %s cannot be read; restart promptspool to have it examined: %w", g.path, err)
-		return yield(Entry{}, err)
-	}
-
 	for _, ref := range refs {
 		var e Entry
 		wrapped, err := readEvent(file, ref)
 		if err == nil {
-			e, err = unwrap(wrapped.key, wrapped.wrapped, g.limited)
+			e, err = unwrap(ref.key, wrapped, g.limited)
 		}
 		if err != nil {
 			e = Entry{Entry: frame.Entry{Seq: ref.key.Seq, Key: ref.key.Key, At: ref.key.At}, AtLimit: g.limited}
@@ -97,19 +93,19 @@ func (g segment) each(yield func(Entry, error) bool) bool {
 // The caller must keep out a process that would. A Folder holds no file open.
 type Folder struct {
 	dir   string // of the segments
-	count count  // without its file
+	count disk.Slots
 }
 
 // PeekFolder looks at the lanes of the spool in dir. There need not be any.
 func PeekFolder(dir string) (Folder, error) {
-	count, err := peekCount(dir)
+	count, err := disk.PeekSlots(filepath.Join(dir, countName), countMagic)
 	return Folder{filepath.Join(dir, folderName), count}, err
 }
 
 // AtLeast returns how many events the lane held when the spool was stopped, or fewer.
 //
 // It returns 0 if the file with the number cannot be read.
-func (f Folder) AtLeast(lane Lane) int { return f.count.atLeast(lane) }
+func (f Folder) AtLeast(lane Lane) int { return atLeast(f.count, lane) }
 
 // All yields the events of a lane, as Lanes.All does.
 //

@@ -46,15 +46,11 @@ func (l *Lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 		return err
 	}
 
-	file, err := disk.OpenSnapshot(g.path)
+	file, refs, err := openSegment(g.path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	refs, err := segmentRefs(file.SectionReader)
-	if err != nil {
-		return err
-	}
 
 	var rest []event
 	var gone []frame.EventKey
@@ -95,7 +91,7 @@ func (l *Lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 
 	l.dropLocked(g.path)
 	for _, k := range gone {
-		l.usage[g.lane].add(k.Key, -1)
+		l.usage[g.lane].Add(k.Key, -1, 0)
 	}
 	if len(rest) > 0 {
 		l.addLocked(left, nil)

@@ -136,12 +136,8 @@ func writeSegment(path string, k kind, events []event) (g segment, err error) {
 			continue
 		}
 
-		f := frame.Frame{
-			Seq:   e.key.Seq,
-			Key:   e.key.Key,
-			Parts: uint16(frameCount(len(e.wrapped))),
-			At:    e.key.At,
-		}
+		f := frame.Frame{EventKey: e.key}
+		f.Parts = uint16(frameCount(len(e.wrapped)))
 		for ; f.Part < f.Parts; f.Part++ {
 			f.Payload = e.wrapped[int(f.Part)*frame.PartBytes : min(int(f.Part+1)*frame.PartBytes, len(e.wrapped))]
 			header := f.Header()
@@ -163,6 +159,19 @@ func writeSegment(path string, k kind, events []event) (g segment, err error) {
 func segmentHeader(count int) []byte {
 	b := binary.BigEndian.AppendUint32([]byte(segmentMagic), uint32(count))
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// openSegment opens a file and finds the events in it. Close the file afterwards.
+func openSegment(path string) (file disk.Snapshot, refs []eventRef, err error) {
+	file, err = disk.OpenSnapshot(path)
+	if err != nil {
+		return file, nil, err
+	}
+	refs, err = segmentRefs(file.SectionReader)
+	if err != nil {
+		return file, nil, errors.Join(err, file.Close())
+	}
+	return file, refs, nil
 }
 
 // segmentRefs finds the events of a segment by the headers of its frames, without reading
@@ -219,32 +228,32 @@ func segmentRefs(file *io.SectionReader) ([]eventRef, error) {
 	return refs, nil
 }
 
-// readEvent reads and verifies the frames of one event.
-func readEvent(file io.ReaderAt, ref eventRef) (event, error) {
+// readEvent reads and verifies the frames of one event, and returns what they hold.
+func readEvent(file io.ReaderAt, ref eventRef) (wrapped []byte, err error) {
 	b := make([]byte, ref.end-ref.offset)
 	if _, err := file.ReadAt(b, ref.offset); err != nil {
-		return event{key: ref.key}, err
+		return nil, err
 	}
 
 	// That each frame verifies is not enough: they must be those of this event, in order,
 	// and all of them.
-	e := event{key: ref.key, wrapped: make([]byte, 0, len(b))}
+	wrapped = make([]byte, 0, len(b))
 	for part := uint16(0); len(b) > 0; part++ {
 		f, err := frame.Decode(b)
 		if err != nil {
-			return e, err
+			return nil, err
 		}
 		if f.Seq != ref.key.Seq || f.Part != part || f.Parts != ref.key.Parts {
-			return e, frame.ErrDamaged
+			return nil, frame.ErrDamaged
 		}
 
-		e.wrapped = append(e.wrapped, f.Payload...)
+		wrapped = append(wrapped, f.Payload...)
 		b = b[frame.HeaderBytes+len(f.Payload):]
 		if len(b) == 0 && part+1 != f.Parts {
-			return e, frame.ErrDamaged
+			return nil, frame.ErrDamaged
 		}
 	}
-	return e, nil
+	return wrapped, nil
 }
 
 // rawEvent reads the frames of an event as they are, without verifying them.
