@@ -40,7 +40,8 @@ func (p *pieces) edit(edits []edit) {
 		return
 	}
 
-	grown, next := 0, 0 // by the edits that came before an end, and the edit after them
+	// By how much the edits before an end grew the text, and the edit after them.
+	grown, next := 0, 0
 	for i, end := range p.ends {
 		// Every edit that ends in this piece moves its end, and those of all later ones.
 		for next < len(edits) && edits[next].to <= end {

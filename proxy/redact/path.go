@@ -69,7 +69,8 @@ func parsePath(path string) ([]step, error) {
 // the first rule that ends there, or "".
 func (w *walker) step(states []state, object bool, name []byte, index int) (next []state, action string) {
 	follow := func(s state) {
-		if !slices.Contains(next, s) { // deep steps reach the same state in many ways
+		// Deep steps reach the same state in many ways.
+		if !slices.Contains(next, s) {
 			next = append(next, s)
 		}
 	}

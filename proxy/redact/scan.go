@@ -61,15 +61,17 @@ func (s scans) next(text []byte, from int) (k kind, start, end int) {
 			}
 			continue
 		}
-		if i > 0 && classes[text[i-1]]&isWord != 0 {
-			continue // in the middle of a word
+		inWord := i > 0 && classes[text[i-1]]&isWord != 0
+		if inWord {
+			continue
 		}
 
 		if (s.phone || s.card) && (classes[text[i]]&isDigit != 0 || text[i] == '+' || text[i] == '(') {
 			if k, end := s.number(text, i); end > 0 {
 				return k, i, end
 			} else if end < 0 {
-				i = -end - 1 // skip a number that is neither
+				// A number that is neither is skipped.
+				i = -end - 1
 			}
 			continue
 		}
@@ -125,8 +127,10 @@ func email(text []byte, from, i int) (start, end int) {
 func (s scans) number(text []byte, i int) (k kind, end int) {
 	var digits [20]byte
 	n, groups := 0, 1
-	j, card := i, 0         // card is the end of the longest one so far
-	single, singleN := 0, 0 // the end and the number of digits before the first wide gap
+	// The end of the longest card so far, and the end and the number of digits before the first
+	// wide gap.
+	j, card := i, 0
+	single, singleN := 0, 0
 	if text[j] == '+' || text[j] == '(' {
 		j++
 	}

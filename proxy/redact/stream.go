@@ -24,35 +24,16 @@ const (
 	placeBytesMax  = 64      // of a name that is part of a place
 )
 
-// chunkMembers identify a chunk that has no type.
-var chunkMembers = map[string]bool{
-	"choices":           true,
-	"candidates":        true,
-	"messageStart":      true,
-	"contentBlockStart": true,
-	"contentBlockDelta": true,
-}
+var (
+	// chunkMembers identify a chunk that has no type.
+	chunkMembers = set("choices candidates messageStart contentBlockStart contentBlockDelta")
 
-// pieceMembers contain the pieces of texts.
-var pieceMembers = map[string]bool{
-	"content":           true,
-	"text":              true,
-	"reasoning_content": true,
-	"reasoning":         true,
-	"refusal":           true,
-	"arguments":         true,
-	"partial_json":      true,
-	"thinking":          true,
-	"input":             true,
-	"delta":             true,
-}
+	// pieceMembers contain the pieces of texts.
+	pieceMembers = set("content text reasoning_content reasoning refusal arguments partial_json thinking input delta")
 
-// indexMembers distinguish pieces at the same place.
-var indexMembers = map[string]bool{
-	"index":             true,
-	"contentBlockIndex": true,
-	"output_index":      true,
-}
+	// indexMembers distinguish pieces at the same place.
+	indexMembers = set("index contentBlockIndex output_index")
+)
 
 // isStream reports whether the array at i consists of chunks, judging by its first
 // element.
@@ -148,7 +129,8 @@ func (s *stream) object(i int, place []byte, depth int) {
 
 	for c := jsonscan.Enter(src, i); c.Next(); c.At = jsonscan.SkipValue(src, c.At) {
 		name := jsonscan.UnquoteBytes(c.Name)
-		if string(name) == "content_block" { // its text continues in deltas
+		// The text of a block continues in deltas.
+		if string(name) == "content_block" {
 			name = []byte("delta")
 		}
 		name = name[:min(len(name), placeBytesMax)]

@@ -11,18 +11,20 @@ import (
 
 // kept are the top-level fields that the server needs unchanged: ids, times, scores, and
 // the names of templates, scores and groups.
-var kept = map[string]bool{
-	"request_id": true, "function_name": true, "request_start_time": true, "request_end_time": true,
-	"score": true, "score_id": true, "name": true, "prompt_name": true, "prompt_id": true,
-	"prompt_version": true, "prompt_label": true, "version": true, "label": true, "group_id": true,
-	"trace_id": true, "span_id": true, "parent_span_id": true,
-}
+var kept = set(`request_id function_name request_start_time request_end_time score score_id name prompt_name prompt_id
+	prompt_version prompt_label version label group_id trace_id span_id parent_span_id`)
 
 // keptOfSpan are the members of a span, and of its events and links, that the server needs
 // unchanged. All their digits could be taken for a card's.
-var keptOfSpan = map[string]bool{
-	"traceId": true, "spanId": true, "parentSpanId": true,
-	"startTimeUnixNano": true, "endTimeUnixNano": true, "timeUnixNano": true,
+var keptOfSpan = set("traceId spanId parentSpanId startTimeUnixNano endTimeUnixNano timeUnixNano")
+
+// set returns a set of names.
+func set(names string) map[string]bool {
+	all := map[string]bool{}
+	for name := range strings.FieldsSeq(names) {
+		all[name] = true
+	}
+	return all
 }
 
 // spanDepth is how deep these members are: in the span, or in an element of one of its lists.
@@ -84,8 +86,10 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 		defer func() { w.stream = nil }()
 	}
 
-	behind := i + 1 // the member before
-	stays := false  // some member stays
+	// Where the member before ends.
+	behind := i + 1
+	// Some member stays.
+	stays := false
 	var renamed map[string]int
 	c := jsonscan.Enter(w.src, i)
 	for n := 0; c.Next(); n++ {
@@ -129,9 +133,10 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 		switch value := c.At; {
 		case left:
 			c.At = jsonscan.SkipValue(w.src, value)
-		case action == Drop: // the server requires the type
+		case action == Drop:
+			// The server requires the type. In ASCII } and ] come two after { and [.
 			c.At = jsonscan.SkipValue(w.src, value)
-			w.put(value, c.At, string([]byte{b, b + 2})) // in ASCII } and ] come two later
+			w.put(value, c.At, string([]byte{b, b + 2}))
 		default:
 			c.At = w.value(value, next, cmp.Or(action, force), name)
 		}
@@ -154,8 +159,9 @@ func (w *walker) value(i int, states []state, force string, name []byte) int {
 	end := jsonscan.SkipValue(w.src, i)
 	isNumber := c == '-' || c >= '0' && c <= '9'
 	switch {
-	case force != "" && c != 'n': // null has nothing to hide
-		w.put(i, end, `"`+w.r.replace(pathKind(force), force, w.src[i:end])+`"`)
+	// Null has nothing to hide.
+	case force != "" && c != 'n':
+		w.force(i, end, force, w.src[i:end])
 	case isNumber:
 		w.number(i, end, name)
 	}
@@ -169,8 +175,7 @@ func (w *walker) str(i int, force string) int {
 	raw := w.src[i:end]
 
 	if force != "" {
-		text := jsonscan.UnquoteBytes(raw)
-		w.put(i, end, `"`+w.r.replace(pathKind(force), force, text)+`"`)
+		w.force(i, end, force, jsonscan.UnquoteBytes(raw))
 		return end
 	}
 
@@ -179,19 +184,22 @@ func (w *walker) str(i int, force string) int {
 		return end
 	}
 
-	if text, changed := w.text(jsonscan.UnquoteBytes(raw)); changed {
-		w.put(i, end, string(jsonscan.AppendString(nil, string(text))))
+	p := pieces{text: jsonscan.UnquoteBytes(raw)}
+	w.redact(&p)
+	if p.changed {
+		w.put(i, end, string(jsonscan.AppendString(nil, string(p.text))))
 	}
 
 	return end
 }
 
-// pathKind returns what is in the brackets of a path rule's replacement.
-func pathKind(action string) kind {
+// force replaces a whole value that a path rule matched. Its replacement names no kind of data.
+func (w *walker) force(i, end int, action string, text []byte) {
+	k := kind("masked")
 	if action == Hash {
-		return "hash"
+		k = "hash"
 	}
-	return "masked"
+	w.put(i, end, `"`+w.r.replace(k, action, text)+`"`)
 }
 
 // number redacts a number that is a card's, or a phone's if the member's name says so:
@@ -251,13 +259,6 @@ func (w *walker) name(start, end int, name []byte, renamed map[string]int) map[s
 
 	w.put(start, end, string(jsonscan.AppendString(nil, text)))
 	return renamed
-}
-
-// text redacts a string's text.
-func (w *walker) text(text []byte) ([]byte, bool) {
-	p := pieces{text: text}
-	w.redact(&p)
-	return p.text, p.changed
 }
 
 // redact redacts a text. If it is JSON, it redacts the values in it.
