@@ -15,29 +15,27 @@ const shownOfKeyBytes = 4
 // Find lists the secrets that Strip would take out of body, in order, up to limit. body
 // must be the source of object.
 func Find(body []byte, object wire.Object, limit int) []wire.SecretFinding {
-	f := finder{source: body}
-
 	var found []wire.SecretFinding
-	f.each(object, func(s secret) bool {
+	for s := range all(body, object) {
 		finding := wire.SecretFinding{Kind: s.kind, Path: pathTo(body, s.from)}
 		if s.kind == wire.SecretKey {
 			finding.Begins = string(body[s.from:s.from+shownOfKeyBytes]) + "..."
 		}
 		found = append(found, finding)
-		return len(found) < limit
-	})
+		if len(found) >= limit {
+			break
+		}
+	}
 
 	return found
 }
 
 // Count adds the secrets of an object to counts, by kind, and returns how many there are.
 func Count(body []byte, object wire.Object, counts map[wire.SecretKind]int) (n int) {
-	f := finder{source: body}
-	f.each(object, func(s secret) bool {
+	for s := range all(body, object) {
 		counts[s.kind]++
 		n++
-		return true
-	})
+	}
 
 	return n
 }
@@ -58,7 +56,8 @@ func pathTo(body []byte, at int) string {
 			index++
 		}
 		if at < c.At {
-			return string(path) // at is in the member's name
+			// It is in the member's name.
+			return string(path)
 		}
 
 		if c.Name == nil {
@@ -80,7 +79,8 @@ func appendName(path, quoted []byte) []byte {
 
 	switch {
 	case len(f.find(0, len(quoted), "")) > 0:
-		name = []byte(maskedText) // a key was used as a name
+		// A key was used as a name.
+		name = []byte(maskedText)
 	case bytes.ContainsAny(name, `.[]\`):
 		return append(append(append(path, '['), quoted...), ']')
 	}

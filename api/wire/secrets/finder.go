@@ -1,6 +1,7 @@
 package secrets
 
 import (
+	"iter"
 	"slices"
 
 	"promptspool/api/wire"
@@ -43,21 +44,21 @@ type finder struct {
 // list of all of them would take many times its bytes.
 const secretsMax = 100_000
 
-// each calls fn for the secrets of an object, in order, until it returns false.
-func (f *finder) each(object wire.Object, fn func(secret) bool) {
-	for _, m := range object {
-		// The index is needed, because secrets are places in the source.
-		value := m.End - len(m.Value)
-		if m.Name == "api_key" {
-			if !fn(secret{wire.SecretName, value, m.End, true}) {
-				return
+// all yields the secrets of an object whose source is body, in order.
+func all(body []byte, object wire.Object) iter.Seq[secret] {
+	return func(yield func(secret) bool) {
+		f := finder{source: body}
+		for _, m := range object {
+			// The index is needed, because secrets are places in the source.
+			value := m.End - len(m.Value)
+			found := []secret{{wire.SecretName, value, m.End, true}}
+			if m.Name != "api_key" {
+				found = f.find(value, m.End, m.Name)
 			}
-			continue
-		}
-
-		for _, s := range f.find(value, m.End, m.Name) {
-			if !fn(s) {
-				return
+			for _, s := range found {
+				if !yield(s) {
+					return
+				}
 			}
 		}
 	}
@@ -69,15 +70,14 @@ func (f *finder) find(from, end int, member string) []secret {
 	f.found, f.many = f.found[:0], false
 
 	if isKeyOfBody(member) {
-		if text := string(f.source[from:end]); text != "null" && text != maskedValue {
-			f.note(secret{wire.SecretName, from, end, true})
-		}
+		f.addValue(from, end)
 		return f.found
 	}
 	switch f.source[from] {
 	case '"', '{', '[':
 	default:
-		return nil // a number, true, false or null
+		// A number, true, false or null.
+		return nil
 	}
 
 	s := scope{loose: member == "kwargs" || member == "args" || member == "parameters" || member == "metadata"}
@@ -104,9 +104,18 @@ func (f *finder) find(from, end int, member string) []secret {
 	return f.found
 }
 
-// add notes a secret that is part of a text.
+// add notes a secret that is part of a text, unless it is empty or masked already.
 func (f *finder) add(kind wire.SecretKind, from, end int) {
-	f.note(secret{kind: kind, from: from, end: end})
+	if from < end && string(f.source[from:end]) != maskedText {
+		f.note(secret{kind: kind, from: from, end: end})
+	}
+}
+
+// addValue notes a value that is a credential by its name, unless it is null or masked already.
+func (f *finder) addValue(from, end int) {
+	if text := string(f.source[from:end]); text != "null" && text != maskedValue {
+		f.note(secret{wire.SecretName, from, end, true})
+	}
 }
 
 func (f *finder) note(s secret) {

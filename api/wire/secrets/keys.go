@@ -202,7 +202,8 @@ func (f *finder) webToken(from, start, runEnd, end int) int {
 		}
 		behind++
 	}
-	for source[behind-1] == '.' { // the end of a sentence
+	// A dot at the end is that of a sentence.
+	for source[behind-1] == '.' {
 		behind, dots = behind-1, dots-1
 	}
 	if dots < 2 || behind-start < webTokenBytesMin {

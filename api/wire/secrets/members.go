@@ -61,15 +61,11 @@ func (f *finder) member(quoted []byte, value int, s scope) int {
 	case s.places == 0, where&(s.places|directly) == 0:
 	case s.loose && isCredential(string(name)):
 		end := jsonscan.SkipValue(f.source, value)
-		if text := string(f.source[value:end]); text != "null" && text != maskedValue {
-			f.note(secret{wire.SecretName, value, end, true})
-		}
+		f.addValue(value, end)
 		return end
 	case f.source[value] == '"':
 		end := jsonscan.SkipString(f.source, value)
-		text := f.source[value+1 : end-1]
-		counts := where&s.places != 0 || direct && isRandom(text)
-		if counts && len(text) > 0 && string(text) != maskedText {
+		if where&s.places != 0 || direct && isRandom(f.source[value+1:end-1]) {
 			f.add(wire.SecretName, value+1, end-1)
 		}
 		return end
@@ -94,7 +90,8 @@ func plainName(quoted []byte) []byte {
 	}
 
 	// The body may write a name with escapes, to the same effect.
-	if name = jsonscan.UnquoteBytes(quoted); len(name) > nameBytesMax {
+	name = jsonscan.UnquoteBytes(quoted)
+	if len(name) > nameBytesMax {
 		return nil
 	}
 	return name
@@ -161,7 +158,8 @@ func namesCredential(source []byte, open, i int) bool {
 func (f *finder) quoted(value, end int) int {
 	source := f.source[:end]
 
-	if value < end && source[value] == 'b' { // bytes, in Python
+	// Bytes, in Python.
+	if value < end && source[value] == 'b' {
 		value++
 	}
 	quote := value
@@ -182,12 +180,11 @@ func (f *finder) quoted(value, end int) int {
 		if i < end && source[i] == source[quote] && i-behind <= depth {
 			break
 		}
-		behind = end // unless its quote comes
+		// Unless its quote comes.
+		behind = end
 	}
 
-	if text := source[begin:behind]; len(text) > 0 && string(text) != maskedText {
-		f.add(wire.SecretName, begin, behind)
-	}
+	f.add(wire.SecretName, begin, behind)
 	return behind
 }
 

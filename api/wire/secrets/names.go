@@ -125,7 +125,8 @@ func init() {
 			last := r.name[len(r.name)-1] & 31
 			nameEndings[last] = append(nameEndings[last], r)
 		case beginning:
-			continue // mayBeCredential knows it
+			// mayBeCredential knows it.
+			continue
 		}
 		noteTail(r.name)
 	}

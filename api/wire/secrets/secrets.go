@@ -1,3 +1,9 @@
+// Package secrets finds credentials in the bodies that apps send, and masks them. It
+// knows credentials by the names of their members and by the shapes of well-known keys;
+// see finder for the rules.
+//
+// Bodies may be 32 MiB and hostile, so everything here runs on the bytes as they were
+// sent, in time linear in their number.
 package secrets
 
 import (
@@ -27,8 +33,7 @@ func Strip(body []byte, object wire.Object) []byte {
 // body itself.
 func Mask(body []byte, object wire.Object) (masked []byte, found bool) {
 	// Most bodies have no secret: finding that out first saves them the copy.
-	f := finder{source: body}
-	f.each(object, func(secret) bool {
+	all(body, object)(func(secret) bool {
 		found = true
 		return false
 	})

@@ -36,15 +36,16 @@ func (f *finder) url(open, colon, begin, end int, nested bool) int {
 	}
 
 	// A user alone is a credential on the web, but not in ssh://git@host.
-	user := source[begin:max(at, begin)]
 	isWeb := bytes.HasPrefix(source[scheme:colon], []byte("http"))
-	if len(user) > 0 && string(user) != maskedText && (isWeb || bytes.IndexByte(user, ':') >= 0) && counts {
+	hasPassword := bytes.IndexByte(source[begin:max(at, begin)], ':') >= 0
+	if counts && (isWeb || hasPassword) {
 		f.add(wire.SecretURL, begin, at)
 	}
 
 	urlEnd := urlEnd(source, i, source[scheme-1], depth)
 	if urlEnd < 0 {
-		return i // not a whole text
+		// It is not a whole text.
+		return i
 	}
 	if first := bytes.IndexAny(source[i:urlEnd], "?#"); first >= 0 && counts {
 		f.query(i+first+1, urlEnd)
@@ -75,7 +76,8 @@ func urlEnd(source []byte, i int, quote byte, depth int) int {
 		case escapes == 0, c == '/', c == 'u':
 			i = behind + 1
 		default:
-			return -1 // a line break, say
+			// A line break, say.
+			return -1
 		}
 	}
 
@@ -103,12 +105,10 @@ func (f *finder) query(i, end int) {
 
 		var buf [nameBytesMax]byte
 		where := credentialPlaces(simpleName(buf[:0], source[name:nameEnd]))
-		value := source[nameEnd+1 : valueEnd]
-		if where&inQuery == 0 || len(value) == 0 || string(value) == maskedText ||
-			where&inTexts == 0 && len(value) < queryValueMin {
-			continue
+		isLong := valueEnd-(nameEnd+1) >= queryValueMin
+		if where&inQuery != 0 && (where&inTexts != 0 || isLong) {
+			f.add(wire.SecretURL, nameEnd+1, valueEnd)
 		}
-		f.add(wire.SecretURL, nameEnd+1, valueEnd)
 	}
 }
 
@@ -127,7 +127,8 @@ func parameterEnd(source []byte, i int) (end, next int) {
 			if bytes.HasPrefix(source[behind:], []byte("u0026")) {
 				return i, behind + len("u0026")
 			}
-			i = behind // of another escape, the byte after its backslashes is part of it
+			// Of another escape, the byte after its backslashes is part of it.
+			i = behind
 		}
 	}
 
