@@ -121,7 +121,7 @@ func (u *uniting) takeContexts(changed []*Record) error {
 		}
 	}
 	for _, r := range u.Records {
-		if r.Account == u.account && (!r.existed && r.Changed || r.touched || r.renews) && !r.Removed {
+		if r.Account == u.account && (r.isNew() && r.Changed || r.touched || r.renews) && !r.Removed {
 			// A link may have brought a request into a trace.
 			if err := u.load(r.State.traceKeys()); err != nil {
 				return err

@@ -136,10 +136,15 @@ func (r *Record) find() {
 // scores and metadata of a call concern no other record.
 func (r *Record) concerns() bool {
 	s := &r.State
-	isNew := !r.existed || r.Removed || r.edited || r.settles || s.Request != nil && s.Request.ID != r.stood
+	isNew := r.isNew() || r.Removed || r.edited || r.settles
 	shows := s.Same != nil || s.Given != nil || s.Linked != nil || s.Logs != ""
 
 	return isNew || shows || s.hasLogs() || s.isFirst() || s.owner() != r.owner || !slices.Equal(r.placed, r.places)
+}
+
+// isNew reports whether the record, or the request in it, was not there before: a score may come first.
+func (r *Record) isNew() bool {
+	return !r.existed || r.State.Request != nil && r.State.Request.ID != r.stood
 }
 
 // isAlone reports whether nothing that belongs to a new record has come yet, as is most common.
