@@ -10,12 +10,12 @@
 //   - RunDrawn: many orders of events and questions, without -race
 //   - RunLarge: scenes with many bytes and rows, without -race
 //   - RunTogether (folding.go) and RunBelonging (belonging.go): several servers of one database
-//   - RunSpanRetention (tracing.go) and RunWritten (growing.go): by a clock, and by bytes
+//   - RunSpanRetention (tracing.go) and RunWritten (bench.go): by a clock, and by bytes
 //   - RunFleet (fleet.go): what is kept of sidecars
 //   - RunMove (moving.go): everything is copied from and to each other database
 //
-// Scenes of writes are in folding.go, clocks.go, orphans.go, editing.go and deleting.go, those
-// of spans in tracing*.go, and those of questions in asking.go, searching.go and starting.go.
-// history.go and filter.go draw what they work with. Bench is for benchmarks: bench.go,
-// questions.go, calls.go.
+// Scenes of writes are in folding.go, clocks.go, orphans.go, editing.go and deleting.go, those of
+// spans and of calls that several report in tracing.go, recorded.go and belonging.go, and those of
+// questions in asking.go, searching.go and starting.go. history.go and filter.go draw what they work
+// with. Bench is for benchmarks: bench.go, questions.go, calls.go.
 package databasetest

@@ -31,12 +31,7 @@ func Run(t *testing.T, open Open) {
 		{"one of another account's ids is unknown", isolation},
 		{"orphans are listed and tallied until their requests come", orphanList},
 		{"spans are kept by trace and by time, and no list shows them", tracing},
-		{"a traced call is a request, the last of what was sent of it", tracedCalls},
-
-		{"a call that several report is one request, with what each adds", reporting},
-		{"a step and the call in it are one request", reportingSteps},
-		{"calls have the user and session of their trace, whichever came first", contexts},
-		{"a call that is logged with its trace is in it once", logging},
+		{"a call that several report is one request, with what each adds", hearing},
 		{"halves of a call that arrive at the same time find each other", belongingTogether},
 
 		{"beyond the bound of orphans an event comes later", orphansFull},
@@ -80,10 +75,6 @@ func RunDrawn(t *testing.T, open Open, checks int) {
 		{"a deletion by metadata deletes the same, whatever came when", deletingInAnyOrder},
 		{"sessions, traces and users add up, whatever came or went when", rollups},
 		{"scores find their span, call, trace and session, and go with them", scoring},
-		{"log records join the call of their span, whichever comes first", joiningLogs},
-		{"the details of a call are a request until its span comes, if ever", detailed},
-		{"a coding agent's log records and spans are each of its calls once", agentSessions},
-		{"a call that is traced and logged is one request, linked to its span", loggingTraced},
 		{"what belongs together is what the rule says, whatever came when", belonging},
 	})
 }
