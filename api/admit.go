@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"promptspool/api/admission"
-	"promptspool/api/intake"
 	"promptspool/api/wire"
 )
 
@@ -40,7 +39,7 @@ func (c *exchange) releaseRoom() {
 	// bodies allows.
 	body := answer.SwapBody(nil)
 	claim.Keep(len(body))
-	paced := newPacedReader(c.ctx, bytes.NewReader(body), intake.PaceBytes, intake.PaceTime)
+	paced := newPacedReader(c.ctx, bytes.NewReader(body), admission.PaceBytes, admission.PaceTime)
 	answer.SetBodyStream(&claimedAnswer{paced, claim}, len(body))
 }
 

@@ -29,7 +29,6 @@ import (
 
 	"promptspool/api/admission"
 	"promptspool/api/edge"
-	"promptspool/api/intake"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )
@@ -210,7 +209,7 @@ type API struct {
 	c           Config
 	recorded    Recorded // of Config.Records, or of its Upstream
 	conns       *edge.Connections
-	intake      *intake.Intake
+	intake      *admission.Intake
 	polls       *admission.Pool // by the key's id
 	exports     *admission.Pool // by the key's id
 	pageExports *admission.Pool // by the person
@@ -259,7 +258,7 @@ func New(c Config) *API {
 	a := &API{
 		c:     c,
 		conns: edge.NewConnections(c.ConnectionsMax, c.Metrics),
-		intake: intake.New(intake.Config{
+		intake: admission.New(admission.Config{
 			BodyBytesMax: c.BodyBytesMax,
 			BufferBytes:  c.BufferBytes,
 			BatchBytes:   c.BatchBytes,

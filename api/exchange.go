@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
+	"promptspool/api/admission"
 	"promptspool/api/edge"
-	"promptspool/api/intake"
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 	"promptspool/api/wire/secrets"
@@ -28,9 +28,9 @@ type exchange struct {
 	ownContext requestContext  // in the same allocation as the request
 
 	route  *route
-	ident  string       // from the path
-	source *intake.Body // that the handler may take; nil for noBody
-	body   []byte       // the bytes of source
+	ident  string          // from the path
+	source *admission.Body // that the handler may take; nil for noBody
+	body   []byte          // the bytes of source
 	object wire.Object
 	id     wire.Identity
 
@@ -85,7 +85,7 @@ func (a *API) handle(ctx *fasthttp.RequestCtx, onlyOTLP bool) {
 	// A client that is still sending would not read the answer, so its body is drained first.
 	if err != nil {
 		a.c.Metrics.Refused.WithLabelValues(string(wire.AsError(err).Code)).Inc()
-		intake.Drain(ctx)
+		admission.Drain(ctx)
 		if allow != "" {
 			ctx.Response.Header.Set("Allow", allow)
 		}
@@ -181,7 +181,7 @@ func (a *API) serveExchange(c *exchange) error {
 
 	switch c.route.body {
 	case noBody:
-		intake.Drain(c.ctx)
+		admission.Drain(c.ctx)
 		edge.Answering(c.ctx.Conn())
 	case batchBody:
 		return a.serveBatch(c)
@@ -219,7 +219,7 @@ func (a *API) serveExchange(c *exchange) error {
 // serveBatch serves a route whose handler reads the body itself, once the key is known:
 // no bytes are kept without one.
 func (a *API) serveBatch(c *exchange) error {
-	if _, err := intake.Encoding(c.ctx, wire.BatchBodyBytesMax); err != nil {
+	if _, err := admission.Encoding(c.ctx, wire.BatchBodyBytesMax); err != nil {
 		return err
 	}
 	if err := a.authenticate(c); err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"promptspool/api/admission"
-	"promptspool/api/intake"
 )
 
 // Pages are what people see in a browser. They are asked only for paths that no route of the API
@@ -75,7 +74,7 @@ func (a *API) page(ctx *fasthttp.RequestCtx) {
 
 	b, err := a.intake.Read(ctx, pageBodyBytesMax, noKey)
 	if err != nil {
-		intake.Drain(ctx)
+		admission.Drain(ctx)
 		a.c.Pages.Refuse(w, a.pageRequest(pageCtx, ctx, nil), err)
 	} else {
 		defer b.Release()
@@ -86,7 +85,7 @@ func (a *API) page(ctx *fasthttp.RequestCtx) {
 }
 
 // noKey identifies the callers of pages, who have no key to show.
-func noKey() (owner string, err error) { return intake.Anonymous, nil }
+func noKey() (owner string, err error) { return admission.Anonymous, nil }
 
 // pageRequest makes a request of net/http. It shares nothing with ctx but the body's bytes. An
 // address that net/http cannot read belongs to no page; its path stays as it came.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"promptspool/api/admission"
 	"promptspool/api/edge"
-	"promptspool/api/intake"
 	"promptspool/api/wire"
 )
 
@@ -57,7 +57,7 @@ func (a *API) newServer(handler fasthttp.RequestHandler) *edge.Server {
 		CloseOnShutdown: true,
 	}
 	s.ExpectHandler = func(ctx *fasthttp.RequestCtx) int {
-		if _, err := intake.Encoding(ctx, a.c.BodyBytesMax); err != nil {
+		if _, err := admission.Encoding(ctx, a.c.BodyBytesMax); err != nil {
 			writeError(ctx, a.c.Logger, err)
 			return ctx.Response.StatusCode()
 		}

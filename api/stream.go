@@ -13,8 +13,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"promptspool/api/admission"
 	"promptspool/api/edge"
-	"promptspool/api/intake"
 	"promptspool/api/wire"
 )
 
@@ -22,7 +22,7 @@ import (
 // that bodies must come at. Only the time in which we wait for the caller counts.
 const (
 	streamStall = time.Minute
-	streamBytes = int64(streamStall/intake.PaceTime) * intake.PaceBytes
+	streamBytes = int64(streamStall/admission.PaceTime) * admission.PaceBytes
 )
 
 // stream answers with what write writes, as it comes, for at most timeMax. An error of

@@ -12,7 +12,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"promptspool/api/admission"
-	"promptspool/api/intake"
 )
 
 func TestAnAnswerThatIsStreamedTakesAsLongAsItIsRead(t *testing.T) {
@@ -59,11 +58,11 @@ func TestAnAnswerThatIsReadTooSlowlyIsCut(t *testing.T) {
 // A caller who takes a large answer slowly holds room that other large calls wait for.
 func TestALargeAnswerHoldsRoomForAsLongAsItIsReadAtTheLeastPace(t *testing.T) {
 	for name, c := range map[string]struct {
-		each int64 // bytes in a tenth of intake.PaceTime
+		each int64 // bytes in a tenth of admission.PaceTime
 		cut  bool
 	}{
-		"in time":    {each: intake.PaceBytes / 9},
-		"too slowly": {each: intake.PaceBytes / 12, cut: true},
+		"in time":    {each: admission.PaceBytes / 9},
+		"too slowly": {each: admission.PaceBytes / 12, cut: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -84,7 +83,7 @@ func TestALargeAnswerHoldsRoomForAsLongAsItIsReadAtTheLeastPace(t *testing.T) {
 				}
 
 				began, read := time.Now(), int64(0)
-				for range time.Tick(intake.PaceTime / 10) {
+				for range time.Tick(admission.PaceTime / 10) {
 					n, err := io.CopyN(io.Discard, answer, c.each)
 					read += n
 					if err != nil {
@@ -93,7 +92,7 @@ func TestALargeAnswerHoldsRoomForAsLongAsItIsReadAtTheLeastPace(t *testing.T) {
 				}
 
 				took := time.Since(began)
-				if (read < whole) != c.cut || c.cut && took > 2*intake.PaceTime {
+				if (read < whole) != c.cut || c.cut && took > 2*admission.PaceTime {
 					t.Errorf("%d of %d bytes came, in %v", read, whole, took)
 				}
 

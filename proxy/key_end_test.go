@@ -85,7 +85,7 @@ func TestWhatAKeyMayNotDeliverIsADeadLetterAndHoldsUpNothing(t *testing.T) {
 
 		// Another key delivers them.
 		srv.set(func(s *server) { s.always = nil })
-		if _, err := s.Replay(t.Context(), queue.LaneDead, func(queue.LaneEntry) bool { return true }, bobsKey); err != nil {
+		if _, err := s.Replay(t.Context(), queue.LaneDead, every, bobsKey); err != nil {
 			t.Fatal(err)
 		}
 		s.drain()

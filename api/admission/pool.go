@@ -1,9 +1,15 @@
-// Package admission decides which requests get what they need: memory, a place, a turn.
+// Package admission decides which requests get what they need: memory, a place, a turn. It
+// reads their bodies as far as there is memory for them, so that hostile or slow callers can
+// neither exhaust it nor keep others out.
 //
 // A Pool counts what callers hold at the same time, and refuses what does not fit. A Queue
 // makes callers wait for their turn. A Limiter bounds what a key does in a second. All three
 // are fair: one key, however many requests it makes, does not keep out the others. A Room is
 // memory for the copies that are made of large bodies.
+//
+// An Intake reads bodies, unpacks them, and claims every byte of memory before it is used. A
+// Body is read in one step. A Batch, which sidecars send, is read in two, and only after its
+// key is known.
 //
 //	what is bounded                  by       owner             beyond the bound
 //	request bodies, in bytes         Pool     key or anonymous  503
@@ -43,8 +49,8 @@ type Rules struct {
 	// pool is for small claims only.
 	SmallMax, SmallSize int64
 
-	// Watch is called with what is held, whenever that has changed. It may be nil.
-	Watch func(held int64)
+	// Watch is called with how much more is held, whenever that has changed. It may be nil.
+	Watch func(more int64)
 }
 
 // Fixed gives each owner the same share.
@@ -106,7 +112,7 @@ func (c *Claim) Resize(size int64) error {
 	p.free -= size - c.held
 	p.countLocked(c.owner, p.rules.shared(size)-p.rules.shared(c.held))
 	if p.rules.Watch != nil && size != c.held {
-		p.rules.Watch(p.rules.Size - p.free)
+		p.rules.Watch(size - c.held)
 	}
 	c.held = size
 

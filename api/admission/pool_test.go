@@ -14,7 +14,7 @@ func TestAPoolGetsBackWhatItGave(t *testing.T) {
 		watched := int64(0)
 		p := NewPool(Rules{
 			Size: whole, Share: Fixed(6 * small), SmallMax: small, SmallSize: small,
-			Watch: func(held int64) { watched = held },
+			Watch: func(more int64) { watched += more },
 		})
 		var all []*Claim
 

@@ -35,7 +35,7 @@ func EndedError(ctx context.Context) error {
 type Queue struct {
 	weightMax  int64
 	waitingMax int // a key may have as many waiting as there are places left
-	watch      func(waiting int)
+	watch      func(more int)
 
 	mu      sync.Mutex
 	through int64            // under mu; weight
@@ -64,8 +64,8 @@ type turn struct {
 }
 
 // NewQueue makes a Queue. At most weightMax is let through at the same time; a caller that weighs
-// more goes alone. watch is called with how many wait, whenever that has changed; it may be nil.
-func NewQueue(weightMax int64, waitingMax int, watch func(waiting int)) *Queue {
+// more goes alone. watch is called with how many more wait, whenever that has changed; it may be nil.
+func NewQueue(weightMax int64, waitingMax int, watch func(more int)) *Queue {
 	return &Queue{weightMax: weightMax, waitingMax: waitingMax, watch: watch, lines: map[string]*line{}}
 }
 
@@ -193,7 +193,7 @@ func (q *Queue) serveLocked() {
 func (q *Queue) countLocked(more int) {
 	q.waiting += more
 	if q.watch != nil {
-		q.watch(q.waiting)
+		q.watch(more)
 	}
 }
 

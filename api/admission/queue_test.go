@@ -11,7 +11,7 @@ import (
 func TestAQueueForgetsCallersThatGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		waiting := 0
-		q := NewQueue(10, 3, func(n int) { waiting = n })
+		q := NewQueue(10, 3, func(more int) { waiting += more })
 		leaving, leave := context.WithCancel(t.Context())
 		if err := q.Enter(t.Context(), "a", 6, 6, Forever); err != nil {
 			t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"promptspool/api/wire"
@@ -42,17 +41,14 @@ type WriteQueue struct {
 
 // NewWriteQueue makes a WriteQueue in front of next.
 func NewWriteQueue(next Recorder, m *metrics.Metrics) *WriteQueue {
-	q := &WriteQueue{next: next, metrics: m}
-	var waiting [2]atomic.Int64
-	queue := func(n int) *Queue {
-		return NewQueue(recordingBytesMax, writesWaitingMax, func(now int) {
-			waiting[n].Store(int64(now))
-			m.WritesWaiting.Set(float64(waiting[0].Load() + waiting[1].Load()))
-		})
-	}
-	q.small, q.large = queue(0), queue(1)
+	watch := func(more int) { m.WritesWaiting.Add(float64(more)) }
 
-	return q
+	return &WriteQueue{
+		next:    next,
+		metrics: m,
+		small:   NewQueue(recordingBytesMax, writesWaitingMax, watch),
+		large:   NewQueue(recordingBytesMax, writesWaitingMax, watch),
+	}
 }
 
 // Record waits for the key's turn and hands the events on.

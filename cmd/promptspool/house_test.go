@@ -22,7 +22,7 @@ var imports = map[string]string{
 	"metrics":             "",
 	"metrics/cputimetest": "",
 	"metrics/partstest":   "",
-	"api": "api/access api/admission api/edge api/filterline api/intake api/otlp api/tracetree api/wire " +
+	"api": "api/access api/admission api/edge api/filterline api/otlp api/tracetree api/wire " +
 		"api/wire/calendar api/wire/jsonscan api/wire/secrets api/words metrics",
 	"api/filterline":          "api/wire api/wire/calendar api/words",
 	"api/words":               "",
@@ -32,9 +32,8 @@ var imports = map[string]string{
 	"api/wire/yamlreader":     "",
 	"api/wire/calendar":       "",
 	"api/wire/packed":         "",
-	"api/admission":           "api/wire metrics",
+	"api/admission":           "api/edge api/wire api/wire/jsonscan metrics",
 	"api/otlp":                "api/wire api/wire/jsonscan api/wire/secrets",
-	"api/intake":              "api/admission api/edge api/wire api/wire/jsonscan metrics",
 	"api/edge":                "api/wire metrics",
 	"api/ops":                 "api/edge api/wire metrics",
 	"api/access":              "api/wire",

@@ -28,7 +28,7 @@ var recipes = []struct {
 	},
 	{
 		heading: "Change a format",
-		example: `\b(headVersion|takeStep|SummaryForm|FirstColumns|firstOrders|Renewing)\b|s Filled\)|` +
+		example: `\b(headVersion|takeStep|SummaryForm|FirstColumns|firstOrders|StepBegun)\b|s Filled\)|` +
 			`words\.Folding|const Folding|\bFormat = |folder\.Format|\bstep_|From the tables of|` +
 			`crashpoint\.(Step|Fill|Renew)`,
 		besides: `who asks for the numbers: ^spool/database/(badgerdb|postgres)/\w+\.go

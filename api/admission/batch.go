@@ -1,4 +1,4 @@
-package intake
+package admission
 
 import (
 	"bufio"
@@ -9,10 +9,8 @@ import (
 	"runtime"
 	"strconv"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/valyala/fasthttp"
 
-	"promptspool/api/admission"
 	"promptspool/api/edge"
 	"promptspool/api/wire"
 )
@@ -23,21 +21,15 @@ import (
 // has arrived. Then they are unpacked, a line at a time, by as many goroutines as there are
 // processors for it. Unpacking waits for no client, so the memory that decoders need stays
 // bounded however many connections there are. Every byte is claimed before it is kept.
-type Batch struct {
-	body Body
-	key  string
-}
+type Batch struct{ body Body }
 
 // unpacking bounds how many batches are unpacked at the same time, and shares the time for it
 // between keys by the bytes of what they sent.
-var unpacking = admission.NewQueue(int64(2*runtime.GOMAXPROCS(0)), math.MaxInt, nil)
+var unpacking = NewQueue(int64(2*runtime.GOMAXPROCS(0)), math.MaxInt, nil)
 
 // NewBatch makes the batch of a key. The caller must release it.
 func (in *Intake) NewBatch(key string) *Batch {
-	return &Batch{
-		body: Body{claim: in.batches.Claim(key), refuse: in.refuseBatch},
-		key:  key,
-	}
+	return &Batch{Body{claim: in.batches.Claim(key), refuse: in.refuseBatch}}
 }
 
 // Held returns how many bytes the batch holds: those of its lines, once it was read.
@@ -63,24 +55,17 @@ func (b *Batch) Read(requestCtx context.Context, ctx *fasthttp.RequestCtx) ([]wi
 	sent := b.body.Bytes
 	defer func() { _ = b.reserve(-cap(sent)) }()
 
-	if unpacking.Enter(requestCtx, b.key, 1, int64(len(sent)), admission.Forever) != nil {
-		return nil, admission.EndedError(requestCtx)
+	if unpacking.Enter(requestCtx, b.body.claim.Owner(), 1, int64(len(sent)), Forever) != nil {
+		return nil, EndedError(requestCtx)
 	}
 	defer unpacking.Leave(1)
 
-	pooled := func() *zstd.Decoder { return zstdPool.Get().(*zstd.Decoder) }
-	r, err := unpack(encoding, bytes.NewReader(sent), pooled)
-	if d, ok := r.(*zstd.Decoder); ok {
-		defer func() {
-			_ = d.Reset(nil) // a decoder in the pool must not hold on to sent
-			zstdPool.Put(d)
-		}()
+	r, release, err := unpack(encoding, bytes.NewReader(sent), true)
+	defer release()
+	var events []wire.Event
+	if err == nil {
+		events, err = b.parse(r)
 	}
-	if err != nil {
-		return nil, readError(encoding, err)
-	}
-
-	events, err := b.parse(r)
 	if err != nil {
 		return nil, readError(encoding, err)
 	}

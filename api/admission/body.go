@@ -1,4 +1,4 @@
-package intake
+package admission
 
 import (
 	"bytes"
@@ -7,10 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/valyala/fasthttp"
 
-	"promptspool/api/admission"
 	"promptspool/api/edge"
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
@@ -20,7 +18,7 @@ import (
 type Body struct {
 	Bytes []byte // unpacked
 
-	claim  admission.Claim       // anonymous until the request has shown a key
+	claim  Claim                 // anonymous until the request has shown a key
 	refuse func(err error) error // makes the answer when the claim gets no more
 
 	// identify returns the id of the key in the request's head, or Anonymous if there is none. It
@@ -122,10 +120,8 @@ func (b *Body) read(encoding string, max int64) error {
 		return err
 	}
 
-	r, err := unpack(encoding, &b.sent, newZstdDecoder)
-	if d, ok := r.(*zstd.Decoder); ok {
-		defer d.Close()
-	}
+	r, release, err := unpack(encoding, &b.sent, false)
+	defer release()
 	if err != nil {
 		return err
 	}
@@ -274,7 +270,7 @@ type sentReader struct {
 
 // Read reads the next bytes of the body.
 func (s *sentReader) Read(p []byte) (int, error) {
-	if s.paced && s.n >= max(s.next, smallBytes) {
+	if s.paced && s.n >= max(s.next, smallBodyBytes) {
 		s.next = s.n + PaceBytes
 		edge.Within(s.ctx.Conn(), PaceTime)
 	}

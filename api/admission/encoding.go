@@ -1,4 +1,4 @@
-package intake
+package admission
 
 import (
 	"bufio"
@@ -58,8 +58,10 @@ func newZstdDecoder() *zstd.Decoder {
 	return d
 }
 
-// unpack returns a reader of the bytes that r holds packed. It calls decoder if it needs one.
-func unpack(encoding string, r io.Reader, decoder func() *zstd.Decoder) (io.Reader, error) {
+// unpack returns a reader of the bytes that r holds packed. release gives back what it takes for
+// that, to a pool if pooled is set.
+func unpack(encoding string, r io.Reader, pooled bool) (unpacked io.Reader, release func(), err error) {
+	release = func() {}
 	switch encoding {
 	case "gzip":
 		// Without a header there is no gzip at all; io.EOF would look like the end of a body.
@@ -67,25 +69,33 @@ func unpack(encoding string, r io.Reader, decoder func() *zstd.Decoder) (io.Read
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
-		return z, err
+		return z, release, err
 	case "deflate":
 		// Some clients leave out the header of zlib (RFC 9110, section 8.4.1.2).
 		packed := bufio.NewReader(r)
 		head, _ := packed.Peek(2)
 		if len(head) == 2 && (head[0]&0x0f != 8 || binary.BigEndian.Uint16(head)%31 != 0) {
-			return flate.NewReader(packed), nil
+			return flate.NewReader(packed), release, nil
 		}
 		z, err := zlib.NewReader(packed)
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
-		return z, err
+		return z, release, err
 	case "zstd":
-		d := decoder()
-		return d, d.Reset(r)
+		if !pooled {
+			d := newZstdDecoder()
+			return d, d.Close, d.Reset(r)
+		}
+		d := zstdPool.Get().(*zstd.Decoder)
+		release = func() {
+			_ = d.Reset(nil) // a decoder in the pool must not hold on to r
+			zstdPool.Put(d)
+		}
+		return d, release, d.Reset(r)
 	}
 
-	return r, nil
+	return r, release, nil
 }
 
 // readError returns the error of a body that could not be read to its end, or not be unpacked.

@@ -1,10 +1,4 @@
-// Package intake reads the bodies of requests. It bounds them, unpacks them, and claims every byte
-// of memory before it is used, so that hostile or slow callers can neither exhaust the memory
-// nor keep others out.
-//
-// A Body is read in one step. A Batch, which sidecars send, is read in two, and only after its
-// key is known.
-package intake
+package admission
 
 import (
 	"errors"
@@ -12,7 +6,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"promptspool/api/admission"
 	"promptspool/api/edge"
 	"promptspool/api/wire"
 	"promptspool/metrics"
@@ -21,9 +14,9 @@ import (
 // Anonymous owns the bodies of callers who have not shown a key.
 const Anonymous = ""
 
-// smallBytes is the largest capacity of a small body. Nearly all writes, fetches and pages are
+// smallBodyBytes is the largest capacity of a small body. Nearly all writes, fetches and pages are
 // small.
-const smallBytes = 64 << 10
+const smallBodyBytes = 64 << 10
 
 // Config bounds what an Intake holds at the same time.
 type Config struct {
@@ -35,21 +28,23 @@ type Config struct {
 
 // Intake reads bodies and batches. Safe for concurrent use.
 type Intake struct {
-	bodies     *admission.Pool // bytes
-	believes   bool            // the announced length of a body from any caller
-	batches    *admission.Pool // bytes
-	batchRetry admission.RetryAfter
+	bodies     *Pool // bytes
+	believes   bool  // the announced length of a body from any caller
+	batches    *Pool // bytes
+	batchRetry RetryAfter
 	metrics    *metrics.Metrics
 }
 
 // New makes an Intake that holds nothing yet.
 func New(c Config) *Intake {
-	return &Intake{
-		bodies:   newBodyPool(c.BufferBytes, c.BodyBytesMax),
-		believes: isTooSmallForShares(c.BufferBytes, c.BodyBytesMax),
-		batches:  newBatchPool(c.BatchBytes, c.Metrics),
-		metrics:  c.Metrics,
-	}
+	in := &Intake{metrics: c.Metrics, batches: NewPool(Rules{
+		Size:  c.BatchBytes,
+		Share: LeftOver,
+		Watch: func(more int64) { c.Metrics.BatchBytes.Add(float64(more)) },
+	})}
+	in.bodies, in.believes = newBodyPool(c.BufferBytes, c.BodyBytesMax)
+
+	return in
 }
 
 // newBodyPool bounds the bytes of all bodies held at the same time, so that many large uploads
@@ -59,15 +54,19 @@ func New(c Config) *Intake {
 //   - the larger bodies of one key may take a half, and those of all anonymous callers a
 //     quarter; or the space of one body of the largest size, where that is more.
 //
-// A sidecar's pool is too small for shares.
-func newBodyPool(bytes, bodyBytesMax int64) *admission.Pool {
+// A sidecar's pool has not even space for three of the largest bodies, and is too small for
+// shares: the beginnings of several bodies of one key would keep each of them from being
+// completed. Its callers are the apps beside it. Their keys are not known while the server is
+// away, and the lengths that they announce are believed nevertheless.
+func newBodyPool(bytes, bodyBytesMax int64) (pool *Pool, believes bool) {
 	one := min(bytes, bodyBytesMax+1)
 	ofKey, ofAnonymous := max(bytes/2, one), max(bytes/4, one)
-	if isTooSmallForShares(bytes, bodyBytesMax) {
+	believes = bytes < 3*one
+	if believes {
 		ofKey, ofAnonymous = bytes, bytes
 	}
 
-	return admission.NewPool(admission.Rules{
+	pool = NewPool(Rules{
 		Size: bytes,
 		Share: func(owner string, _, _ int64) int64 {
 			if owner == Anonymous {
@@ -75,24 +74,10 @@ func newBodyPool(bytes, bodyBytesMax int64) *admission.Pool {
 			}
 			return ofKey
 		},
-		SmallMax:  smallBytes,
+		SmallMax:  smallBodyBytes,
 		SmallSize: bytes / 8,
 	})
-}
-
-// isTooSmallForShares reports whether a pool has not even space for three of the largest
-// bodies, as a sidecar's: the beginnings of several bodies of one key would keep each of
-// them from being completed. Its callers are the apps beside it. Their keys are not known
-// while the server is away, and the lengths that they announce are believed nevertheless.
-func isTooSmallForShares(bytes, bodyBytesMax int64) bool { return bytes < 3*min(bytes, bodyBytesMax+1) }
-
-// newBatchPool bounds the bytes of the batches held at the same time.
-func newBatchPool(bytes int64, m *metrics.Metrics) *admission.Pool {
-	return admission.NewPool(admission.Rules{
-		Size:  bytes,
-		Share: admission.LeftOver,
-		Watch: func(held int64) { m.BatchBytes.Set(float64(held)) },
-	})
+	return pool, believes
 }
 
 // Read reads a request's body, unpacked. The caller must release it. max bounds the body both
@@ -147,7 +132,7 @@ func refuseBody(error) error {
 }
 
 func (in *Intake) refuseBatch(err error) error {
-	if errors.Is(err, admission.ErrShare) {
+	if errors.Is(err, ErrShare) {
 		in.metrics.Shed.WithLabelValues("share").Inc()
 		return &wire.Error{
 			Code:       wire.CodeTooMany,

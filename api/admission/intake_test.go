@@ -1,4 +1,4 @@
-package intake
+package admission
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 
 func TestBodiesLeaveRoomForThoseOfOthers(t *testing.T) {
 	const mib = 1 << 20
-	pool := newBodyPool(128*mib, 32*mib)
+	pool, _ := newBodyPool(128*mib, 32*mib)
 	take := func(owner string, size int64) bool {
 		c := pool.Claim(owner)
 		return c.Resize(size) == nil
@@ -33,10 +33,10 @@ func TestBodiesLeaveRoomForThoseOfOthers(t *testing.T) {
 	}
 
 	small := 0
-	for take(Anonymous, smallBytes) {
+	for take(Anonymous, smallBodyBytes) {
 		small++
 	}
-	if small < 16*mib/smallBytes {
+	if small < 16*mib/smallBodyBytes {
 		t.Errorf("beside them there is space for %d small bodies", small)
 	}
 }
@@ -45,7 +45,7 @@ func TestBodiesLeaveRoomForThoseOfOthers(t *testing.T) {
 func TestOnlyASidecarCollectsWhileABodyGrows(t *testing.T) {
 	const mib = 1 << 20
 	collections := func(believed bool) uint32 {
-		pool := newBodyPool(128*mib, 32*mib)
+		pool, _ := newBodyPool(128*mib, 32*mib)
 		b := &Body{claim: pool.Claim("key"), refuse: func(err error) error { return err }, believed: believed}
 		defer b.claim.Release()
 
