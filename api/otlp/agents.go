@@ -60,8 +60,7 @@ func (p *logRecord) span(name string, body []byte, from int) *parts {
 	said := map[string]string{}
 	for key, value := range written(p.written.of(body)) {
 		if slices.Contains(agentKeys, string(key)) {
-			word := scalar(value)
-			said[string(key)] = string(word.next(wordMax))
+			said[string(key)] = string(scalar(value).beginning(wordMax))
 		}
 	}
 	failed := said["error"]+said["error.message"] != "" || said["success"] == "false"

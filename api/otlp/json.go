@@ -114,7 +114,7 @@ func jsonWord(value []byte) (word []byte, ok bool) {
 	if len(t.b) > wordMax {
 		return nil, false
 	}
-	return t.next(wordMax), true
+	return t.beginning(wordMax), true
 }
 
 // jsonUint returns a number that is sent as a number or a string, or the nanoseconds since 1970 of an

@@ -28,15 +28,19 @@ func Logs(
 	d.signal = &logs
 	d.keep = func(it item, body []byte) item {
 		p := it.(*logRecord)
-		named := p.nameAttribute(body)
-		if name := p.agentName(named, body); name != "" {
+		event := p.nameAttribute(body)
+		if name := p.agentName(event, body); name != "" {
 			return p.span(name, body, d.behind.scope)
 		}
-		if !p.isGenAI(named) {
+		// Older libraries name the event with an attribute.
+		if !p.event.isEmpty() {
+			event = p.event
+		}
+		if !isGenAI(event) {
 			return nil
 		}
 
-		if joined := p.withIDs(named, body, d.behind.scope); joined != nil {
+		if joined := p.withIDs(event, body, d.behind.scope); joined != nil {
 			p = joined
 		}
 
@@ -88,28 +92,23 @@ const responseIDMax = 512
 // withIDs returns a log record that names no span but is kept, with the ids of one, and
 // nil for any other. An evaluation gets those that ResponseIDs has for its call. The details
 // of a call get ids that are a hash of the record, which begins at from in what was written.
-func (p *logRecord) withIDs(attribute text, body []byte, from int) *logRecord {
-	name := p.event
-	if name.isEmpty() {
-		name = attribute
-	}
+func (p *logRecord) withIDs(event text, body []byte, from int) *logRecord {
+	joined := *p
 	switch {
 	case p.check() == nil:
 		return nil
-	case string(name.beginning(len(details)+1)) == details:
+	case string(event.beginning(len(details)+1)) == details:
 		id := sha256.Sum256(body[from:])
-		joined := *p
 		joined.traceID, joined.spanID = id[:16], id[16:24]
 		return &joined
-	case string(name.beginning(len(evaluation)+1)) != evaluation:
+	case string(event.beginning(len(evaluation)+1)) != evaluation:
 		return nil
 	}
 
 	for key, value := range written(p.written.of(body)) {
-		id := scalar(value)
-		if text := id.next(responseIDMax); string(key) == "gen_ai.response.id" && len(text) > 0 {
-			trace, span := ResponseIDs(string(text))
-			joined := *p
+		id := scalar(value).beginning(responseIDMax)
+		if string(key) == "gen_ai.response.id" && len(id) > 0 {
+			trace, span := ResponseIDs(string(id))
 			joined.traceID, joined.spanID = trace[:], span[:]
 			return &joined
 		}
@@ -156,20 +155,13 @@ func (p *logRecord) time() uint64 {
 // genAI is how the names of all events of the GenAI conventions begin.
 var genAI = []byte("gen_ai.")
 
-// isGenAI reports whether the log record is an event about a model call. Older libraries name the
-// event with an attribute.
-func (p *logRecord) isGenAI(attribute text) bool {
-	name := p.event
-	if name.isEmpty() {
-		name = attribute
-	}
-	return bytes.HasPrefix(name.beginning(len(genAI)), genAI)
-}
+// isGenAI reports whether an event with this name is about a model call.
+func isGenAI(event text) bool { return bytes.HasPrefix(event.beginning(len(genAI)), genAI) }
 
 // nameAttribute returns the text of the attribute event.name, unless the record names its event
 // anyway. body is what was written of it.
 func (p *logRecord) nameAttribute(body []byte) text {
-	if p.isGenAI(text{}) {
+	if isGenAI(p.event) {
 		return text{}
 	}
 	for key, value := range written(p.written.of(body)) {

@@ -22,7 +22,7 @@ func UnquoteBytes(quoted []byte) (text []byte) { return Unescape(quoted[1 : len(
 // ends with whole characters.
 func Unescape(inner []byte) (text []byte) {
 	for {
-		plain, char, rest := cutEscape(inner)
+		plain, char, rest := CutEscape(inner)
 		switch {
 		case char >= 0:
 			// There is an escape: the text has to be copied.
@@ -42,9 +42,9 @@ func Unescape(inner []byte) (text []byte) {
 // for itself.
 var escaped = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// cutEscape splits the text of a valid string at its first escape: the text before it,
+// CutEscape splits the text of a valid string at its first escape: the text before it,
 // the character that it stands for (-1 if there is no escape), and the text after it.
-func cutEscape(inner []byte) (plain []byte, char rune, rest []byte) {
+func CutEscape(inner []byte) (plain []byte, char rune, rest []byte) {
 	// A leap, because a prompt has a few escapes in every line, and long runs between
 	// them.
 	leap := bytes.IndexByte(inner, '\\')
