@@ -36,9 +36,9 @@ func signalOf(resources, scopes, oldScopes, items string, read func(v value) (it
 
 // item is a span or a log record whose members were found, but not read.
 type item interface {
-	write(o *output) error // after its scope; its errors concern this item only
-	check() error          // why it cannot be kept
-	close(o *output)       // closes the body
+	write(o *output) // after its scope; the output's fault concerns this item only
+	check() error    // why it cannot be kept
+	close(o *output) // closes the body
 }
 
 // decoding is one call of Traces, Logs or Bulk.
@@ -231,15 +231,17 @@ func (d *decoding) begin(resource, scope *head) error {
 	o.max = headBytesMax
 	if resource != d.resource {
 		o.cut(0)
-		if err := resource.writeResource(o); err != nil && !o.full {
-			return err
+		resource.writeResource(o)
+		if o.fault != nil && !o.full {
+			return o.fault
 		}
 		d.resource, d.behind.resource, d.tooLong.resource = resource, len(o.b), o.full
 	}
 
 	o.cut(d.behind.resource)
-	if err := scope.writeScope(o); err != nil && !o.full {
-		return err
+	scope.writeScope(o)
+	if o.fault != nil && !o.full {
+		return o.fault
 	}
 	d.scope, d.behind.scope = scope, len(o.b)
 	d.tooLong.scope = o.full || d.tooLong.resource
@@ -254,16 +256,12 @@ func (d *decoding) begin(resource, scope *head) error {
 // not be found.
 func (d *decoding) add(it item, err error) error {
 	o := &d.out
-	o.cut(d.behind.scope)
 	switch {
 	case err != nil:
 	case d.tooLong.scope:
 		err = errHead
 	default:
-		err = it.write(o)
-	}
-	if err == nil && o.full {
-		err = errLarge
+		err = d.write(it)
 	}
 
 	if err == nil && d.keep != nil {
@@ -273,8 +271,7 @@ func (d *decoding) add(it item, err error) error {
 			return nil
 		}
 		if kept != it {
-			o.cut(d.behind.scope)
-			it, err = kept, kept.write(o)
+			it, err = kept, d.write(kept)
 		}
 	}
 	if err == nil {
@@ -297,4 +294,15 @@ func (d *decoding) add(it item, err error) error {
 	d.left -= len(o.b)
 
 	return d.take(it, o.body(d.behind.scope))
+}
+
+// write writes an item after its resource and scope.
+func (d *decoding) write(it item) error {
+	d.out.cut(d.behind.scope)
+	it.write(&d.out)
+	if d.out.fault == nil && d.out.full {
+		return errLarge
+	}
+
+	return d.out.fault
 }

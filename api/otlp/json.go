@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -48,21 +47,6 @@ func eachMember(object []byte, fn func(name, value []byte) error) error {
 			continue
 		}
 		if err := fn(camelCase(c.Name), value); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// eachElement calls fn with the elements of an array. In anything else there are none.
-func eachElement(array []byte, fn func(element json.RawMessage) error) error {
-	if array[0] != '[' {
-		return nil
-	}
-
-	for _, element := range jsonscan.Elements(array) {
-		if err := fn(element); err != nil {
 			return err
 		}
 	}

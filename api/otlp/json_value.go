@@ -21,7 +21,7 @@ func writeAttributes(o *output, v value) error {
 		plainMembers(o, v.json, 0, 1)
 	}
 
-	return o.depthFault()
+	return nil
 }
 
 // writeBody writes the body of a LogRecord. Without one it has none; an empty one is a value that is
@@ -32,17 +32,7 @@ func writeBody(o *output, v value) error {
 	}
 	jsonValue(o, v.json, 0, 1)
 
-	return o.depthFault()
-}
-
-// depthFault returns errDeep, once, if a value was too deep.
-func (o *output) depthFault() error {
-	if !o.deep {
-		return nil
-	}
-	o.deep = false
-
-	return errDeep
+	return nil
 }
 
 // The functions below write the value that begins at json[i], and return the index after it;
@@ -127,7 +117,7 @@ func isSecret(key []byte) bool {
 // jsonValue writes an AnyValue. Of several members the first counts that is not null.
 func jsonValue(o *output, json []byte, i, level int) int {
 	if level > levelsMax {
-		o.deep = true
+		o.fail(errDeep)
 		return jsonscan.SkipValue(json, i)
 	}
 	if json[i] != '{' || !isAnyValue(json, i) {

@@ -181,7 +181,7 @@ func (p *logRecord) check() error {
 }
 
 // write writes the log record after its scope.
-func (p *logRecord) write(o *output) (err error) {
+func (p *logRecord) write(o *output) {
 	o.put(`,"log":{`)
 	o.nanos("timeUnixNano", p.at)
 	o.nanos("observedTimeUnixNano", p.observed)
@@ -189,20 +189,13 @@ func (p *logRecord) write(o *output) (err error) {
 	o.text("severityText", p.severityText)
 	o.text("eventName", p.event)
 
-	p.writtenBody, err = o.value("body", p.body)
-	if err != nil {
-		return err
-	}
-	if p.written, err = o.list("attributes", p.attributes); err != nil {
-		return err
-	}
+	p.writtenBody = o.value("body", p.body)
+	p.written = o.list("attributes", p.attributes)
 	o.number("droppedAttributesCount", p.droppedAttributes)
 	o.number("flags", p.flags)
 	o.id("traceId", p.traceID)
 	o.id("spanId", p.spanID)
 	o.end()
-
-	return nil
 }
 
 // close writes the log record's place and closes its body.

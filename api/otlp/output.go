@@ -17,10 +17,10 @@ import (
 // Everything is written straight into it. A list that was collected first could take many times the
 // bytes of the request before its length is known.
 type output struct {
-	b    []byte
-	max  int
-	full bool
-	deep bool // a value in JSON is nested too deep
+	b     []byte
+	max   int
+	full  bool
+	fault error // the first one of what was written
 }
 
 const (
@@ -33,7 +33,8 @@ func (o *output) space(n int) bool { return !o.full && (len(o.b)+n <= cap(o.b) |
 
 func (o *output) grow(n int) bool {
 	need := len(o.b) + n
-	if o.full = need > o.max; o.full {
+	if need > o.max {
+		o.full = true
 		return false
 	}
 
@@ -49,7 +50,14 @@ func (o *output) grow(n int) bool {
 }
 
 // cut takes back what was written after the first n bytes.
-func (o *output) cut(n int) { o.b, o.full = o.b[:n], false }
+func (o *output) cut(n int) { o.b, o.full, o.fault = o.b[:n], false, nil }
+
+// fail notes what is wrong with the source of a value, if anything. The rest is written all the same.
+func (o *output) fail(err error) {
+	if o.fault == nil {
+		o.fault = err
+	}
+}
 
 // body returns the bytes written so far, for its receiver to own. The first kept bytes
 // stay written.
@@ -168,22 +176,22 @@ func (o *output) id(name string, id []byte) {
 	}
 }
 
-// list is the source of a list or of one value, and what writes it. Its error is that of the source.
+// list is the source of a list or of one value, and what writes it. The error is that of the source.
 type list struct {
 	value
 	write func(o *output, v value) error
 }
 
 // value writes one value, unless there is none.
-func (o *output) value(name string, l list) (place, error) {
+func (o *output) value(name string, l list) place {
 	if l.write == nil {
-		return place{}, nil
+		return place{}
 	}
 	o.member(name)
 	begin := len(o.b)
-	err := l.write(o, l.value)
+	o.fail(l.write(o, l.value))
 
-	return place{begin, len(o.b)}, err
+	return place{begin, len(o.b)}
 }
 
 // place is where a list or a value was written.
@@ -193,23 +201,23 @@ type place struct{ from, end int }
 func (p place) of(written []byte) []byte { return written[p.from:p.end] }
 
 // list writes the elements of a list, which is left out if it has none.
-func (o *output) list(name string, l list) (place, error) {
+func (o *output) list(name string, l list) place {
 	if l.write == nil {
-		return place{}, nil
+		return place{}
 	}
 
 	before := len(o.b)
 	o.member(name)
 	o.put("[")
 	begin := len(o.b)
-	err := l.write(o, l.value)
+	o.fail(l.write(o, l.value))
 	if len(o.b) == begin {
 		o.b = o.b[:before]
-		return place{}, err
+		return place{}
 	}
 	o.put("]")
 
-	return place{begin - 1, len(o.b)}, err
+	return place{begin - 1, len(o.b)}
 }
 
 // noPair is a KeyValue of which nothing is set. It has nothing to keep.

@@ -75,7 +75,7 @@ func Close(trace [16]byte) json.RawMessage {
 	}
 	o := output{b: make([]byte, 0, closeBytes), max: closeBytes}
 	o.put(`{"resource":{},"scope":{}`)
-	_ = p.write(&o) // it has no source
+	p.write(&o)
 	p.close(&o)
 
 	return o.b
@@ -157,7 +157,7 @@ func (p *parts) decoded(body []byte, plumbing bool) Span {
 }
 
 // write writes the span after its scope.
-func (p *parts) write(o *output) (err error) {
+func (p *parts) write(o *output) {
 	o.put(`,"span":{`)
 	o.id("traceId", p.traceID)
 	o.id("spanId", p.spanID)
@@ -170,17 +170,11 @@ func (p *parts) write(o *output) (err error) {
 	o.nanos("startTimeUnixNano", p.start)
 	o.nanos("endTimeUnixNano", p.end)
 
-	if p.written.attributes, err = o.list("attributes", p.attributes); err != nil {
-		return err
-	}
+	p.written.attributes = o.list("attributes", p.attributes)
 	o.number("droppedAttributesCount", p.droppedAttributes)
-	if p.written.events, err = o.list("events", p.events); err != nil {
-		return err
-	}
+	p.written.events = o.list("events", p.events)
 	o.number("droppedEventsCount", p.droppedEvents)
-	if _, err = o.list("links", p.links); err != nil {
-		return err
-	}
+	o.list("links", p.links)
 	o.number("droppedLinksCount", p.droppedLinks)
 
 	if !p.message.isEmpty() || len(p.code) > 0 {
@@ -191,8 +185,6 @@ func (p *parts) write(o *output) (err error) {
 		o.end()
 	}
 	o.end()
-
-	return nil
 }
 
 // close closes the span's body.
@@ -221,32 +213,26 @@ var (
 )
 
 // writeResource writes the beginning of a body, with the resource.
-func (h *head) writeResource(o *output) error {
+func (h *head) writeResource(o *output) {
 	o.put(`{"resource":`)
-	err := h.write(o)
+	h.write(o)
 	o.text("resourceSchemaUrl", h.schemaURL)
-
-	return err
 }
 
 // writeScope writes the part of a body with the scope.
-func (h *head) writeScope(o *output) error {
+func (h *head) writeScope(o *output) {
 	o.put(`,"scope":`)
-	err := h.write(o)
+	h.write(o)
 	o.text("scopeSchemaUrl", h.schemaURL)
-
-	return err
 }
 
-func (h *head) write(o *output) error {
+func (h *head) write(o *output) {
 	o.put("{")
 	o.text("name", h.name)
 	o.text("version", h.version)
-	_, err := o.list("attributes", h.attributes)
+	o.list("attributes", h.attributes)
 	o.number("droppedAttributesCount", h.droppedAttributes)
 	o.end()
-
-	return err
 }
 
 // event is what an event of a span is written from.
@@ -264,15 +250,13 @@ var writeEvents = messages(layout[event]{
 	set(4, "droppedAttributesCount", func(e *event, v value) { e.droppedAttributes = v.uint() }),
 })
 
-func (e *event) write(o *output) error {
+func (e *event) write(o *output) {
 	o.begin()
 	o.nanos("timeUnixNano", e.at)
 	o.text("name", e.name)
-	_, err := o.list("attributes", e.attributes)
+	o.list("attributes", e.attributes)
 	o.number("droppedAttributesCount", e.droppedAttributes)
 	o.end()
-
-	return err
 }
 
 // link is what a link of a span is written from.
@@ -295,17 +279,15 @@ var linkLayout = layout[link]{
 
 var writeLinks = messages(linkLayout)
 
-func (l *link) write(o *output) error {
+func (l *link) write(o *output) {
 	o.begin()
 	o.text("traceId", text{b: l.traceID})
 	o.text("spanId", text{b: l.spanID})
 	o.text("traceState", l.traceState)
-	_, err := o.list("attributes", l.attributes)
+	o.list("attributes", l.attributes)
 	o.number("droppedAttributesCount", l.droppedAttributes)
 	o.number("flags", l.flags)
 	o.end()
-
-	return err
 }
 
 // isZero reports whether all bytes are zero.
