@@ -149,6 +149,61 @@ func (s *Subject) Read() *Content {
 // Cut reports whether the reading of the body was ended before its end.
 func (s *Subject) Cut() bool { return s.cut }
 
+// Judge decides for one row after the other whether it matches a query, until the query's budget is
+// spent. Not safe for concurrent use.
+type Judge struct {
+	Stopped *Position // where the budget was spent; nil if it was not
+
+	query    *Query
+	deadline time.Time // zero: none
+	last     *Position // of the row before; nil: there was none
+	subject  Subject   // of the row that was judged last
+}
+
+// NewJudge returns a Judge for a pass over the rows of q, which begins now.
+func NewJudge(q *Query) Judge {
+	j := Judge{query: q}
+	if q.Budget > 0 {
+		j.deadline = time.Now().Add(q.Budget)
+	}
+
+	return j
+}
+
+// Matches reports whether a row matches. body and metadata are called only if the row leaves that open,
+// or for a snippet. Once Stopped is set, the pass ends.
+func (j *Judge) Matches(
+	ctx context.Context, row *wire.Row, body func() ([]byte, error), metadata func() (map[string]string, error),
+) (matches bool, err error) {
+	// The first row is read to its end, so that each pass comes further.
+	reading := ctx
+	if j.last != nil && !j.deadline.IsZero() {
+		var cancel context.CancelFunc
+		reading, cancel = context.WithDeadline(ctx, j.deadline)
+		defer cancel()
+	}
+
+	j.subject = Subject{Row: row, Context: reading, Body: body, Metadata: metadata}
+	matches = j.query.Match(&j.subject)
+	j.subject.Context = ctx
+	switch {
+	case j.subject.Err != nil:
+		return false, j.subject.Err
+	case j.subject.Cut(): // the next pass begins with this row
+		j.Stopped = j.last
+		return false, ctx.Err()
+	}
+
+	p := PositionOf(row)
+	j.last = &p
+	// Only where nothing matched: a page of matches ends by itself.
+	if !matches && !j.deadline.IsZero() && time.Now().After(j.deadline) {
+		j.Stopped = j.last
+	}
+
+	return matches, nil
+}
+
 // wholeValue returns the whole metadata value of which the row has a stored one.
 func (s *Subject) wholeValue(key, stored string) (value string, ok bool) {
 	if !rowcode.IsReference(stored) {

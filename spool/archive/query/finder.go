@@ -22,10 +22,9 @@ type Finder struct {
 	sorted topRows // of an order other than time
 
 	anyOrder bool // see AnyOrder
-	judged   *Subject
 
-	deadline *time.Time // of the store, for reading bodies
-	counts   time.Time  // until when a page that streams counts
+	judge  *Judge    // of the store's pass; nil if SQL has decided what matches
+	counts time.Time // until when a page that streams counts
 }
 
 // Fill returns a row with at least the wanted columns, valid until the next one.
@@ -33,12 +32,12 @@ type Fill func(want rowcode.Columns) (*wire.Row, error)
 
 // NewFinder returns a Finder for a page of q, which must not change meanwhile.
 func NewFinder(q *Query) *Finder {
-	return &Finder{query: q, skip: q.Offset, rows: q.NewPage(), deadline: new(time.Time),
-		counts: time.Now().Add(q.CountBudget)}
+	return &Finder{query: q, skip: q.Offset, rows: q.NewPage(), counts: time.Now().Add(q.CountBudget)}
 }
 
-// Hurry has the Finder set the store's deadline for reading bodies again once only the total is wanted.
-func (f *Finder) Hurry(deadline *time.Time) { f.deadline = deadline }
+// Follow gives the finder what judges the rows that it visits. It takes their snippets from there, and
+// sets another end once only the total is wanted.
+func (f *Finder) Follow(j *Judge) { f.judge = j }
 
 // Total sets how many rows there are, for a query without a filter.
 func (f *Finder) Total(n int) { f.page.Total = n }
@@ -46,16 +45,13 @@ func (f *Finder) Total(n int) { f.page.Total = n }
 // AnyOrder announces that rows do not come newest first, for an order other than time.
 func (f *Finder) AnyOrder() { f.anyOrder = true }
 
-// Judged gives the finder what holds the Subject of the row that is visited, for its snippet.
-func (f *Finder) Judged(s *Subject) { f.judged = s }
-
 // snippet returns that of the visited row.
 func (f *Finder) snippet() (*wire.Snippet, error) {
-	if f.query.Bare || f.judged == nil {
+	if f.query.Bare || f.judge == nil {
 		return nil, nil
 	}
 
-	return f.query.Snippet(f.judged)
+	return f.query.Snippet(&f.judge.subject)
 }
 
 // Counts reports whether another match would change the total.
@@ -136,7 +132,9 @@ func (f *Finder) VisitFar(fill Fill, far func() Locate) (more bool, err error) {
 
 // hurry ends the count of a page that streams and is full.
 func (f *Finder) hurry() {
-	*f.deadline = f.counts
+	if f.judge != nil {
+		f.judge.deadline = f.counts
+	}
 	f.page.TotalIsLowerBound = f.query.After != nil || f.page.Total > TotalMax || !time.Now().Before(f.counts)
 }
 

@@ -2,8 +2,8 @@ package badgerdb
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -38,18 +38,15 @@ type scan struct {
 	farther     *farBlock   // that far was last asked for
 	oldestFirst bool        // blocks come the other way round
 
-	after    []byte           // a place: rows up to it are left out; nil means none are
-	deadline time.Time        // for reading bodies; zero means none
-	stopped  *query.Position  // where the deadline ended the scan; nil means it did not
-	judged   *query.Position  // of the last row that was judged; nil means none was yet
-	seen     int              // rows before the first block, to look at ctx now and then
-	block    block            // the current one
-	row      wire.Row         // the current one that stands alone
-	subject  query.Subject    // what was judged last
-	terms    []textindex.Term // that the query looks for
-	page     []byte           // memory for a page of words
-	alone    []lone           // that stand alone in the block's part of the list
-	done     bool             // visit wants no more, or the deadline is over
+	after []byte           // a place: rows up to it are left out; nil means none are
+	judge query.Judge      // of rows that the columns leave open
+	seen  int              // rows before the first block, to look at ctx now and then
+	block block            // the current one
+	row   wire.Row         // the current one that stands alone
+	terms []textindex.Term // that the query looks for
+	page  []byte           // memory for a page of words
+	alone []lone           // that stand alone in the block's part of the list
+	done  bool             // visit wants no more, or the budget is spent
 }
 
 // match is a row that was found. It is lent until visit returns.
@@ -109,6 +106,7 @@ func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *query.Que
 		keys:  k,
 		query: q,
 		needs: q.Columns(),
+		judge: query.NewJudge(q),
 		block: block{txn: txn, codec: db.codec, keys: k},
 	}
 
@@ -128,9 +126,6 @@ func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *query.Que
 	}
 
 	s.terms = q.Terms()
-	if q.Budget > 0 {
-		s.deadline = time.Now().Add(q.Budget)
-	}
 	return s, nil
 }
 
@@ -356,7 +351,7 @@ func (s *scan) visitLone(l *lone) error {
 		if err != nil {
 			return damaged(s.keys.newest(l.place[:]), err)
 		}
-		if ok, err := s.judge(row); err != nil || !ok {
+		if ok, err := s.matches(row); err != nil || !ok {
 			return err
 		}
 	}
@@ -438,7 +433,7 @@ func (s *scan) visitRange(i, end int, v blocks.Verdict) error {
 			if err != nil {
 				return err
 			}
-			if ok, err := s.judge(row); err != nil {
+			if ok, err := s.matches(row); err != nil {
 				return err
 			} else if !ok {
 				continue
@@ -453,54 +448,32 @@ func (s *scan) visitRange(i, end int, v blocks.Verdict) error {
 	return nil
 }
 
-// judge reports whether one row matches, reading its body if need be. It stops the scan
-// when the time for bodies is over.
-func (s *scan) judge(row *wire.Row) (bool, error) {
-	// Both are called only if the columns leave the answer open, or for a snippet.
-	s.subject = query.Subject{Row: row, Context: s.ctx}
-	subject := &s.subject
-	if s.judged != nil && !s.deadline.IsZero() {
-		var cancel context.CancelFunc
-		subject.Context, cancel = context.WithDeadline(s.ctx, s.deadline)
-		defer cancel()
-	}
-
+// matches reports whether one row matches, reading its body if need be.
+func (s *scan) matches(row *wire.Row) (bool, error) {
 	// A body may be large. If no caller waits for the answer any more, it is not read.
-	subject.Body = func() ([]byte, error) {
+	body := func() ([]byte, error) {
 		if err := s.db.stopped(s.ctx); err != nil {
 			return nil, err
 		}
 		return s.db.requestBody(s.txn, s.keys, row.RequestID)
 	}
-
-	subject.Metadata = func() (map[string]string, error) {
+	metadata := func() (map[string]string, error) {
 		if err := s.db.stopped(s.ctx); err != nil {
 			return nil, err
 		}
 		return s.db.metadata(s.txn, s.keys, row.RequestID)
 	}
 
-	ok := s.query.Match(subject)
-	subject.Context = s.ctx
-	if subject.Err != nil {
-		return false, subject.Err
+	ok, err := s.judge.Matches(s.ctx, row, body, metadata)
+	if s.judge.Stopped != nil {
+		s.done = true
 	}
-	// The next page begins with this row, and reads it whole.
-	if subject.Cut() {
-		s.stopped, s.done = s.judged, true
-		return false, s.db.stopped(s.ctx)
+	if err != nil {
+		return false, cmp.Or(s.db.stopped(s.ctx), err)
 	}
 
-	p := query.PositionOf(row)
-	s.judged = &p
-	if !ok && s.isOver() {
-		s.stopped, s.done = s.judged, true
-	}
 	return ok, nil
 }
-
-// isOver reports whether the time for reading bodies is over.
-func (s *scan) isOver() bool { return !s.deadline.IsZero() && time.Now().After(s.deadline) }
 
 // found hands a match to visit.
 func (s *scan) found(m *match) error {

@@ -38,7 +38,7 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 			return err
 		}
 
-		f.Hurry(&s.deadline)
+		f.Follow(&s.judge)
 		// In an order of times, the other end of the list has the first rows.
 		if q.Order.By != "" && q.Decides() {
 			s.finder = f
@@ -47,7 +47,6 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 			}
 		}
 
-		f.Judged(&s.subject)
 		// The finder asks for the columns of a row that it needs, if any.
 		s.visit = func(m *match) (bool, error) {
 			if m.block == nil {
@@ -59,7 +58,7 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 			return err
 		}
 
-		page, err = f.Finish(s.stopped, func(requestID string) (row wire.Row, err error) {
+		page, err = f.Finish(s.judge.Stopped, func(requestID string) (row wire.Row, err error) {
 			id, _ := parseUUID(requestID)
 			state, err := db.state(txn, k, id)
 			row, _ = state.Row()
@@ -144,5 +143,5 @@ func (db *DB) scan(
 	}
 
 	err = s.run()
-	return s.stopped, err
+	return s.judge.Stopped, err
 }

@@ -23,27 +23,23 @@ type scan struct {
 	query   *query.Query
 	visit   func(fill query.Fill) (more bool, err error)
 
-	weeks    []weekSpan
-	byID     bool  // each of weeks is a single record, and they may be far apart
-	oldest   int64 // list times between which rows are visited, both included
-	newest   int64
-	exact    bool    // SQL selects exactly what the query matches
-	days     []int64 // if not nil, the terms of all days to search; see fromClause
-	needs    rowcode.Columns
-	deadline time.Time       // after which no more rows are examined; zero if there is none
-	stopped  *query.Position // where the deadline ended the scan
-	judged   *query.Position // of the last row that was judged; nil means none was yet
-	done     bool
-	cut      bool   // the last step ended early, because its rows filled the memory for it
-	ids      []uuid // the only rows that may match in the visited part of the list; nil if any may
+	weeks  []weekSpan
+	byID   bool  // each of weeks is a single record, and they may be far apart
+	oldest int64 // list times between which rows are visited, both included
+	newest int64
+	exact  bool    // SQL selects exactly what the query matches
+	days   []int64 // if not nil, the terms of all days to search; see fromClause
+	needs  rowcode.Columns
+	judge  query.Judge // of rows that SQL leaves open
+	done   bool
+	cut    bool   // the last step ended early, because its rows filled the memory for it
+	ids    []uuid // the only rows that may match in the visited part of the list; nil if any may
 
 	// The current row.
 	at   int64
 	id   uuid
 	line []byte // the encoded row, without at and id
 	row  wire.Row
-
-	subject query.Subject // what was judged last
 
 	// Totals so far, from which the next step's size is estimated.
 	seen  int // rows
@@ -68,11 +64,9 @@ func (db *DB) newScan(ctx context.Context, tx reader, account string, q *query.Q
 		account: account,
 		query:   q,
 		needs:   q.Columns(),
+		judge:   query.NewJudge(q),
 	}
 	s.oldest, s.newest = bounds(q)
-	if q.Budget > 0 {
-		s.deadline = time.Now().Add(q.Budget)
-	}
 
 	// With ids in the filter a few places are searched, however long the list is.
 	var err error
@@ -339,39 +333,13 @@ func (s *scan) visitIfMatch(ctx context.Context, body func() ([]byte, error)) er
 			return err
 		}
 
-		// body and metadata are called only if the row leaves the answer open.
-		reading := ctx
-		if s.judged != nil && !s.deadline.IsZero() {
-			var cancel context.CancelFunc
-			reading, cancel = context.WithDeadline(ctx, s.deadline)
-			defer cancel()
+		matches, err := s.judge.Matches(ctx, row, body,
+			func() (map[string]string, error) { return s.metadata(ctx) })
+		if s.judge.Stopped != nil {
+			s.done = true
 		}
-		s.subject = query.Subject{
-			Row:      row,
-			Context:  reading,
-			Body:     body,
-			Metadata: func() (map[string]string, error) { return s.metadata(ctx) },
-		}
-		subject := &s.subject
-		matches := s.query.Match(subject)
-		subject.Context = ctx
-		if subject.Err != nil {
-			return subject.Err
-		}
-		// The next page begins with this row, and reads it whole.
-		if subject.Cut() {
-			s.stopped, s.done = s.judged, true
-			return ctx.Err()
-		}
-
-		p := query.PositionOf(row)
-		s.judged = &p
-		if !matches {
-			// Asked only where nothing matched: a page of matches ends by itself.
-			if s.isOver() {
-				s.stopped, s.done = s.judged, true
-			}
-			return nil
+		if err != nil || !matches {
+			return err
 		}
 	}
 
@@ -380,9 +348,6 @@ func (s *scan) visitIfMatch(ctx context.Context, body func() ([]byte, error)) er
 
 	return err
 }
-
-// isOver reports whether the time for reading rows is over.
-func (s *scan) isOver() bool { return !s.deadline.IsZero() && time.Now().After(s.deadline) }
 
 // fill returns the current row with the columns that are wanted. Place columns cost nothing;
 // the others have to be decoded from the line.

@@ -181,7 +181,7 @@ func (s *scan) count(ctx context.Context, limit int) (n int, err error) {
 func (s *scan) find(ctx context.Context) (query.Page, error) {
 	q := s.query
 	f := query.NewFinder(q)
-	f.Hurry(&s.deadline)
+	f.Follow(&s.judge)
 	if !q.Filtered() {
 		f.Total(s.records())
 	}
@@ -194,7 +194,6 @@ func (s *scan) find(ctx context.Context) (query.Page, error) {
 		s.oldest, s.newest = bounds(&all)
 	}
 
-	f.Judged(&s.subject)
 	s.visit = f.Visit
 	if err := s.run(ctx, math.MaxInt); err != nil {
 		return query.Page{}, err
@@ -205,7 +204,7 @@ func (s *scan) find(ctx context.Context) (query.Page, error) {
 
 // finish reads the rows of the finder's page.
 func (s *scan) finish(ctx context.Context, f *query.Finder) (query.Page, error) {
-	return f.Finish(s.stopped, func(requestID string) (row wire.Row, err error) {
+	return f.Finish(s.judge.Stopped, func(requestID string) (row wire.Row, err error) {
 		id, _ := archive.ParseUUID(requestID)
 		state, err := s.state(ctx, id)
 		row, _ = state.Row()
@@ -250,7 +249,7 @@ func (db *DB) Scan(
 		}
 
 		err = s.run(ctx, math.MaxInt)
-		stopped = s.stopped
+		stopped = s.judge.Stopped
 		if err != nil && begun && final == nil {
 			final = connection.Failure(ctx, err)
 			err = errEnd
