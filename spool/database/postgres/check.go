@@ -3,7 +3,6 @@ package postgres
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -21,7 +20,7 @@ import (
 	"promptspool/spool/database/postgres/schema"
 )
 
-// checkStep is how many records Check reads in one transaction.
+// checkStep is how many records Check reads together.
 const checkStep = 100
 
 // Check verifies that the tables agree with each other. It returns the first fault.
@@ -31,45 +30,37 @@ const checkStep = 100
 // counts of each account, its sessions, traces and users, and each summary must be right, each index
 // must have the words of its rows, and templates belong together.
 //
-// Check reads everything once, in steps. Nothing should write meanwhile: a write that is half
-// seen looks like a fault.
+// Check reads everything once, as of one moment: VACUUM waits for as long.
 func (db *DB) Check(ctx context.Context) error {
 	if err := db.Store.Check(ctx); err != nil {
 		return err
 	}
 
-	c := newChecker(db)
-	var err error
-	if c.settled, err = db.Settled(ctx); err != nil {
+	settled, err := db.Settled(ctx)
+	if err != nil {
 		return err
 	}
-	if c.filled, err = db.Filled(ctx); err != nil {
+	filled, err := db.Filled(ctx)
+	if err != nil {
 		return err
-	}
-	for more := true; more; {
-		err := db.pool.View(ctx, func(tx pgx.Tx) (err error) {
-			more, err = c.step(ctx, tx)
-			return err
-		})
-		if err != nil {
-			return err
-		}
 	}
 
 	return db.pool.View(ctx, func(tx pgx.Tx) error {
-		if err := c.checkTotals(ctx, tx); err != nil {
-			return err
+		c := checker{
+			db:      db,
+			filled:  filled,
+			settled: settled,
+			counts:  make(map[accountWeek]*weekCount),
+			rollups: make(map[string]*rollup.Proof),
 		}
-		if err := c.checkCounts(ctx, tx); err != nil {
-			return err
+		for _, check := range []func(context.Context, pgx.Tx) error{
+			c.checkRecords, c.checkTotals, c.checkCounts, c.checkRollups, c.checkSummaries, c.checkTexts,
+		} {
+			if err := check(ctx, tx); err != nil {
+				return err
+			}
 		}
-		if err := c.checkRollups(ctx, tx); err != nil {
-			return err
-		}
-		if err := c.checkSummaries(ctx, tx); err != nil {
-			return err
-		}
-		return c.checkTexts(ctx, tx)
+		return nil
 	})
 }
 
@@ -78,17 +69,11 @@ type checker struct {
 	db      *DB
 	filled  rowcode.Column // see accounts.Store.Filled
 	settled bool           // see archive.Settled
-	account string         // of the next records
-	id      uuid           // of the record before them
 
 	headers, bodies, deltas int64
 	counts                  map[accountWeek]*weekCount
 	rollups                 map[string]*rollup.Proof // by account, of the records
 	index                   textindex.Builder
-}
-
-func newChecker(db *DB) checker {
-	return checker{db: db, counts: make(map[accountWeek]*weekCount), rollups: make(map[string]*rollup.Proof)}
 }
 
 type accountWeek struct {
@@ -110,16 +95,40 @@ type checked struct {
 	spanAt *int64
 }
 
-// step checks the next records, in the order of the primary key, or continues to the next account.
-func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
-	// A transaction for each step: one for all would keep VACUUM away for as long.
-	//
-	// Of one account: where the tables are spread, each shard would send so many rows.
+// checkRecords checks all records, account by account: where the tables are spread, each shard would
+// send so many rows.
+func (c *checker) checkRecords(ctx context.Context, tx pgx.Tx) error {
+	rows, _ := tx.Query(ctx, `SELECT DISTINCT account_id FROM record_states`)
+	accounts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+
+	for _, account := range accounts {
+		for after, more := (uuid{}), true; more; {
+			page, err := c.page(ctx, tx, account, after)
+			if err == nil {
+				err = c.checkPage(ctx, tx, account, page)
+			}
+			if err != nil {
+				return err
+			}
+			if more = len(page) == checkStep; more {
+				after = page[len(page)-1].id
+			}
+		}
+	}
+
+	return nil
+}
+
+// page reads the next records of an account, in the order of the primary key.
+func (c *checker) page(ctx context.Context, tx pgx.Tx, account string, after uuid) ([]checked, error) {
 	rows, _ := tx.Query(ctx, `
 		SELECT account_id, request_id, ts, orphan, state, trace, span_at FROM record_states
-		WHERE account_id = $1 AND request_id > $2 ORDER BY request_id LIMIT $3`, c.account, c.id, checkStep)
+		WHERE account_id = $1 AND request_id > $2 ORDER BY request_id LIMIT $3`, account, after, checkStep)
 	// To the end first: what a record needs besides is asked on the same connection.
-	page, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r checked, err error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r checked, err error) {
 		var packed []byte
 		err = row.Scan(&r.account, &r.id, &r.ts, &r.orphan, &packed, &r.trace, &r.spanAt)
 		if err == nil {
@@ -127,52 +136,41 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 		}
 		return r, err
 	})
-	if err != nil {
-		return false, err
-	}
+}
 
+// checkPage checks some records of an account, and counts them.
+func (c *checker) checkPage(ctx context.Context, tx pgx.Tx, account string, page []checked) error {
 	for i := range page {
 		r := &page[i]
-		if err := c.db.codec.joinDeltas(ctx, tx, r.account, r.id, &r.state); err != nil {
-			return false, err
+		if err := c.db.codec.joinDeltas(ctx, tx, account, r.id, &r.state); err != nil {
+			return err
 		}
 		r.found = r.state.Footprint()
 		// These columns are copies of what the state says, and statements rely on them.
 		orphan, trace, spanAt := columnsOf(r.found)
 		if !equal(r.trace, trace) || !equal(r.spanAt, spanAt) || r.orphan != orphan ||
 			r.state.RequestID != r.id.String() || !r.ts.Equal(r.id.Time()) {
-			return false, fmt.Errorf("record %s: its state does not belong to its row", r.id)
+			return fmt.Errorf("record %s: its state does not belong to its row", r.id)
 		}
+		c.count(r)
 	}
-	if err := c.checkSets(ctx, tx, page); err != nil {
-		return false, err
+	if err := c.checkSets(ctx, tx, account, page); err != nil {
+		return err
 	}
-	for rest := page; len(rest) > 0; {
-		n := fitting(len(rest), checkBytesMax, func(i int) int { return rest[i].state.Bytes() })
-		if err := c.checkPart(ctx, tx, rest[:n]); err != nil {
-			return false, err
+
+	for len(page) > 0 {
+		n := fitting(len(page), checkBytesMax, func(i int) int { return page[i].state.Bytes() })
+		if err := c.checkPart(ctx, tx, page[:n]); err != nil {
+			return err
 		}
-		rest = rest[n:]
+		page = page[n:]
 	}
 
-	account, id := c.account, uuid{}
-	if len(page) == checkStep {
-		id = page[len(page)-1].id
-	} else if account, err = nextAccount(ctx, tx, "record_states", c.account); err != nil {
-		return false, err
-	}
-
-	// At the end: a step whose connection is lost runs again, from where it began.
-	for i := range page {
-		c.count(&page[i])
-	}
-	c.account, c.id = account, id
-
-	return account != "", nil
+	return nil
 }
 
 // checkSets proves that records of an account are in the sets in which they must be.
-func (c *checker) checkSets(ctx context.Context, tx pgx.Tx, page []checked) error {
+func (c *checker) checkSets(ctx context.Context, tx pgx.Tx, account string, page []checked) error {
 	if !c.settled {
 		return nil
 	}
@@ -182,7 +180,7 @@ func (c *checker) checkSets(ctx context.Context, tx pgx.Tx, page []checked) erro
 	}
 	sets := make(map[uuid]archive.Set)
 	rows, _ := tx.Query(ctx, `SELECT call, members FROM record_calls WHERE account_id = $1 AND call = ANY($2)`,
-		c.account, keys)
+		account, keys)
 	var key uuid
 	var members []byte
 	_, err := pgx.ForEachRow(rows, []any{&key, &members}, func() error {
@@ -218,17 +216,6 @@ func (c *checker) count(r *checked) {
 		c.rollups[r.account] = &rollup.Proof{}
 	}
 	c.rollups[r.account].AddPart(&r.found.Rollups)
-}
-
-// nextAccount returns the account that follows another in a table, or "" if there is none.
-func nextAccount(ctx context.Context, q querier, table, account string) (next string, err error) {
-	err = q.QueryRow(ctx, "SELECT account_id FROM "+table+
-		" WHERE account_id > $1 ORDER BY account_id LIMIT 1", account).Scan(&next)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil
-	}
-
-	return next, err
 }
 
 // checkBytesMax bounds the bodies that Check holds in memory; one record may have more.

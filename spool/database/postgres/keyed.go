@@ -15,15 +15,10 @@ import (
 	"promptspool/spool/database/postgres/schema"
 )
 
-// querier is a transaction, or a connection on which each statement is one.
-type querier interface {
+// reader is a transaction, or a connection on which each statement is one.
+type reader interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
-// reader is a connection or a transaction that may also be sent several statements at a time.
-type reader interface {
-	querier
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 

@@ -64,7 +64,7 @@ type worker struct {
 }
 
 // askWorkers runs a query of one row and one column in this database on each worker.
-func askWorkers(ctx context.Context, q querier, sql string) ([]worker, error) {
+func askWorkers(ctx context.Context, q reader, sql string) ([]worker, error) {
 	rows, _ := q.Query(ctx, `
 		SELECT nodename || ':' || nodeport, success, coalesce(result, '')
 		FROM run_command_on_workers($1) ORDER BY 1`, sql)

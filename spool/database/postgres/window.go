@@ -30,7 +30,7 @@ type window struct {
 }
 
 // weekSpans reads where the account's records are, and how many there are.
-func weekSpans(ctx context.Context, tx querier, account string) (all []weekSpan, err error) {
+func weekSpans(ctx context.Context, tx reader, account string) (all []weekSpan, err error) {
 	rows, _ := tx.Query(ctx, `
 		SELECT week, min(list_oldest), max(list_newest), min(oldest), max(newest), sum(records)::bigint
 		FROM account_weeks WHERE account_id = $1
