@@ -107,7 +107,7 @@ func (u *uniting) takeContexts(changed []*Record) error {
 		}
 		for _, key := range r.State.traceKeys() {
 			set := u.sets.Sets[key]
-			set.Decided = set.Decided || !r.existed
+			set.Decided = set.Decided || r.isNew()
 			if r.State.isFirst() && set.say(r) {
 				trace, _ := ParseTrace(r.State.TraceID())
 				said[key] = trace

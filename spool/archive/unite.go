@@ -187,7 +187,7 @@ func (u *uniting) load(keys []UUID) error {
 // keepOut removes new records of a call that was deleted.
 func (u *uniting) keepOut(changed []*Record) {
 	for _, r := range changed {
-		if r.Removed || r.existed || r.State.Request == nil {
+		if r.Removed || r.stood != "" || r.State.Request == nil {
 			continue
 		}
 		for _, p := range r.places {
