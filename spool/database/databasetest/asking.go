@@ -42,6 +42,7 @@ func everyOrder(t *testing.T, open Open) {
 		for _, batch := range Batches(t, events) {
 			apply(t, s, account, batch...)
 		}
+		settle(t, s, account)
 
 		states, bodies := Fold(events)
 		rows := Rows(states)
@@ -183,6 +184,7 @@ func statistics(t *testing.T, open Open) {
 		for _, batch := range Batches(t, events) {
 			apply(t, s, id.Account, batch...)
 		}
+		settle(t, s, id.Account)
 		states, bodies := Fold(events)
 
 		// For a span and for everything, stores use summaries.

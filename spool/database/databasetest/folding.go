@@ -38,6 +38,8 @@ func anyOrder(t *testing.T, open Open) {
 			t.Fatalf("%d events were accepted, of %d", accepted, len(events))
 		}
 
+		settle(t, s, account)
+
 		// The order in which they arrived must not be seen in anything.
 		sameViews(t, s, account, events)
 		states, _ := Fold(events)

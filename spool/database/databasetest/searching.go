@@ -24,6 +24,7 @@ func oracle(t *testing.T, open Open) {
 		account := wire.NewID()
 		events := Events(t, 8, 24)
 		apply(t, s, account, events...)
+		settle(t, s, account)
 
 		states, bodies := Fold(events)
 		for range 5 {
@@ -47,6 +48,7 @@ func paging(t *testing.T, open Open) {
 		account := wire.NewID()
 		events := Events(t, 8, 24)
 		apply(t, s, account, events...)
+		settle(t, s, account)
 
 		states, _ := Fold(events)
 		w := wire.Search{PerPage: rapid.IntRange(1, 4).Draw(t, "per page")}
