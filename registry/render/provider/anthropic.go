@@ -44,12 +44,17 @@ func anthropic(c *call) (wire.Object, error) {
 		kwargs = append(kwargs, rawjson.MemberOf("system", rawjson.Array(blocks)))
 	}
 
-	turns, err := c.turns(c.anthropicMessage)
+	turns, err := c.turns(dialect{c.anthropicBlock, anthropicCall, c.anthropicResult})
 	if err != nil {
 		return nil, err
 	}
 	kwargs = append(kwargs, rawjson.MemberOf("messages", turnsJSON(turns, "content")))
-	return c.anthropicTools(kwargs)
+	kwargs, err = c.withTools(kwargs, c.anthropicTool)
+	if err != nil {
+		return nil, err
+	}
+
+	return c.withChoice(kwargs, anthropicChoices)
 }
 
 func (c *call) anthropicCompletion() (wire.Object, error) {
@@ -71,37 +76,24 @@ func (c *call) anthropicCompletion() (wire.Object, error) {
 	return kwargs, err
 }
 
-// anthropicMessage returns the role and the content blocks of a message. The result of a
-// tool is something that the user says.
-func (c *call) anthropicMessage(m *prompt.Message) (role string, blocks []json.RawMessage, err error) {
-	// Blocks of a tool message become the content of the result.
-	if blocks, err = eachBlock(m, c.anthropicBlock); err != nil {
-		return "", nil, err
-	}
+// anthropicResult writes the result of a tool, whose content is the blocks of its message.
+func (c *call) anthropicResult(m *prompt.Message) (json.RawMessage, error) {
+	blocks, err := eachBlock(m, c.anthropicBlock)
 
-	if m.Role == "tool" {
-		result := rawjson.NewObject().
-			Str("type", "tool_result").
-			Str("tool_use_id", m.ToolCallID).
-			Raw("content", rawjson.Array(blocks)).
-			End()
-		return "user", []json.RawMessage{result}, nil
-	}
+	return rawjson.NewObject().
+		Str("type", "tool_result").
+		Str("tool_use_id", m.ToolCallID).
+		Raw("content", rawjson.Array(blocks)).
+		End(), err
+}
 
-	for _, call := range m.Calls {
-		input, err := c.input(m.At, call)
-		if err != nil {
-			return "", nil, err
-		}
-		blocks = append(blocks, rawjson.NewObject().
-			Str("type", "tool_use").
-			Str("id", call.ID).
-			Str("name", call.Name).
-			Raw("input", input).
-			End())
-	}
-
-	return m.Role, blocks, nil
+func anthropicCall(call prompt.ToolCall, input json.RawMessage) json.RawMessage {
+	return rawjson.NewObject().
+		Str("type", "tool_use").
+		Str("id", call.ID).
+		Str("name", call.Name).
+		Raw("input", input).
+		End()
 }
 
 // anthropicBlock writes one block of content; nil for an empty one, which Anthropic
@@ -169,27 +161,11 @@ var anthropicBuiltIns = map[string][2]string{
 	"text_editor":      {"str_replace_based_edit_tool", "text_editor_20250728"},
 }
 
-func (c *call) anthropicTools(kwargs wire.Object) (wire.Object, error) {
-	kwargs, err := c.withTools(kwargs, c.anthropicTool)
-	if err != nil || len(c.Tools) == 0 {
-		return kwargs, err
-	}
-
-	choice := rawjson.NewObject()
-	switch c.Choice.Mode {
-	case "":
-		return kwargs, nil
-	case "auto", "none":
-		choice = choice.Str("type", c.Choice.Mode)
-	case "required":
-		choice = choice.Str("type", "any")
-	case "function":
-		choice = choice.Str("type", "tool").Str("name", c.Choice.Name)
-	default:
-		return nil, c.noChoice()
-	}
-
-	return append(kwargs, rawjson.MemberOf("tool_choice", choice.End())), nil
+var anthropicChoices = choices{
+	"auto":     `{"type":"auto"}`,
+	"none":     `{"type":"none"}`,
+	"required": `{"type":"any"}`,
+	"function": `{"type":"tool","name":NAME}`,
 }
 
 func (c *call) anthropicTool(t prompt.Tool) (json.RawMessage, error) {

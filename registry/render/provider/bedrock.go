@@ -24,7 +24,7 @@ func bedrock(c *call) (wire.Object, error) {
 		c.Messages = []prompt.Message{{At: "prompt_template", Role: "user", Content: c.Content}}
 	}
 
-	turns, err := c.turns(c.bedrockMessage)
+	turns, err := c.turns(dialect{c.bedrockBlock, bedrockCall, c.bedrockResult})
 	if err != nil {
 		return nil, err
 	}
@@ -90,33 +90,23 @@ func (c *call) bedrockParameters(kwargs wire.Object) wire.Object {
 	return kwargs
 }
 
-func (c *call) bedrockMessage(m *prompt.Message) (role string, blocks []json.RawMessage, err error) {
-	if blocks, err = eachBlock(m, c.bedrockBlock); err != nil {
-		return "", nil, err
-	}
+func (c *call) bedrockResult(m *prompt.Message) (json.RawMessage, error) {
+	blocks, err := eachBlock(m, c.bedrockBlock)
+	result := rawjson.NewObject().
+		Str("toolUseId", m.ToolCallID).
+		Raw("content", rawjson.Array(blocks)).
+		End()
 
-	if m.Role == "tool" {
-		result := rawjson.NewObject().
-			Str("toolUseId", m.ToolCallID).
-			Raw("content", rawjson.Array(blocks)).
-			End()
-		return "user", []json.RawMessage{rawjson.NewObject().Raw("toolResult", result).End()}, nil
-	}
+	return rawjson.NewObject().Raw("toolResult", result).End(), err
+}
 
-	for _, call := range m.Calls {
-		input, err := c.input(m.At, call)
-		if err != nil {
-			return "", nil, err
-		}
-		use := rawjson.NewObject().
-			Str("toolUseId", call.ID).
-			Str("name", call.Name).
-			Raw("input", input).
-			End()
-		blocks = append(blocks, rawjson.NewObject().Raw("toolUse", use).End())
-	}
-
-	return m.Role, blocks, nil
+func bedrockCall(call prompt.ToolCall, input json.RawMessage) json.RawMessage {
+	use := rawjson.NewObject().
+		Str("toolUseId", call.ID).
+		Str("name", call.Name).
+		Raw("input", input).
+		End()
+	return rawjson.NewObject().Raw("toolUse", use).End()
 }
 
 // bedrockBlock writes one block of content; nil for a blank text, which Converse rejects.
@@ -170,6 +160,12 @@ func (c *call) bedrockFile(b *prompt.Block) (json.RawMessage, error) {
 	return nil, c.cannotHold(b, "a message, as %s; give an image, a video or a PDF", f.describe())
 }
 
+var bedrockChoices = choices{
+	"auto":     `{"auto":{}}`,
+	"required": `{"any":{}}`,
+	"function": `{"tool":{"name":NAME}}`,
+}
+
 func (c *call) bedrockTools(kwargs wire.Object) (wire.Object, error) {
 	if len(c.Tools) == 0 {
 		return kwargs, nil
@@ -188,23 +184,17 @@ func (c *call) bedrockTools(kwargs wire.Object) (wire.Object, error) {
 	// Converse keeps tools and their choice in one object.
 	config := rawjson.NewObject().Raw("tools", rawjson.Array(tools))
 
-	choice := rawjson.NewObject()
-	switch c.Choice.Mode {
-	case "":
-		return append(kwargs, rawjson.MemberOf("toolConfig", config.End())), nil
-	case "auto":
-		choice = choice.Raw("auto", json.RawMessage("{}"))
-	case "required":
-		choice = choice.Raw("any", json.RawMessage("{}"))
-	case "function":
-		choice = choice.Raw("tool", rawjson.NewObject().Str("name", c.Choice.Name).End())
-	case "none":
+	if c.Choice.Mode == "none" {
 		return nil, cannotExpress("prompt_template.tool_choice",
 			"is none, which Converse does not have; take out the tools, or the choice")
-	default:
-		return nil, c.noChoice()
 	}
-	config = config.Raw("toolChoice", choice.End())
+	choice, err := c.choice(bedrockChoices)
+	if err != nil {
+		return nil, err
+	}
+	if choice != nil {
+		config = config.Raw("toolChoice", choice)
+	}
 
 	return append(kwargs, rawjson.MemberOf("toolConfig", config.End())), nil
 }

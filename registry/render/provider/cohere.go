@@ -25,30 +25,15 @@ func cohere(c *call) (wire.Object, error) {
 // cohereTools adds tools. Cohere can be made to call any tool or none, but not a certain
 // one; that one is then offered alone.
 func (c *call) cohereTools(kwargs wire.Object) (wire.Object, error) {
-	mode := c.Choice.Mode
-	if mode == "function" {
+	if c.Choice.Mode == "function" {
 		// Cloned, because the prompt's tools are shared.
 		c.Tools = slices.DeleteFunc(slices.Clone(c.Tools), func(t prompt.Tool) bool {
 			return t.Name != c.Choice.Name
 		})
-		mode = "required"
+		c.Choice.Mode = "required"
 	}
 
-	kwargs, err := c.functionTools(kwargs)
-	if err != nil || len(c.Tools) == 0 {
-		return kwargs, err
-	}
-
-	switch mode {
-	case "", "auto":
-		return kwargs, nil
-	case "required":
-		return append(kwargs, rawjson.MemberOf("tool_choice", rawjson.Quote("REQUIRED"))), nil
-	case "none":
-		return append(kwargs, rawjson.MemberOf("tool_choice", rawjson.Quote("NONE"))), nil
-	}
-
-	return nil, c.noChoice()
+	return c.functionTools(kwargs, choices{"auto": "", "required": `"REQUIRED"`, "none": `"NONE"`})
 }
 
 func (c *call) cohereMessage(m *prompt.Message) (json.RawMessage, error) {

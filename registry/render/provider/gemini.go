@@ -2,7 +2,6 @@ package provider
 
 import (
 	"encoding/json"
-	"strings"
 
 	"promptspool/api/wire"
 	"promptspool/registry/render/language"
@@ -34,7 +33,7 @@ func gemini(c *call) (wire.Object, error) {
 	config := c.geminiConfig()
 	if !c.Chat {
 		m := prompt.Message{Role: "user", At: "prompt_template", Content: c.Content}
-		_, parts, err := c.geminiMessage(&m)
+		parts, err := eachBlock(&m, c.geminiPart)
 		if err != nil {
 			return nil, err
 		}
@@ -62,9 +61,15 @@ func gemini(c *call) (wire.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	turns, err := c.turns(c.geminiMessage)
+	turns, err := c.turns(dialect{c.geminiPart, geminiCall, c.geminiResult})
 	if err != nil {
 		return nil, err
+	}
+	for i := range turns {
+		// Gemini's word for the assistant.
+		if turns[i].role == "assistant" {
+			turns[i].role = "model"
+		}
 	}
 
 	return append(kwargs,
@@ -87,30 +92,9 @@ func (c *call) geminiConfig() (config wire.Object) {
 	return config
 }
 
-func (c *call) geminiMessage(m *prompt.Message) (role string, parts []json.RawMessage, err error) {
-	if m.Role == "tool" {
-		part, err := c.geminiResult(m)
-		return "user", []json.RawMessage{part}, err
-	}
-
-	if parts, err = eachBlock(m, c.geminiPart); err != nil {
-		return "", nil, err
-	}
-	for _, call := range m.Calls {
-		args, err := c.input(m.At, call)
-		if err != nil {
-			return "", nil, err
-		}
-		function := rawjson.NewObject().Str("name", call.Name).Raw("args", args).End()
-		parts = append(parts, rawjson.NewObject().Raw("function_call", function).End())
-	}
-
-	if m.Role == "assistant" {
-		// Gemini's word for the assistant.
-		return "model", parts, nil
-	}
-
-	return "user", parts, nil
+func geminiCall(call prompt.ToolCall, args json.RawMessage) json.RawMessage {
+	function := rawjson.NewObject().Str("name", call.Name).Raw("args", args).End()
+	return rawjson.NewObject().Raw("function_call", function).End()
 }
 
 // geminiResult writes the result of a function. It must be an object; anything else
@@ -196,6 +180,13 @@ var geminiBuiltIns = map[string]string{
 	"file_search":      "file_search",
 }
 
+var geminiChoices = choices{
+	"auto":     `{"function_calling_config":{"mode":"AUTO"}}`,
+	"none":     `{"function_calling_config":{"mode":"NONE"}}`,
+	"required": `{"function_calling_config":{"mode":"ANY"}}`,
+	"function": `{"function_calling_config":{"mode":"ANY","allowed_function_names":[NAME]}}`,
+}
+
 // geminiTools adds to the configuration the tools, and which of them the model must call.
 func (c *call) geminiTools(config wire.Object) (wire.Object, error) {
 	var declared, tools []json.RawMessage
@@ -227,23 +218,12 @@ func (c *call) geminiTools(config wire.Object) (wire.Object, error) {
 	}
 	config = rawjson.Set(config, "tools", rawjson.Array(tools))
 
-	calling := rawjson.NewObject()
-	switch c.Choice.Mode {
-	case "":
-		return config, nil
-	case "auto", "none":
-		calling = calling.Str("mode", strings.ToUpper(c.Choice.Mode))
-	case "required":
-		calling = calling.Str("mode", "ANY")
-	case "function":
-		names := rawjson.Array([]json.RawMessage{rawjson.Quote(c.Choice.Name)})
-		calling = calling.Str("mode", "ANY").Raw("allowed_function_names", names)
-	default:
-		return nil, c.noChoice()
+	choice, err := c.choice(geminiChoices)
+	if err == nil && choice != nil {
+		config = rawjson.Set(config, "tool_config", choice)
 	}
-	toolConfig := rawjson.NewObject().Raw("function_calling_config", calling.End()).End()
 
-	return rawjson.Set(config, "tool_config", toolConfig), nil
+	return config, err
 }
 
 // geminiFunction declares a function. Parameters that keep to Gemini's own Schema are

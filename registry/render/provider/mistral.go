@@ -21,29 +21,15 @@ func mistral(c *call) (wire.Object, error) {
 		return nil, err
 	}
 	kwargs = append(kwargs, rawjson.MemberOf("messages", rawjson.Array(messages)))
-	kwargs, err = c.functionTools(kwargs)
-	if err != nil {
-		return nil, err
-	}
-	if len(c.Tools) == 0 || c.Choice.Raw == nil {
-		return kwargs, nil
-	}
 
-	// Mistral spells some choices in its own way.
-	choice := c.Choice.Raw
-	switch c.Choice.Mode {
-	case "auto", "none":
-	case "required":
-		choice = rawjson.Quote("any")
-	case "function":
-		function := rawjson.NewObject().Str("name", c.Choice.Name).End()
-		choice = rawjson.NewObject().Str("type", "function").Raw("function", function).End()
-	default:
-		return nil, c.noChoice()
-	}
-	kwargs = append(kwargs, rawjson.MemberOf("tool_choice", choice))
+	return c.functionTools(kwargs, mistralChoices)
+}
 
-	return kwargs, nil
+var mistralChoices = choices{
+	"auto":     `"auto"`,
+	"none":     `"none"`,
+	"required": `"any"`,
+	"function": `{"type":"function","function":{"name":NAME}}`,
 }
 
 func (c *call) mistralMessage(m *prompt.Message) (json.RawMessage, error) {

@@ -32,12 +32,10 @@ func openAIResponses(c *call) (wire.Object, error) {
 		return kwargs, err
 	}
 
-	switch c.Choice.Mode {
-	case "":
-	case "function":
-		choice := rawjson.NewObject().Str("type", "function").Str("name", c.Choice.Name).End()
-		kwargs = append(kwargs, rawjson.MemberOf("tool_choice", choice))
-	default:
+	if c.Choice.Mode == "function" {
+		return c.withChoice(kwargs, choices{"function": `{"type":"function","name":NAME}`})
+	}
+	if c.Choice.Mode != "" {
 		kwargs = append(kwargs, rawjson.MemberOf("tool_choice", c.Choice.Raw))
 	}
 

@@ -46,7 +46,8 @@ func declare(t *prompt.Tool, schemaName string, schema json.RawMessage) json.Raw
 	return out.End()
 }
 
-// withTools adds a list of what convert makes of each tool; none without tools, which providers reject.
+// withTools adds a list of what convert makes of each tool; none without tools, which
+// providers reject.
 func (c *call) withTools(
 	kwargs wire.Object, convert func(t prompt.Tool) (json.RawMessage, error),
 ) (wire.Object, error) {
@@ -65,9 +66,10 @@ func (c *call) withTools(
 	return append(kwargs, rawjson.MemberOf("tools", rawjson.Array(tools))), nil
 }
 
-// functionTools adds tools in the form that several providers took over from OpenAI.
-func (c *call) functionTools(kwargs wire.Object) (wire.Object, error) {
-	return c.withTools(kwargs, func(t prompt.Tool) (json.RawMessage, error) {
+// functionTools adds tools, and the choice among them, in the form that several providers
+// took over from OpenAI.
+func (c *call) functionTools(kwargs wire.Object, forms choices) (wire.Object, error) {
+	kwargs, err := c.withTools(kwargs, func(t prompt.Tool) (json.RawMessage, error) {
 		if t.Kind != "function" {
 			return nil, cannotExpress(t.At, "is %q, and %s takes functions only; take it out",
 				language.Shorten(t.Kind), c.provider)
@@ -75,6 +77,11 @@ func (c *call) functionTools(kwargs wire.Object) (wire.Object, error) {
 		function := declare(&t, "parameters", schemaOf(&t))
 		return rawjson.NewObject().Str("type", "function").Raw("function", function).End(), nil
 	})
+	if err != nil {
+		return nil, err
+	}
+
+	return c.withChoice(kwargs, forms)
 }
 
 // input returns the arguments of a tool call as an object.
@@ -108,10 +115,31 @@ func (c *call) calledName(m *prompt.Message) string {
 	return m.Name
 }
 
-// noChoice returns the 422 for a tool_choice that is not one of those that every provider
-// knows.
-func (c *call) noChoice() error {
-	return cannotExpress("prompt_template.tool_choice",
-		"is %s, which %s does not have; use auto, none, required or a function",
-		language.Shorten(c.Choice.Mode), c.provider)
+// choices are the forms in which a provider's client takes tool_choice, by its mode. NAME is the
+// function's name; an empty form adds nothing.
+type choices map[string]string
+
+// choice writes the published tool_choice in one of the forms; nil if there is nothing to add.
+func (c *call) choice(forms choices) (json.RawMessage, error) {
+	if len(c.Tools) == 0 || c.Choice.Mode == "" {
+		return nil, nil
+	}
+	form, ok := forms[c.Choice.Mode]
+	if !ok {
+		return nil, cannotExpress("prompt_template.tool_choice",
+			"is %s, which %s does not have; use auto, none, required or a function",
+			language.Shorten(c.Choice.Mode), c.provider)
+	}
+
+	return json.RawMessage(strings.ReplaceAll(form, "NAME", string(rawjson.Quote(c.Choice.Name)))), nil
+}
+
+// withChoice adds a tool_choice in one of the forms.
+func (c *call) withChoice(kwargs wire.Object, forms choices) (wire.Object, error) {
+	choice, err := c.choice(forms)
+	if err == nil && len(choice) > 0 {
+		kwargs = append(kwargs, rawjson.MemberOf("tool_choice", choice))
+	}
+
+	return kwargs, err
 }

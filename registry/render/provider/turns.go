@@ -14,21 +14,49 @@ type turn struct {
 	parts []json.RawMessage
 }
 
-// turns joins what convert makes of the messages. Consecutive messages of one role become
-// one turn.
+// dialect is how such a provider writes what is in a message.
+type dialect struct {
+	block  func(*prompt.Message, *prompt.Block) (json.RawMessage, error)
+	call   func(_ prompt.ToolCall, input json.RawMessage) json.RawMessage
+	result func(*prompt.Message) (json.RawMessage, error) // of a tool
+}
+
+// said returns the side that a message is on, and its parts. The result of a tool is
+// something that the user says.
+func (c *call) said(m *prompt.Message, d dialect) (string, []json.RawMessage, error) {
+	if m.Role == "tool" {
+		result, err := d.result(m)
+		return "user", []json.RawMessage{result}, err
+	}
+
+	parts, err := eachBlock(m, d.block)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, call := range m.Calls {
+		input, err := c.input(m.At, call)
+		if err != nil {
+			return "", nil, err
+		}
+		parts = append(parts, d.call(call, input))
+	}
+
+	return m.Role, parts, nil
+}
+
+// turns joins what is said in the messages. Consecutive messages of one role become one
+// turn.
 //
 // System messages are left out: see systemTexts. Empty messages, which these providers do
 // not take, are left out with a warning.
-func (c *call) turns(
-	convert func(m *prompt.Message) (role string, parts []json.RawMessage, err error),
-) ([]turn, error) {
+func (c *call) turns(d dialect) ([]turn, error) {
 	var list []turn
 	for i := range c.Messages {
 		m := &c.Messages[i]
 		if m.Role == "placeholder" || isSystem(m) {
 			continue
 		}
-		role, parts, err := convert(m)
+		role, parts, err := c.said(m, d)
 		if err != nil {
 			return nil, err
 		}
