@@ -65,8 +65,8 @@ func (x *run) join(a, b string) string {
 	return a + b
 }
 
-// sequences calculates with strings and lists: + of two, * of one and a number, and % of
-// a string. ok is false if the operation is none of these.
+// sequences calculates with strings and lists: + of two, and * of a string and a number. ok
+// is false if the operation is none of these.
 func (x *run) sequences(op string, a, b any) (v any, ok bool) {
 	switch op {
 	case "+":
@@ -77,10 +77,6 @@ func (x *run) sequences(op string, a, b any) (v any, ok bool) {
 		}
 		if n, ok := b.(int64); ok {
 			return x.repeated(a, n)
-		}
-	case "%":
-		if s, ok := a.(string); ok {
-			return formatPercent(x, s, x.percentArguments(b)), true
 		}
 	}
 
@@ -106,42 +102,14 @@ func (x *run) concatenated(a, b any) (any, bool) {
 }
 
 func (x *run) repeated(v any, n int64) (any, bool) {
+	s, ok := v.(string)
+	if !ok {
+		return nil, false
+	}
 	n = max(n, 0)
-	switch v := v.(type) {
-	case string:
-		x.payTimes(len(v), n)
-		return strings.Repeat(v, int(n)), true
-	case *listValue:
-		x.payTimes(16*len(v.items), n)
-		l := &listValue{tuple: v.tuple}
-		for range n {
-			x.step() // an empty list costs no memory, but the loop takes time
-			l.items = append(l.items, v.items...)
-		}
-		return l, true
-	}
+	x.payTimes(len(s), n)
 
-	return nil, false
-}
-
-// percentArguments are the arguments of "format" % v: the elements of a tuple, the
-// members of a mapping, or v itself.
-func (x *run) percentArguments(v any) arguments {
-	args := arguments{x: x, callee: "%", list: []any{v}}
-	switch v := v.(type) {
-	case *listValue:
-		if v.tuple {
-			args.list = v.items
-		}
-	case *dictValue:
-		args.list = nil
-		for i, key := range v.keys {
-			args.names = append(args.names, x.str(key))
-			args.named = append(args.named, v.values[i])
-		}
-	}
-
-	return args
+	return strings.Repeat(s, int(n)), true
 }
 
 const tooLarge = "makes an integer beyond 64 bits"
@@ -178,22 +146,7 @@ func (x *run) multiply(i, j int64) int64 {
 	return product
 }
 
-func (x *run) power(i, j int64) any {
-	if j < 0 {
-		return x.floats("**", float64(i), float64(j))
-	}
-
-	power := int64(1)
-	for range j {
-		x.step() // 1 ** 9000000000000000000 never overflows
-		power = x.multiply(power, i)
-	}
-
-	return power
-}
-
-// integers calculates as Python does: // and % round down, and ** with a negative
-// exponent is a fraction.
+// integers calculates as Python does: // and % round down.
 func (x *run) integers(op string, i, j int64) any {
 	switch op {
 	case "+":
@@ -202,8 +155,6 @@ func (x *run) integers(op string, i, j int64) any {
 		return x.subtract(i, j)
 	case "*":
 		return x.multiply(i, j)
-	case "**":
-		return x.power(i, j)
 	}
 
 	if j == 0 {
@@ -236,8 +187,6 @@ func (x *run) floats(op string, a, b float64) any {
 		return a - b
 	case "*":
 		return a * b
-	case "**":
-		return math.Pow(a, b)
 	}
 
 	if b == 0 {

@@ -1,5 +1,7 @@
 package jinja
 
+import "slices"
+
 // expression is an expression. eval returns one of the values in values.go.
 type expression interface{ eval(x *run) any }
 
@@ -80,25 +82,16 @@ type notExpr struct{ operand expression }
 
 func (e *notExpr) eval(x *run) any { return !x.truth(e.operand.eval(x)) }
 
-// compareExpr is a chain of comparisons: a < b < c means a < b and b < c.
 type compareExpr struct {
-	first  expression
-	ops    []string
-	others []expression
+	op          string
+	left, right expression
 }
 
 func (e *compareExpr) eval(x *run) any {
-	left := e.first.eval(x)
-	for i, op := range e.ops {
-		x.step()
-		right := e.others[i].eval(x)
-		if !x.compare(op, left, right) {
-			return false
-		}
-		left = right
-	}
+	left := e.left.eval(x)
+	x.step()
 
-	return true
+	return x.compare(e.op, left, e.right.eval(x))
 }
 
 func (x *run) compare(op string, a, b any) bool {
@@ -123,10 +116,7 @@ func (x *run) compare(op string, a, b any) bool {
 }
 
 // itemExpr is operand.key or operand[key].
-type itemExpr struct {
-	operand, key expression
-	member       bool // written as operand.key
-}
+type itemExpr struct{ operand, key expression }
 
 func (e *itemExpr) eval(x *run) any {
 	x.step()
@@ -165,12 +155,6 @@ func (x *run) item(operand, key any) (any, bool) {
 		if i, ok := resolveIndex(key, len(v.items)); ok {
 			return v.items[i], true
 		}
-		// Only groupby makes lists whose elements have names: grouper and list.
-		for i, name := range v.names {
-			if name == key {
-				return v.items[i], true
-			}
-		}
 	case string:
 		runes := x.runes(v)
 		if i, ok := resolveIndex(key, len(runes)); ok {
@@ -192,10 +176,10 @@ func resolveIndex(key any, length int) (int, bool) {
 	return int(i), ok && i >= 0 && i < int64(length)
 }
 
-// sliceExpr is operand[from:to:step].
+// sliceExpr is operand[from:to], or operand[::-1].
 type sliceExpr struct {
-	operand expression
-	bounds  [3]expression
+	operand, from, to expression // from and to may be nil
+	reverse           bool
 }
 
 func (e *sliceExpr) eval(x *run) any {
@@ -203,21 +187,13 @@ func (e *sliceExpr) eval(x *run) any {
 	switch v := e.operand.eval(x).(type) {
 	case string:
 		// Python counts characters, not bytes.
-		runes := x.runes(v)
-		places := e.places(x, len(runes))
-		x.pay(16 * len(places))
-
-		return string(picked(runes, places))
-
+		runes := sliced(x, e, x.runes(v))
+		x.pay(4 * len(runes))
+		return string(runes)
 	case *listValue:
-		places := e.places(x, len(v.items))
-		x.pay(16 * len(places))
-
-		return &listValue{items: picked(v.items, places), tuple: v.tuple}
-
+		return &listValue{items: sliced(x, e, v.items), tuple: v.tuple}
 	case *undefined:
 		return v
-
 	default:
 		fail("takes a slice of %s", typeName(v))
 	}
@@ -225,71 +201,38 @@ func (e *sliceExpr) eval(x *run) any {
 	return nil
 }
 
-func picked[T any](items []T, places []int) []T {
-	out := make([]T, len(places))
-	for i, at := range places {
-		out[i] = items[at]
+func sliced[T any](x *run, e *sliceExpr, items []T) []T {
+	if !e.reverse {
+		from := e.place(x, e.from, 0, len(items))
+		to := e.place(x, e.to, len(items), len(items))
+		return items[from:max(from, to)]
 	}
 
-	return out
+	// A copy: the list may be a variable, which other texts read too.
+	x.pay(16 * len(items))
+	items = slices.Clone(items)
+	slices.Reverse(items)
+
+	return items
 }
 
-// places returns the indexes that the slice takes from a sequence of n elements.
-func (e *sliceExpr) places(x *run, n int) []int {
-	values, given := e.evalBounds(x)
-	step := int64(1)
-	if given[2] {
-		step = values[2]
-	}
-	if step == 0 {
-		fail("takes a slice with the step 0")
+// place returns the place in a sequence of n elements that a bound means.
+func (e *sliceExpr) place(x *run, bound expression, absent, n int) int {
+	if bound == nil {
+		return absent
 	}
 
-	// A slice that goes backwards may end before the first element, at -1.
-	low, high := int64(0), int64(n)
-	if step < 0 {
-		low, high = -1, int64(n)-1
-	}
-	clip := func(i int, absent int64) int64 {
-		b := values[i]
-		if !given[i] {
-			return absent
+	switch v := bound.eval(x).(type) {
+	case nil:
+		return absent
+	case int64:
+		if v < 0 {
+			v += int64(n)
 		}
-		if b < 0 {
-			b += int64(n)
-		}
-		return min(max(b, low), high)
-	}
-	from, to := clip(0, low), clip(1, high)
-	if step < 0 {
-		from, to = clip(0, high), clip(1, low)
+		return int(min(max(v, 0), int64(n)))
+	default:
+		fail("takes a slice at %s", typeName(v))
 	}
 
-	var places []int
-	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
-		x.step()
-		places = append(places, int(i))
-		if step > int64(n) || step < -int64(n) {
-			break // there is no other, and i could overflow
-		}
-	}
-
-	return places
-}
-
-func (e *sliceExpr) evalBounds(x *run) (values [3]int64, given [3]bool) {
-	for i, bound := range e.bounds {
-		if bound == nil {
-			continue
-		}
-		switch v := bound.eval(x).(type) {
-		case nil:
-		case int64:
-			values[i], given[i] = v, true
-		default:
-			fail("takes a slice at %s", typeName(v))
-		}
-	}
-
-	return values, given
+	return 0
 }

@@ -1,9 +1,6 @@
 package jinja
 
-import (
-	"strings"
-	"unicode"
-)
+import "strings"
 
 // filter makes a value from another one.
 type filter func(x *run, v any, a arguments) any
@@ -41,13 +38,12 @@ func init() {
 		"safe":    filterString,
 		"tojson":  filterToJSON,
 
-		"first":      filterFirst,
-		"last":       filterLast,
+		"first":      endFilter(0),
+		"last":       endFilter(-1),
 		"list":       filterList,
 		"items":      filterItems,
 		"join":       filterJoin,
 		"reverse":    filterReverse,
-		"sum":        filterSum,
 		"map":        filterMap,
 		"select":     selectFilter(true, false),
 		"reject":     selectFilter(false, false),
@@ -59,23 +55,16 @@ func init() {
 		"max":      filterMax,
 		"min":      filterMin,
 		"unique":   filterUnique,
-		"groupby":  filterGroupby,
 
-		"capitalize":  plainFilter(capitalized),
-		"lower":       plainFilter(strings.ToLower),
-		"upper":       plainFilter(upper),
-		"title":       plainFilter(titleCase),
-		"striptags":   plainFilter(withoutTags),
-		"e":           textFilter(filterEscape),
-		"escape":      textFilter(filterEscape),
-		"forceescape": textFilter(filterEscape),
-		"indent":      textFilter(filterIndent),
-		"replace":     textFilter(filterReplace),
-		"trim":        textFilter(filterTrim),
-		"truncate":    textFilter(filterTruncate),
-		"wordcount":   textFilter(filterWordcount),
-		"urlencode":   filterURLEncode,
-		"format":      formatPercent,
+		"capitalize": plainFilter(capitalized),
+		"lower":      plainFilter(strings.ToLower),
+		"upper":      plainFilter(upper),
+		"title":      plainFilter(titleCase),
+		"indent":     textFilter(filterIndent),
+		"replace":    textFilter(filterReplace),
+		"trim":       textFilter(filterTrim),
+		"truncate":   textFilter(filterTruncate),
+		"format":     filterFormat,
 	}
 }
 
@@ -107,12 +96,4 @@ func filterTruncate(x *run, s string, a arguments) any {
 	leeway := a.number(3, "leeway", 5)
 
 	return x.truncated(s, length, killWords, end, leeway)
-}
-
-func filterWordcount(_ *run, s string, _ arguments) any {
-	words := strings.FieldsFunc(s, func(r rune) bool {
-		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
-	})
-
-	return int64(len(words))
 }

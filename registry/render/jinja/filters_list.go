@@ -3,33 +3,21 @@ package jinja
 import (
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"promptspool/registry/render/language"
 )
 
-func filterFirst(x *run, v any, _ arguments) any {
-	if s, ok := v.(string); ok && s != "" {
-		_, size := utf8.DecodeRuneInString(s)
-		return s[:size]
+// endFilter makes first and last, from the index of the element.
+func endFilter(index int64) filter {
+	return func(x *run, v any, _ arguments) any {
+		if !isString(v) {
+			v = &listValue{items: x.list(v)}
+		}
+		if item, ok := x.item(v, index); ok {
+			return item
+		}
+		return &undefined{}
 	}
-	if items := x.list(v); len(items) > 0 {
-		return items[0]
-	}
-
-	return &undefined{}
-}
-
-func filterLast(x *run, v any, _ arguments) any {
-	if s, ok := v.(string); ok && s != "" {
-		_, size := utf8.DecodeLastRuneInString(s)
-		return s[len(s)-size:]
-	}
-	if items := x.list(v); len(items) > 0 {
-		return items[len(items)-1]
-	}
-
-	return &undefined{}
 }
 
 func filterList(x *run, v any, _ arguments) any { return &listValue{items: x.list(v)} }
@@ -49,66 +37,37 @@ func filterItems(x *run, v any, _ arguments) any {
 func filterJoin(x *run, v any, a arguments) any {
 	items := x.list(v)
 	if attribute, ok := a.get(1, "attribute"); ok && attribute != nil {
-		items = x.attributes(items, attribute, nil)
+		items = x.attributes(items, attribute)
 	}
 
 	return x.joined(items, a.text(0, "d", ""))
 }
 
 func filterReverse(x *run, v any, _ arguments) any {
-	// A copy: the list may be a variable, which other texts read too.
-	items := x.list(v)
-	x.pay(16 * len(items))
-	out := make([]any, len(items))
-	for i, item := range items {
-		out[len(items)-1-i] = item
-	}
-
+	items := sliced(x, &sliceExpr{reverse: true}, x.list(v))
 	if _, ok := v.(string); ok {
-		return x.joined(out, "")
+		return x.joined(items, "")
 	}
 
-	return &listValue{items: out}
+	return &listValue{items: items}
 }
 
-func filterSum(x *run, v any, a arguments) any {
-	items := x.list(v)
-	if attribute, ok := a.get(0, "attribute"); ok && attribute != nil {
-		items = x.attributes(items, attribute, nil)
-	}
-
-	var total any = int64(0)
-	if start, ok := a.get(1, "start"); ok {
-		total = start
-	}
-	for _, item := range items {
-		// Through the operator, so that lists and strings can be added up as in Jinja.
-		total = (&binaryExpr{op: "+", left: constant{total}, right: constant{item}}).eval(x)
-	}
-
-	return total
-}
-
-// attributes returns the member of each item that a path such as a.b or 0.a leads to;
-// absent where there is none.
-func (x *run) attributes(items []any, attribute, absent any) []any {
+// attributes returns the member of each item that a path such as a.b or 0.a leads to.
+func (x *run) attributes(items []any, attribute any) []any {
 	x.pay(16 * len(items))
 	out := make([]any, len(items))
 	for i, item := range items {
-		out[i] = x.attribute(item, attribute, absent)
+		out[i] = x.attribute(item, attribute)
 	}
 
 	return out
 }
 
-func (x *run) attribute(item, attribute, absent any) any {
+func (x *run) attribute(item, attribute any) any {
 	for _, key := range x.attributePath(attribute) {
 		x.step()
 		v, ok := x.item(item, key)
 		if !ok {
-			if absent != nil {
-				return absent
-			}
 			return &undefined{}
 		}
 		item = v
@@ -141,8 +100,7 @@ func filterMap(x *run, v any, a arguments) any {
 	items := x.list(v)
 	// Only by its name: what comes first by position is a filter.
 	if attribute, ok := a.get(len(a.list), "attribute"); ok {
-		absent, _ := a.get(len(a.list), "default")
-		return &listValue{items: x.attributes(items, attribute, absent)}
+		return &listValue{items: x.attributes(items, attribute)}
 	}
 
 	name := x.str(a.must(0, "filter"))
@@ -179,7 +137,7 @@ func selectFilter(keep, byAttribute bool) filter {
 			x.step()
 			tested := item
 			if byAttribute {
-				tested = x.attribute(item, attribute, nil)
+				tested = x.attribute(item, attribute)
 			}
 			if holds(tested) == keep {
 				x.pay(16)

@@ -2,26 +2,18 @@ package jinja
 
 import "strings"
 
-// keyOf returns the function that finds what items are compared by: an attribute, several
-// with commas between them, or the item itself if attribute is nil.
+// keyOf returns the function that finds what items are compared by: an attribute, or the
+// item itself if attribute is nil.
 func (x *run) keyOf(attribute any, caseless bool) func(any) any {
-	if attribute == nil {
-		return func(item any) any { return x.folded(item, caseless) }
+	if s, ok := attribute.(string); ok && strings.Contains(s, ",") {
+		fail("compares by several attributes, which is not supported")
 	}
 
-	s, ok := attribute.(string)
-	if !ok || !strings.Contains(s, ",") {
-		return func(item any) any { return x.folded(x.attribute(item, attribute, nil), caseless) }
-	}
-
-	names := strings.Split(s, ",")
 	return func(item any) any {
-		l := &listValue{}
-		for _, name := range names {
-			value := x.attribute(item, strings.TrimSpace(name), nil)
-			l.items = append(l.items, x.folded(value, caseless))
+		if attribute != nil {
+			item = x.attribute(item, attribute)
 		}
-		return l
+		return x.folded(item, caseless)
 	}
 }
 
@@ -97,36 +89,6 @@ func filterUnique(x *run, v any, a arguments) any {
 			x.put(seen, k, true)
 			out.items = append(out.items, item)
 		}
-	}
-
-	return out
-}
-
-// filterGroupby returns pairs of a value and of the items whose attribute has it.
-func filterGroupby(x *run, v any, a arguments) any {
-	attribute := a.must(0, "attribute")
-	absent, _ := a.get(1, "default")
-	caseless := !a.truth(2, "case_sensitive", false)
-	value := func(item any) any { return x.attribute(item, attribute, absent) }
-	key := func(item any) any { return x.folded(value(item), caseless) }
-
-	out := &listValue{}
-	var group *listValue
-	var last any
-	for _, item := range x.sorted(x.list(v), key, false, false) {
-		x.pay(16)
-		// Sorted by key, so the members of a group are neighbours.
-		k := key(item)
-		if group == nil || !x.equal(k, last) {
-			x.pay(200)
-			group, last = &listValue{}, k
-			out.items = append(out.items, &listValue{
-				items: []any{value(item), group},
-				tuple: true,
-				names: []string{"grouper", "list"},
-			})
-		}
-		group.items = append(group.items, item)
 	}
 
 	return out

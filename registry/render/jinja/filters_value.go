@@ -83,7 +83,7 @@ func filterInt(x *run, v any, a arguments) any {
 		}
 	case string:
 		x.read(len(v))
-		if n, ok := parseInt(withoutUnderscores(v), a.number(1, "base", 10)); ok {
+		if n, ok := parseInt(withoutUnderscores(v)); ok {
 			return n
 		}
 	}
@@ -95,17 +95,10 @@ func filterInt(x *run, v any, a arguments) any {
 	return int64(0)
 }
 
-// parseInt reads an integer in a base, or else a float, which it truncates.
-func parseInt(s string, base int) (int64, bool) {
-	prefixes := map[int]string{16: "0x", 8: "0o", 2: "0b"}
-	if prefix := prefixes[base]; prefix != "" {
-		s = strings.TrimPrefix(strings.ToLower(s), prefix)
-	}
-
-	if base >= 2 && base <= 36 {
-		if n, err := strconv.ParseInt(s, base, 64); err == nil {
-			return n, true
-		}
+// parseInt reads an integer, or else a float, which it truncates.
+func parseInt(s string) (int64, bool) {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n, true
 	}
 	if f, ok := parseFloat(s); ok && math.Abs(f) < 1<<63 {
 		return int64(f), true

@@ -21,30 +21,25 @@ import (
 // else.
 //
 // Supported are the tags if, elif, else, for (with else, a condition, and loop), set (of
-// one name, of several, of a namespace's attribute, of a block), with, filter, raw, macro
-// (with defaults and caller) and call; comments; whitespace control; all of Jinja's
-// expressions, with decimal numbers; the functions range, dict and namespace; and these
-// filters, tests and methods:
+// one name, of several, of a namespace's attribute, of a block), filter, raw, macro (with
+// defaults and caller) and call; comments; whitespace control; expressions with decimal
+// numbers; slices from and to, and [::-1]; the functions range, dict and namespace; and
+// these filters, tests and methods:
 //
-//	filters  abs capitalize count d default dictsort e escape first float forceescape format
-//	         groupby indent int items join last length list lower map max min reject
-//	         rejectattr replace reverse round safe select selectattr sort string striptags
-//	         sum title tojson trim truncate unique upper urlencode wordcount
-//	tests    boolean callable defined divisibleby eq equalto escaped even false float ge
-//	         greaterthan gt in integer iterable le lessthan lower lt mapping ne none number
-//	         odd sameas sequence string true undefined upper == != < <= > >=
+//	filters  abs capitalize count d default dictsort first float format indent int items
+//	         join last length list lower map max min reject rejectattr replace reverse
+//	         round safe select selectattr sort string title tojson trim truncate unique
+//	         upper
+//	tests    boolean defined eq equalto false float ge gt in integer iterable le lt mapping
+//	         ne none number sequence string true undefined == != < <= > >=
 //	methods  of strings: upper lower title capitalize strip lstrip rstrip split splitlines
-//	         replace startswith endswith find rfind index count join removeprefix
-//	         removesuffix isdigit isdecimal isnumeric isalpha isalnum isupper islower
-//	         isspace;
-//	         of mappings: get items keys values; of lists: index count; of loop: cycle
+//	         replace startswith endswith find rfind index join;
+//	         of mappings: get items keys values; of lists: index
 //
-// Not supported, and reported by name when a template is published, are include, import,
-// from, extends, block, do, trans, autoescape, break, continue and recursive loops; the
-// filters attr, filesizeformat, pprint, random, urlize and xmlattr, and those that lay out
-// text or lists (batch, center, slice, wordwrap); the tests filter and test; functions and
-// tests of extensions; methods that would change a value, or pad or partition a text;
-// loop.changed; and arguments given as * and **.
+// That is what public prompts use. What else Jinja has is reported by name when a template
+// is published: includes, inheritance, with, do, break and recursive loops; other filters,
+// tests, methods, functions and members of loop; the operator **, % of a text, and chains of
+// comparisons; %x and the like in a format; arguments given as * and **.
 //
 // Five things differ from Jinja. A macro has no varargs and kwargs, nor members such as
 // name. A call tag may call one that does not use caller. A member of an undefined value

@@ -3,18 +3,14 @@ package jinja
 import (
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
-// methodNames lists the methods that can be called: of strings, of mappings and lists, of
-// loop.
+// methodNames lists the methods that can be called: of strings, of lists, and of mappings.
 var methodNames = strings.Fields(`
 	upper lower title capitalize strip lstrip rstrip split splitlines replace startswith endswith
-	find rfind index count join removeprefix removesuffix
-	isdigit isdecimal isnumeric isalpha isalnum isupper islower isspace
-	get items keys values
-	cycle`)
+	find rfind index join
+	get items keys values`)
 
 type methodExpr struct {
 	operand expression
@@ -36,8 +32,6 @@ func (e *methodExpr) eval(x *run) any {
 		v, ok = x.dictMethod(operand, e.name, a)
 	case *listValue:
 		v, ok = x.listMethod(operand, e.name, a)
-	case *loopState:
-		v, ok = operand.method(e.name, a)
 	case *undefined:
 		return operand
 	}
@@ -69,24 +63,16 @@ func (x *run) dictMethod(d *dictValue, name string, a arguments) (any, bool) {
 }
 
 func (x *run) listMethod(l *listValue, name string, a arguments) (any, bool) {
-	switch name {
-	case "index":
-		for i, item := range l.items {
-			if x.equal(item, a.must(0, "value")) {
-				return int64(i), true
-			}
-		}
-		fail("calls index for a value that is not in the list")
-	case "count":
-		n := int64(0)
-		for _, item := range l.items {
-			if x.equal(item, a.must(0, "value")) {
-				n++
-			}
-		}
-		return n, true
+	if name != "index" {
+		return nil, false
 	}
 
+	for i, item := range l.items {
+		if x.equal(item, a.must(0, "value")) {
+			return int64(i), true
+		}
+	}
+	fail("calls index for a value that is not in the list")
 	return nil, false
 }
 
@@ -113,22 +99,7 @@ func (x *run) textMethod(s, name string, a arguments) (any, bool) {
 		return x.joined(x.list(a.must(0, "iterable")), s), true
 	case "replace":
 		return x.replace(s, a.text(0, "old", ""), a.text(1, "new", ""), a.number(2, "count", -1)), true
-	case "removeprefix":
-		return strings.TrimPrefix(s, a.text(0, "prefix", "")), true
-	case "removesuffix":
-		return strings.TrimSuffix(s, a.text(0, "suffix", "")), true
-	}
 
-	return x.textQuestion(s, name, a)
-}
-
-// textQuestion calls a method of a string that returns a number or a boolean.
-func (x *run) textQuestion(s, name string, a arguments) (any, bool) {
-	every := func(is func(r rune) bool) bool {
-		return s != "" && strings.IndexFunc(s, func(r rune) bool { return !is(r) }) < 0
-	}
-
-	switch name {
 	case "startswith":
 		hasPrefix := func(p string) bool { return strings.HasPrefix(s, p) }
 		return x.anyOf(a.must(0, "prefix"), hasPrefix), true
@@ -137,21 +108,6 @@ func (x *run) textQuestion(s, name string, a arguments) (any, bool) {
 		return x.anyOf(a.must(0, "suffix"), hasSuffix), true
 	case "find", "index", "rfind":
 		return find(s, name, a.text(0, "sub", "")), true
-	case "count":
-		return int64(strings.Count(s, a.text(0, "sub", ""))), true
-
-	case "isdigit", "isdecimal", "isnumeric":
-		return every(unicode.IsDigit), true
-	case "isalpha":
-		return every(unicode.IsLetter), true
-	case "isalnum":
-		return every(func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }), true
-	case "isspace":
-		return every(unicode.IsSpace), true
-	case "isupper":
-		return s != strings.ToLower(s) && s == strings.ToUpper(s), true
-	case "islower":
-		return s != strings.ToUpper(s) && s == strings.ToLower(s), true
 	}
 
 	return nil, false

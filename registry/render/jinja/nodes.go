@@ -1,6 +1,10 @@
 package jinja
 
-import "promptspool/registry/render/language"
+import (
+	"strings"
+
+	"promptspool/registry/render/language"
+)
 
 // node is a part of a text: data, an output, a tag.
 type node interface{ exec(x *run) }
@@ -133,21 +137,8 @@ func (n *setNode) setAttribute(x *run, value any) {
 	x.put(&space.dictValue, n.attribute, value)
 }
 
-type withNode struct {
-	names  []string
-	values []expression
-	body   []node
-}
-
-func (n *withNode) exec(x *run) {
-	names := make(map[string]any, len(n.names))
-	for i, name := range n.names {
-		names[name] = n.values[i].eval(x)
-	}
-
-	// All values are evaluated before any name is set.
-	x.scoped(names, func() { x.runBody(n.body) })
-}
+// loopMembers lists the members of loop.
+var loopMembers = strings.Fields("index index0 first last length previtem nextitem")
 
 // loopState is the variable loop within a for.
 type loopState struct {
@@ -163,22 +154,12 @@ func (l *loopState) member(name string) (any, bool) {
 		return int64(l.index + 1), true
 	case "index0":
 		return int64(l.index), true
-	case "revindex":
-		return int64(n - l.index), true
-	case "revindex0":
-		return int64(n - l.index - 1), true
 	case "first":
 		return l.index == 0, true
 	case "last":
 		return l.index == n-1, true
 	case "length":
 		return int64(n), true
-
-	// Recursive loops are not supported, so every loop is the outermost.
-	case "depth":
-		return int64(1), true
-	case "depth0":
-		return int64(0), true
 	case "previtem":
 		if l.index > 0 {
 			return l.items[l.index-1], true
@@ -187,18 +168,9 @@ func (l *loopState) member(name string) (any, bool) {
 		if l.index < n-1 {
 			return l.items[l.index+1], true
 		}
+	default:
+		fail("uses loop.%s, which is not supported", language.Shorten(name))
 	}
 
 	return nil, false
-}
-
-func (l *loopState) method(name string, a arguments) (any, bool) {
-	if name != "cycle" {
-		return nil, false
-	}
-	if len(a.list) == 0 {
-		fail("calls loop.cycle without values")
-	}
-
-	return a.list[l.index%len(a.list)], true
 }

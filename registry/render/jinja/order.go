@@ -73,7 +73,7 @@ func (x *run) equalDicts(a, b *dictValue) bool {
 	return same
 }
 
-// order compares two numbers, strings or lists: below 0, 0 or above.
+// order compares two numbers or two strings: below 0, 0 or above.
 func (x *run) order(a, b any) int {
 	x.step()
 	m, okA := toNumber(a)
@@ -82,36 +82,15 @@ func (x *run) order(a, b any) int {
 		return compareNumbers(m, n)
 	}
 
-	switch a := a.(type) {
-	case string:
-		if b, ok := b.(string); ok {
-			x.read(min(len(a), len(b)))
-			return strings.Compare(a, b)
-		}
-	case *listValue:
-		if b, ok := b.(*listValue); ok {
-			return x.orderLists(a, b)
-		}
+	s, isTextA := a.(string)
+	t, isTextB := b.(string)
+	if isTextA && isTextB {
+		x.read(min(len(s), len(t)))
+		return strings.Compare(s, t)
 	}
 
 	fail("compares %s with %s", typeName(a), typeName(b))
 	return 0
-}
-
-// orderLists compares by the first element that differs, or else by length.
-func (x *run) orderLists(a, b *listValue) (order int) {
-	x.deeper(func() {
-		for i := 0; i < len(a.items) && i < len(b.items) && order == 0; i++ {
-			if !x.equal(a.items[i], b.items[i]) {
-				order = x.order(a.items[i], b.items[i])
-			}
-		}
-	})
-	if order == 0 {
-		order = len(a.items) - len(b.items)
-	}
-
-	return order
 }
 
 // equalNumbers compares what toNumber returned. Two integers are compared exactly.

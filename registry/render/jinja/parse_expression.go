@@ -78,22 +78,19 @@ func (p *parser) not() (e expression) {
 }
 
 func (p *parser) compare() expression {
-	first := p.sum()
-	c := &compareExpr{first: first}
-	for {
-		op := p.comparison()
-		if op == "" {
-			break
-		}
-		c.ops = append(c.ops, op)
-		c.others = append(c.others, p.sum())
+	e := p.sum()
+	op := p.comparison()
+	if op == "" {
+		return e
+	}
+	e = &compareExpr{op: op, left: e, right: p.sum()}
+
+	at := p.now().at
+	if p.comparison() != "" {
+		failAt(at, "has a chain of comparisons, which is not supported; write a < b and b < c")
 	}
 
-	if len(c.ops) == 0 {
-		return first
-	}
-
-	return c
+	return e
 }
 
 // comparison reads an operator that compares; "" if there is none.
@@ -125,7 +122,10 @@ func (p *parser) binary(one func() expression, ops ...string) expression {
 	e := one()
 	for n := 0; slices.Contains(ops, p.now().kind); n++ {
 		p.chained(n)
-		op := p.next().kind
+		at, op := p.now().at, p.next().kind
+		if format, ok := e.(constant); ok && op == "%" && isString(format.value) {
+			p.unsupported(at, "operator", "% of a text")
+		}
 		e = &binaryExpr{op: op, left: e, right: one()}
 	}
 
@@ -136,7 +136,16 @@ func (p *parser) binary(one func() expression, ops ...string) expression {
 func (p *parser) sum() expression     { return p.binary(p.concat, "+", "-") }
 func (p *parser) concat() expression  { return p.binary(p.product, "~") }
 func (p *parser) product() expression { return p.binary(p.power, "*", "/", "//", "%") }
-func (p *parser) power() expression   { return p.binary(p.filtered, "**") }
+
+// power reads a value, which no power can follow here.
+func (p *parser) power() expression {
+	e := p.filtered()
+	if p.is("**") {
+		p.unsupported(p.now().at, "operator", "**")
+	}
+
+	return e
+}
 
 // filtered reads a value with its filters and tests.
 func (p *parser) filtered() expression { return p.filters(p.unary()) }

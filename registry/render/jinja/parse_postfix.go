@@ -1,6 +1,9 @@
 package jinja
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // postfix reads .member, [item] and (call).
 func (p *parser) postfix(e expression) expression {
@@ -43,32 +46,44 @@ func (p *parser) member(operand expression) expression {
 		return &methodExpr{operand: operand, name: t.text, args: p.arguments()}
 	}
 
-	return &itemExpr{operand: operand, key: constant{t.text}, member: true}
+	if operand == variable("loop") && p.isBound("loop") && !slices.Contains(loopMembers, t.text) {
+		p.unsupported(t.at, "member", "loop."+t.text)
+	}
+
+	return &itemExpr{operand: operand, key: constant{t.text}}
 }
 
+// subscript reads an index, or a slice: from and to, or the step -1.
 func (p *parser) subscript(operand expression) expression {
-	// Up to three bounds; each may be absent.
-	s := &sliceExpr{operand: operand}
-	isSlice := false
-	for i := range s.bounds {
-		if !p.is(":") && !p.is("]") {
-			s.bounds[i] = p.expr()
+	bound := func() expression {
+		if p.is(":") || p.is("]") {
+			return nil
 		}
-		if i == 2 || !p.take(":") {
-			break
+		return p.expr()
+	}
+	s := &sliceExpr{operand: operand, from: bound()}
+	if !p.take(":") {
+		if s.from == nil {
+			p.unexpected("an index")
 		}
-		isSlice = true
+		p.want("]")
+		return &itemExpr{operand: operand, key: s.from}
+	}
+
+	s.to = bound()
+	if p.take(":") {
+		at := p.now().at
+		if step := bound(); step != nil {
+			sign, _ := step.(*signExpr)
+			s.reverse = sign != nil && sign.minus && sign.operand == constant{int64(1)} && s.from == nil && s.to == nil
+			if !s.reverse {
+				failAt(at, "has a slice with a step, which is not supported except in [::-1]")
+			}
+		}
 	}
 	p.want("]")
 
-	if isSlice {
-		return s
-	}
-	if s.bounds[0] == nil {
-		p.unexpected("an index")
-	}
-
-	return &itemExpr{operand: operand, key: s.bounds[0]}
+	return s
 }
 
 // filters reads |filter and is test.
@@ -97,10 +112,34 @@ func (p *parser) filter(operand expression) *filterExpr {
 	e := &filterExpr{operand: operand, name: t.text, filter: f}
 	if p.is("(") {
 		e.args = p.arguments()
+		p.checkArguments(t, e.args)
 		p.checkApplied(t, e.args)
+	}
+	if f, ok := operand.(constant); ok && t.text == "format" && isString(f.value) {
+		if place := unsupportedPlace(f.value.(string)); place != "" {
+			p.unsupported(t.at, "format", place)
+		}
 	}
 
 	return e
+}
+
+// checkArguments rejects arguments of a filter that Jinja has and we do not.
+func (p *parser) checkArguments(t token, a *argumentExprs) {
+	switch {
+	case t.text == "int" && (len(a.list) > 1 || slices.Contains(a.names, "base")):
+		p.unsupported(t.at, "argument", "base of int")
+	case t.text == "map" && slices.Contains(a.names, "attribute") && slices.Contains(a.names, "default"):
+		p.unsupported(t.at, "argument", "default of map")
+	}
+
+	for i, name := range a.names {
+		value, _ := a.named[i].(constant)
+		s, isText := value.value.(string)
+		if name == "attribute" && t.text != "map" && isText && strings.Contains(s, ",") {
+			p.unsupported(t.at, "argument", "attribute with several names")
+		}
+	}
 }
 
 // appliedAt is the position of the argument of these filters that names a filter or a

@@ -74,7 +74,15 @@ func (p *parser) unexpected(wanted string) {
 
 // unsupported rejects by name what Jinja has and we do not.
 func (p *parser) unsupported(at int, kind, name string) {
-	failAt(at, "uses the %s %s, which is not supported", kind, language.Shorten(name))
+	hint := "; let the app compute the value and give it as a variable"
+	switch {
+	case name == "with":
+		hint = "; write {% set %}"
+	case kind == "tag", kind == "loop":
+		hint = ""
+	}
+
+	failAt(at, "uses the %s %s, which is not supported%s", kind, language.Shorten(name), hint)
 }
 
 // nested bounds the recursion of the parser.
@@ -142,7 +150,7 @@ func (p *parser) body(until string, tag token) (nodes []node) {
 
 // missingTags lists the tags of Jinja and its extensions that are not supported.
 var missingTags = strings.Fields(
-	"include import from extends block do trans pluralize autoescape break continue debug")
+	"include import from extends block do trans pluralize autoescape break continue debug with")
 
 // tag reads a tag, whose {% began at a byte.
 func (p *parser) tag(began int) node {
@@ -155,8 +163,6 @@ func (p *parser) tag(began int) node {
 		return p.forTag(tag)
 	case "set":
 		return p.setTag(tag)
-	case "with":
-		return p.withTag(tag)
 	case "filter":
 		return p.filterTag(tag)
 	case "macro":
@@ -296,22 +302,6 @@ func (p *parser) block(end string, tag token, names ...string) (body []node) {
 	p.want("%}")
 
 	return body
-}
-
-func (p *parser) withTag(tag token) node {
-	n := &withNode{}
-	for !p.is("%}") {
-		if len(n.names) > 0 {
-			p.want(",")
-		}
-		n.names = append(n.names, p.target())
-		p.want("=")
-		n.values = append(n.values, p.expr())
-	}
-
-	n.body = p.block("endwith", tag, n.names...)
-
-	return n
 }
 
 func (p *parser) filterTag(tag token) node {

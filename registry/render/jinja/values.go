@@ -23,7 +23,6 @@ type undefined struct{ name string }
 type listValue struct {
 	items []any
 	tuple bool
-	names []string // of the elements, if they have names
 }
 
 // dictValue keeps its members in the order in which they were added.
@@ -58,11 +57,6 @@ func (x *run) key(v any) any {
 		return v
 	case nil, int64, bigInteger:
 		return v
-	case *listValue:
-		if v.tuple {
-			// Go cannot compare lists, so a tuple is found by its text.
-			return x.repr(v)
-		}
 	}
 
 	fail("uses %s as a key", typeName(v))
@@ -88,12 +82,8 @@ func (x *run) put(d *dictValue, key, value any) {
 
 func (d *dictValue) get(x *run, key any) (any, bool) {
 	// A value that cannot be a key is in no dict.
-	switch key := key.(type) {
-	case *listValue:
-		if !key.tuple {
-			return nil, false
-		}
-	case *dictValue, *undefined:
+	switch key.(type) {
+	case *listValue, *dictValue, *undefined:
 		return nil, false
 	}
 

@@ -20,7 +20,7 @@ plain
 {{ l }}|{{ m }}|{{ deep }}|{{ users[0] }}|{{ html }}
 {{ gone }}|{{ gone.x }}|{{ gone.x.y }}|{{ m.gone }}|{{ l[9] }}|{{ gone['a'] }}
 {{ m.b }}{{ m['b'] }}{{ m.a[1].k }}{{ m['a'][1]['k'] }}{{ l.0 }}{{ l[-1] }}{{ s[0] }}{{ u[-1] }}
-{{ l[1:] }}{{ l[:2] }}{{ l[::-1] }}{{ l[:-1] }}{{ s[2:5] }}{{ s[::2] }}{{ u[:3] }}{{ l[5:] }}{{ l[-2:] }}{{ s[-3:-1] }}{{ l[10:0:-1] }}{{ l[none:2] }}
+{{ l[1:] }}{{ l[:2] }}{{ l[::-1] }}{{ l[:-1] }}{{ s[2:5] }}{{ u[:3] }}{{ l[5:] }}{{ l[-2:] }}{{ s[-3:-1] }}{{ l[none:2] }}
 {# a comment #}a{# {{ s }} {% if %} #}b
 {% raw %}{{ s }}{% if %}{% endraw %}|{%- raw -%} {{ x }} {%- endraw -%} |
 a  {%- if t -%}  b  {%- endif -%}  c
@@ -32,10 +32,10 @@ a {%+ if t +%} b {% endif %}
 {{ 1, 2 }}
 {{ 'a\n\t\x41\u00fc\\\'"' }} {{ "it's" }} {{ 'a' 'b' }}
 {{ 1_000 }} {{ 1.5e3 }} {{ 1e-7 }} {{ 2.0 }} {{ 1.0e16 }}
-{{ 1 + 2 }} {{ 5 - 7 }} {{ 2 * 3 }} {{ 7 / 2 }} {{ 7 // 2 }} {{ -7 // 2 }} {{ 7 % 3 }} {{ -7 % 3 }} {{ 7 % -3 }} {{ 2 ** 10 }} {{ 2 ** -1 }} {{ 2 ** 0.5 }}
+{{ 1 + 2 }} {{ 5 - 7 }} {{ 2 * 3 }} {{ 7 / 2 }} {{ 7 // 2 }} {{ -7 // 2 }} {{ 7 % 3 }} {{ -7 % 3 }} {{ 7 % -3 }}
 {{ 7.5 // 2 }} {{ -7.5 % 2 }} {{ 1.5 + 1 }} {{ 10 / 5 }} {{ 3 * 1.0 }} {{ 0.1 + 0.2 }} {{ true + true }}
-{{ 1 + 2 * 3 }} {{ (1 + 2) * 3 }} {{ -2 ** 2 }} {{ 2 ** 3 ** 2 }} {{ 2 * -3 }} {{ - - 3 }} {{ +4 }} {{ -1|abs }}
-{{ 'a' * 3 }} {{ 3 * 'ab' }} {{ [1] * 2 }} {{ 'a' + 'b' }} {{ [1] + [2] }} {{ 'x' * -1 }}
+{{ 1 + 2 * 3 }} {{ (1 + 2) * 3 }} {{ 2 * -3 }} {{ - - 3 }} {{ +4 }} {{ -1|abs }}
+{{ 'a' * 3 }} {{ 3 * 'ab' }} {{ 'a' + 'b' }} {{ [1] + [2] }} {{ 'x' * -1 }}
 {{ 'a' ~ 1 ~ none ~ 2.5 ~ l }} {{ 1 ~ 2 * 3 }} {{ 1 + 2 ~ 3 }}
 {{ 1 / 0 }}
 {{ 1 // 0 }}
@@ -45,7 +45,7 @@ a {%+ if t +%} b {% endif %}
 {{ [] + 1 }}
 {{ none + 1 }}
 {{ 1 == 1.0 }} {{ 1 == '1' }} {{ 'a' == 'a' }} {{ [1, 2] == [1, 2] }} {{ {'a': 1} == {'a': 1.0} }} {{ none == false }} {{ true == 1 }} {{ 1 != 2 }} {{ [1] == (1,) }}
-{{ 1 < 2 }} {{ 2 <= 2 }} {{ 3 > 4 }} {{ 4 >= 4 }} {{ 'a' < 'b' }} {{ [1, 2] < [1, 3] }} {{ [1] < [1, 0] }} {{ 1 < 2 < 3 }} {{ 1 < 3 < 2 }} {{ 1.5 > 1 }}
+{{ 1 < 2 }} {{ 2 <= 2 }} {{ 3 > 4 }} {{ 4 >= 4 }} {{ 'a' < 'b' }} {{ 1.5 > 1 }}
 {{ 1 < 'a' }}
 {{ none < 1 }}
 {{ {} < {} }}
@@ -57,7 +57,7 @@ a {%+ if t +%} b {% endif %}
 {% if t %}a{% endif %}{% if x %}b{% elif t %}c{% else %}d{% endif %}{% if x %}b{% elif none %}c{% elif 0 %}e{% else %}d{% endif %}
 {% if l and m and s and i %}full{% endif %}{% if [] or {} or '' or 0 or 0.0 or none or gone %}{% else %}empty{% endif %}
 {% for a in l %}{{ a }},{% endfor %}|{% for a in [] %}x{% else %}none{% endfor %}|{% for c in 'abc' %}{{ c }}.{% endfor %}|{% for k in m %}{{ k }} {% endfor %}|{% for q in gone %}x{% else %}e{% endfor %}
-{% for a in l %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }}{{ loop.depth }}{{ loop.depth0 }}{{ loop.previtem }}{{ loop.nextitem }}{{ loop.cycle('o', 'e') }};{% endfor %}
+{% for a in l %}{{ loop.index }}{{ loop.index0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }}{{ loop.previtem }}{{ loop.nextitem }};{% endfor %}
 {% for k, v in m.items() %}{{ k }}={{ v }};{% endfor %}{% for k, v in m|items %}{{ k }}{% endfor %}{% for k, v in pairs %}{{ k }}{{ v }}{% endfor %}{% for (k, v) in pairs %}{{ k }}{% endfor %}
 {% for k, v in l %}{% endfor %}
 {% for a in l if a > 1 %}{{ a }}{{ loop.length }}{% else %}none{% endfor %}{% for a in l if a > 9 %}{{ a }}{% else %}none{% endfor %}
@@ -69,58 +69,49 @@ a {%+ if t +%} b {% endif %}
 {% set a = 1 %}{% for q in l %}{% set a = q %}{{ a }}{% endfor %}{{ a }}{% if t %}{% set a = 5 %}{% endif %}{{ a }}
 {% set ns = namespace(n=0, found=false) %}{% for q in l %}{% set ns.n = ns.n + q %}{% endfor %}{{ ns.n }}{{ ns.found }}{% set ns.found = true %}{{ ns.found }}{{ ns['n'] }}
 {% set m2 = dict(a=1, b=2) %}{{ m2 }}{{ m2.a }}{{ dict(m2, c=3) }}
-{% with a = 1, b = 2 %}{{ a }}{{ b }}{% set c = 3 %}{{ c }}{% endwith %}{{ a }}{{ c }}{% with %}{% set c = 4 %}{{ c }}{% endwith %}{{ c }}
 {% filter upper %}low {{ s }}{% endfilter %}{% filter replace('a', 'b')|title %}aac{% endfilter %}
 {{ n|abs }}{{ -1.5|abs }}
 {{ s|capitalize }}|{{ 'HELLO wORLD'|capitalize }}
 {{ gone|default('d') }}{{ e|default('d') }}{{ e|default('d', true) }}{{ none|d('x') }}{{ none|d('x', boolean=true) }}{{ gone|d }}{{ m.gone|default(5) }}{{ gone.a.b|default('deep') }}
 {{ m|dictsort }}|{{ {'b': 2, 'A': 3, 'c': 1}|dictsort }}|{{ {'b': 2, 'A': 3}|dictsort(true) }}|{{ {'b': 2, 'A': 3}|dictsort(false, 'value') }}|{{ {'b': 2, 'A': 3}|dictsort(reverse=true) }}
-{{ html|escape }}|{{ html|e }}|{{ l|e }}
 {{ l|first }}{{ l|last }}{{ s|first }}{{ s|last }}{{ []|first }}|{{ []|last }}{{ gone|first }}
 {{ '3.5'|float }} {{ 'x'|float }} {{ 'x'|float(1.5) }} {{ 3|float }} {{ '1e3'|float }} {{ none|float }}
-{{ '42'|int }} {{ '42.9'|int }} {{ 'x'|int }} {{ 'x'|int(7) }} {{ 3.9|int }} {{ -3.9|int }} {{ 'ff'|int(base=16) }} {{ '0x1F'|int(0, 16) }} {{ true|int }} {{ none|int(5) }} {{ ' 12 '|int }}
-{{ "%s, %s!"|format("Hi", "you") }} {{ "%d %5.2f %x %05d %%"|format(3, 2.5, 255, 42) }} {{ "%(a)s-%(b)d"|format(a="x", b=2) }} {{ "%-5s|%5s|%r"|format("a", "b", "c") }}
+{{ '42'|int }} {{ '42.9'|int }} {{ 'x'|int }} {{ 'x'|int(7) }} {{ 3.9|int }} {{ -3.9|int }} {{ true|int }} {{ none|int(5) }} {{ ' 12 '|int }}
+{{ "%s, %s!"|format("Hi", "you") }} {{ "%d %5.2f %05d %%"|format(3, 2.5, 42) }} {{ "%-5s|%5s|%.2s"|format("a", "b", "cde") }} {{ "%0.1f %d"|format(true, 1.9) }}
 {{ "%d"|format("x") }}
-{% for age, list in users|groupby('age') %}{{ age }}:{% for u in list %}{{ u.name }} {% endfor %};{% endfor %}{% for g in users|groupby('age') %}{{ g.grouper }}{{ g.list|length }}{% endfor %}
-{% for c, us in users|groupby('city.name', default='none') %}{{ c }}{{ us|length }} {% endfor %}
 {{ ml|indent }}|{{ ml|indent(2) }}|{{ ml|indent(2, true) }}|{{ ml|indent(2, true, true) }}|{{ ml|indent('> ', first=true) }}|{{ ml|indent(width=3, blank=true) }}
 {{ l|join }}|{{ l|join(', ') }}|{{ users|join(', ', attribute='name') }}|{{ 'abc'|join('-') }}|{{ [1, none, 'x']|join('/') }}|{{ gone|join(',') }}
 {{ l|length }}{{ s|length }}{{ u|length }}{{ m|length }}{{ ''|count }}{{ gone|length }}
 {{ 5|length }}
 {{ 'abc'|list }}{{ m|list }}{{ l|list }}
 {{ 'ABC Ü'|lower }}{{ u|upper }}{{ 'straße'|upper }}
-{{ users|map(attribute='name')|join(',') }}|{{ users|map(attribute='city.name', default='?')|join(',') }}|{{ ls|map('upper')|join(',') }}|{{ ls|map('replace', 'b', 'x')|list }}|{{ ['1', '2']|map('int')|sum }}|{{ l|map('default')|list }}
+{{ users|map(attribute='name')|join(',') }}|{{ ls|map('upper')|join(',') }}|{{ ls|map('replace', 'b', 'x')|list }}|{{ l|map('default')|list }}
 {{ l|max }}{{ l|min }}{{ ls|max }}{{ ls|min }}{{ ls|min(true) }}{{ (users|max(attribute='age')).name }}{{ (users|min(attribute='age')).name }}{{ []|max }}|{{ floats|max }}
-{{ l|select|list }}{{ l|select('odd')|list }}{{ l|reject('odd')|list }}{{ l|select('gt', 1)|list }}{{ l|select('>', 1)|list }}{{ [0, 1, '', none]|reject|list }}{{ l|select('in', [1, 2])|list }}
+{{ l|select|list }}{{ l|select('gt', 1)|list }}{{ l|select('>', 1)|list }}{{ [0, 1, '', none]|reject|list }}{{ l|select('in', [1, 2])|list }}
 {{ users|selectattr('city')|map(attribute='name')|list }}{{ users|rejectattr('city')|map(attribute='name')|list }}{{ users|selectattr('age', 'equalto', 30)|map(attribute='name')|list }}{{ users|selectattr('city.name', 'eq', 'Rome')|map(attribute='name')|list }}{{ users|rejectattr('age', 'lt', 30)|list|length }}{{ users|selectattr('city', 'defined')|list|length }}
 {{ s|replace('l', 'L') }}{{ s|replace('l', 'L', 1) }}{{ s|replace('zz', 'x') }}{{ 'aaa'|replace('a', 'bb') }}{{ 'ab'|replace('', '-') }}{{ i|replace('4', '5') }}
 {{ l|reverse|list }}{{ s|reverse }}{{ u|reverse }}
 {{ 42.55|round }} {{ 42.55|round(1) }} {{ 42.55|round(1, 'floor') }} {{ 42.1|round(0, 'ceil') }} {{ 42|round }} {{ 2.5|round }} {{ 3.5|round }} {{ 1234.5|round(-2) }} {{ 2.675|round(2) }} {{ 42.7|round|int }}
 {{ html|safe }}{{ l|string }}{{ 1|string|length }}
-{{ l|sort }}{{ ls|sort }}{{ ls|sort(case_sensitive=true) }}{{ l|sort(reverse=true) }}{{ l|sort(true) }}{{ users|sort(attribute='age')|map(attribute='name')|list }}{{ users|sort(attribute='age,name', reverse=true)|map(attribute='name')|list }}{{ m|sort }}{{ 'cab'|sort }}
+{{ l|sort }}{{ ls|sort }}{{ ls|sort(case_sensitive=true) }}{{ l|sort(reverse=true) }}{{ l|sort(true) }}{{ users|sort(attribute='age')|map(attribute='name')|list }}{{ m|sort }}{{ 'cab'|sort }}
 {{ [1, 'a']|sort }}
-{{ html|striptags }}|{{ '<p>a  <!-- x --> b</p>\n<br>c &lt; d'|striptags }}
-{{ l|sum }}{{ floats|sum }}{{ users|sum(attribute='age') }}{{ []|sum }}{{ l|sum(start=10) }}
 {{ s|title }}|{{ "it's a dog-eared (big) [box]"|title }}|{{ 'HELLO'|title }}
 {{ m|tojson }}|{{ html|tojson }}|{{ u|tojson }}|{{ l|tojson }}|{{ none|tojson }}|{{ f|tojson }}|{{ t|tojson }}|{{ 'a\n\t/\\'|tojson }}|{{ {}|tojson }}|{{ []|tojson(indent=2) }}
 {{ m|tojson(indent=2) }}|{{ l|tojson(2) }}
 {{ '  a b  '|trim }}|{{ 'xxaxx'|trim('x') }}|{{ ml|trim }}
 {{ long|truncate(20) }}|{{ long|truncate(20, true) }}|{{ long|truncate(20, true, '…') }}|{{ s|truncate(9) }}|{{ s|truncate(5, leeway=0) }}|{{ s|truncate(255) }}|{{ long|truncate(30, false, '', 0) }}
 {{ ['a', 'A', 'b']|unique|list }}{{ ['a', 'A', 'b']|unique(true)|list }}{{ users|unique(attribute='age')|map(attribute='name')|list }}{{ [1, 1.0, true, 2]|unique|list }}
-{{ 'a b/c?d=é&~'|urlencode }}|{{ {'a': 'x y', 'b': 2}|urlencode }}
-{{ long|wordcount }}{{ ''|wordcount }}{{ "it's ok_x 3"|wordcount }}
 {{ i is defined }}{{ gone is defined }}{{ gone is undefined }}{{ gone is not defined }}{{ m.gone is defined }}{{ none is none }}{{ i is none }}{{ i is not none }}
-{{ i is even }}{{ i is odd }}{{ i is divisibleby 7 }}{{ i is divisibleby(5) }}{{ i is number }}{{ f is float }}{{ i is integer }}{{ t is integer }}{{ t is number }}{{ t is boolean }}{{ i is boolean }}{{ f is integer }}
+{{ i is number }}{{ f is float }}{{ i is integer }}{{ t is integer }}{{ t is number }}{{ t is boolean }}{{ i is boolean }}{{ f is integer }}
 {{ s is string }}{{ i is string }}{{ l is iterable }}{{ s is iterable }}{{ i is iterable }}{{ l is sequence }}{{ m is mapping }}{{ l is mapping }}{{ m is sequence }}{{ t is true }}{{ x is false }}{{ 1 is true }}
-{{ s is lower }}{{ s is upper }}{{ 'A' is upper }}{{ i is eq 42 }}{{ i is equalto(42) }}{{ i is ne 1 }}{{ i is gt 3 }}{{ i is ge 42 }}{{ i is lt 3 }}{{ i is le 42 }}{{ 1 is in l }}{{ 5 is in(l) }}{{ i is sameas 42 }}
+{{ i is eq 42 }}{{ i is equalto(42) }}{{ i is ne 1 }}{{ i is gt 3 }}{{ i is ge 42 }}{{ i is lt 3 }}{{ i is le 42 }}{{ 1 is in l }}{{ 5 is in(l) }}
 {{ 'a' if i is defined else 'b' }}{{ not i is defined }}{{ i is defined and s is string }}{{ i is not string }}
 {{ s.upper() }}{{ 'ABC'.lower() }}{{ s.title() }}{{ s.capitalize() }}{{ ' x '.strip() }}{{ 'xax'.strip('x') }}{{ ' x '.lstrip() }}|{{ ' x '.rstrip() }}|
 {{ 'a,b,c'.split(',') }}{{ 'a,b,c'.split(',', 1) }}{{ ' a  b '.split() }}{{ 'a b c'.split(none, 1) }}{{ ml.splitlines() }}{{ ''.split() }}{{ ''.split(',') }}
-{{ s.replace('o', '0') }}{{ s.replace('o', '0', 1) }}{{ s.startswith('he') }}{{ s.endswith('x') }}{{ s.startswith(('x', 'h')) }}{{ s.find('o') }}{{ s.find('z') }}{{ s.rfind('o') }}{{ s.index('w') }}{{ s.count('l') }}{{ u.find('猫') }}
-{{ ','.join(ls) }}{{ 'abc'.removeprefix('a') }}{{ 'abc'.removesuffix('c') }}
-{{ '12'.isdigit() }}{{ 'a1'.isalnum() }}{{ 'a1'.isalpha() }}{{ 'A'.isupper() }}{{ 'a'.islower() }}{{ ' '.isspace() }}{{ ''.isdigit() }}
-{{ m.get('b') }}{{ m.get('zz') }}{{ m.get('zz', 'd') }}{{ m.keys()|list }}{{ m.values()|list }}{{ m.items()|list }}{{ m['items'] }}{{ l.index(1) }}{{ l.count(3) }}
-{{ s|upper|replace('O', '0')|length }}{{ (s ~ '!')|title }}{{ l|map('string')|join('+') }}{{ users|map(attribute='age')|sum / users|length }}{{ s | upper }}
+{{ s.replace('o', '0') }}{{ s.replace('o', '0', 1) }}{{ s.startswith('he') }}{{ s.endswith('x') }}{{ s.startswith(('x', 'h')) }}{{ s.find('o') }}{{ s.find('z') }}{{ s.rfind('o') }}{{ s.index('w') }}{{ u.find('猫') }}
+{{ ','.join(ls) }}
+{{ m.get('b') }}{{ m.get('zz') }}{{ m.get('zz', 'd') }}{{ m.keys()|list }}{{ m.values()|list }}{{ m.items()|list }}{{ m['items'] }}{{ l.index(1) }}
+{{ s|upper|replace('O', '0')|length }}{{ (s ~ '!')|title }}{{ l|map('string')|join('+') }}{{ s | upper }}
 {{ crlf }}|{{ 'x' }}
 line one{{ '\n' }}line two
 {{ s }}{{
@@ -156,13 +147,12 @@ if t
 {{ s.split('') }}
 {{ range(1, 2, 0)|list }}
 {{ s[::0] }}
-{{ deep|map('length')|list }}{{ [[3, 'c'], [1, 'a']]|sort|map('last')|join }}{{ [[3, 'c'], [1, 'a']]|map(attribute=0)|list }}{{ users|map(attribute='name')|map('lower')|select('ne', 'bob')|list }}
+{{ deep|map('length')|list }}{{ [[3, 'c'], [1, 'a']]|map(attribute=0)|list }}{{ users|map(attribute='name')|map('lower')|select('ne', 'bob')|list }}
 {%- for a in l -%} {{ a }} {%- if not loop.last -%} , {%- endif -%} {%- endfor -%}
 a{{ "" }} {%- set y = 1 %} b{{ y }}
 {% for x in [1,2] %}{% set y = x %}{% endfor %}{{ y }}{{ x }}
 {% set a = [] %}{{ 'yes' if a else 'no' }}{{ a|length == 0 }}{{ a|length > 0 and a[0] }}
-{{ '%s' % 'x' }}{{ '%s-%d' % ('x', 2) }}{{ '%(a)s' % {'a': 1} }}
-{{ 10 ** 30 }}
+{{ 9000000000 * 9000000000 }}
 {{ big + 1 }}
 {% macro f(a, b=1, c='x' ~ a) %}{{ a }}-{{ b }}-{{ c }};{% endmacro %}{{ f(1) }}{{ f(1, 2) }}{{ f(b=3, a=4) }}{{ f(1, 2, 3) }}{{ f() }}{{ f(l, c=none)|upper }}{{ f(1) ~ f(2) }}|{{ f(1)|length }}
 {% macro f(a) %}{{ a }}{% endmacro %}{{ f(1, 2) }}
@@ -177,7 +167,7 @@ a{{ "" }} {%- set y = 1 %} b{{ y }}
 {% macro even(n) %}{% if n == 0 %}even{% else %}{{ odd(n - 1) }}{% endif %}{% endmacro %}{% macro odd(n) %}{% if n == 0 %}odd{% else %}{{ even(n - 1) }}{% endif %}{% endmacro %}{{ even(7) }}
 {{ f(1) }}{% macro f(a) %}{{ a }}{% endmacro %}
 {% macro tree(items) %}<ul>{% for x in items %}<li>{% if x is iterable and x is not string %}{{ tree(x) }}{% else %}{{ x }}{% endif %}</li>{% endfor %}</ul>{% endmacro %}{{ tree(deep) }}
-{% macro f() %}[{{ caller() }}]{% endmacro %}{% call f() %}in {{ s }}{% endcall %}{{ f is callable }}{{ s is callable }}
+{% macro f() %}[{{ caller() }}]{% endmacro %}{% call f() %}in {{ s }}{% endcall %}
 {% macro f(users) %}{% for u in users %}{{ caller(u, loop.index) }};{% endfor %}{% endmacro %}{% call(user, n=0) f(users) %}{{ n }} {{ user.name }}{% endcall %}
 {% macro f(a=1) %}{% if caller %}{{ caller() }}{% else %}none{% endif %}{{ a }}{% endmacro %}{{ f() }}{% call f(a=2) %}x{% endcall %}
 {% macro f() %}x{% endmacro %}{% call f() %}y{% endcall %}
@@ -204,7 +194,6 @@ a{{ "" }} {%- set y = 1 %} b{{ y }}
 {{ m|tojson }}{% macro f(m) %}{{ m|tojson }}{% endmacro %}{{ f({'a': 1}) }}
 {% filter upper %}{% macro f(a) %}x{{ a }}{% endmacro %}{{ f('y') }}{% endfilter %}
 {% set out %}{% macro f(a) %}x{{ a }}{% endmacro %}{{ f('y') }}{% endset %}{{ out }}
-{% with k = 3 %}{% macro f(a=k) %}x{{ a }}{% endmacro %}{{ f() }}{% endwith %}
 {% macro a() %}{% call b() %}{{ s }}{% endcall %}{% endmacro %}{% macro b() %}<{{ caller() }}>{% endmacro %}{{ a() }}
 {% macro a() %}{% set outer = caller %}{% call b() %}{{ outer() }}{% endcall %}{% endmacro %}{% macro b() %}<{{ caller() }}>{% endmacro %}{% call a() %}in{% endcall %}
 """.strip("\n").split("\n")
