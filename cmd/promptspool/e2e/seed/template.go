@@ -108,7 +108,7 @@ func (m *maker) template(name string) template {
 func (m *maker) version(t template, at time.Time) int {
 	age := float64(m.now.Sub(at)) / float64(30*day)
 	// The newest has run for long enough to be compared with the one before.
-	newest := min(1+int((1-age)*float64(t.versions)+0.3), t.versions)
+	newest := min(1+int((1-age)*float64(t.versions)+0.8), t.versions)
 
 	return max(newest-m.IntN(2), 1)
 }
