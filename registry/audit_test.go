@@ -7,7 +7,6 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/registry"
-	"promptspool/registry/registrytest"
 )
 
 // auditLog keeps what was noted.
@@ -22,7 +21,7 @@ func (l *auditLog) Audit(_ context.Context, _ string, e wire.AuditEntry) error {
 // A log of changes that were none would hide the one that is looked for.
 func TestTheAuditLogHasChangesByNameAndNothingElse(t *testing.T) {
 	log := &auditLog{}
-	r := registry.New(registry.Config{Logger: quiet, Store: registrytest.NewMemory(), Audit: log})
+	r := registry.New(registry.Config{Logger: quiet, Store: newStore(), Audit: log})
 	first := says("greet", "one")
 	first.Labels, first.CommitMessage = []string{"prod"}, "begin"
 	second := says("greet", "two")

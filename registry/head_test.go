@@ -11,14 +11,13 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/registry"
-	"promptspool/registry/registrytest"
 )
 
 // full makes a registry with a template that has many versions and moves of its labels:
 // "prod" has been at version 1 since the first move, and "next" made all others.
 func full(t *testing.T, versions, moves int) *registry.Registry {
 	t.Helper()
-	store := registrytest.NewMemory()
+	store := newStore()
 	r := registry.New(registry.Config{Logger: quiet, Store: store})
 	publish(t, r, says("greeting", "0"))
 

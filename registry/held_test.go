@@ -10,7 +10,6 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/registry"
-	"promptspool/registry/registrytest"
 )
 
 // listed returns the names and versions of a page, the total number of templates, and how
@@ -104,7 +103,7 @@ func TestWithoutTheServerAListTellsTheTemplatesThatAreHeld(t *testing.T) {
 			c := start(t, dir, s)
 			c.fetched(t, "a", latest)
 			s.set(func() {
-				store := failing{registrytest.NewMemory(), wire.Errorf(code, "No.")}
+				store := failing{newStore(), wire.Errorf(code, "No.")}
 				s.behind = registry.New(registry.Config{Store: store, Logger: quiet})
 			})
 			equal(t, "the list", c.listed(t, wire.TemplateListQuery{}), want)

@@ -13,15 +13,18 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/registry"
-	"promptspool/registry/registrytest"
 	"promptspool/registry/render"
+	"promptspool/spool/database/accounts"
+	"promptspool/spool/database/keyed/keyedtest"
 )
 
 var ann = wire.Identity{Account: "acme", KeyID: "k1", Scope: wire.ScopeFull, Key: "secret", Verified: true}
 
+func newStore() registry.Store { return accounts.New(&keyedtest.Memory{}, time.Now) }
+
 func newRegistry(t *testing.T) *registry.Registry {
 	t.Helper()
-	return registry.New(registry.Config{Logger: quiet, Store: registrytest.NewMemory()})
+	return registry.New(registry.Config{Logger: quiet, Store: newStore()})
 }
 
 // says returns a completion with this text, to publish under a name.
@@ -156,7 +159,7 @@ func TestTheSameContentMakesNoVersionButMovesLabelsAndTags(t *testing.T) {
 func TestALabelMovesWithItsHistory(t *testing.T) {
 	clock := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	now := func() time.Time { return clock }
-	r := registry.New(registry.Config{Logger: quiet, Store: registrytest.NewMemory(), Now: now})
+	r := registry.New(registry.Config{Logger: quiet, Store: newStore(), Now: now})
 
 	start := clock
 	for i, text := range []string{"one", "two", "three"} {
@@ -377,7 +380,7 @@ func TestATemplateIsFoundByItsIDInAnotherSystem(t *testing.T) {
 }
 
 func TestTheListKnowsSnippets(t *testing.T) {
-	store := registrytest.NewMemory()
+	store := newStore()
 	r := registry.New(registry.Config{Logger: quiet, Store: store})
 	publish(t, r, says("tone", "Be kind."))
 	publish(t, r, says("rules", "Be brief."))

@@ -10,7 +10,6 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/registry"
-	"promptspool/registry/registrytest"
 )
 
 // member returns a member of a reply as JSON, as an app would read it.
@@ -94,7 +93,7 @@ func TestAReplyNamesTheModelThatItsArgumentsAreFor(t *testing.T) {
 
 func TestAProviderBaseURLIsAnObject(t *testing.T) {
 	r := registry.New(registry.Config{
-		Store:  registrytest.NewMemory(),
+		Store:  newStore(),
 		Logger: quiet,
 		ProviderBaseURLs: map[string]string{
 			"anthropic": "https://a.example", "openai": "https://o.example/v1",
@@ -120,7 +119,7 @@ func TestAProviderBaseURLIsAnObject(t *testing.T) {
 // Another setting of the server is not a change of a template, but sidecars must learn of
 // it.
 func TestAnotherProviderBaseURLReachesSidecars(t *testing.T) {
-	store := registrytest.NewMemory()
+	store := newStore()
 	serving := func(url string) *registry.Registry {
 		urls := map[string]string{"openai": url}
 		return registry.New(registry.Config{Store: store, Logger: quiet, ProviderBaseURLs: urls})

@@ -11,7 +11,6 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/registry"
-	"promptspool/registry/registrytest"
 	"promptspool/spool/disk/disktest"
 )
 
@@ -38,7 +37,7 @@ var quiet = slog.New(slog.DiscardHandler)
 var errAway = errors.New("connection refused")
 
 func newServer() *server {
-	behind := registry.New(registry.Config{Store: registrytest.NewMemory(), Logger: quiet})
+	behind := registry.New(registry.Config{Store: newStore(), Logger: quiet})
 	return &server{behind: behind, down: make(chan struct{})}
 }
 

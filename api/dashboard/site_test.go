@@ -24,9 +24,10 @@ import (
 	"promptspool/metrics"
 	"promptspool/registry"
 	"promptspool/registry/prices"
-	"promptspool/registry/registrytest"
 	"promptspool/spool/archive/records"
+	"promptspool/spool/database/accounts"
 	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/database/keyed/keyedtest"
 	"promptspool/spool/disk/disktest"
 )
 
@@ -71,7 +72,7 @@ func openSite(t *testing.T) *site {
 	t.Cleanup(func() { _ = db.Close() })
 
 	s := &site{t: t, cookie: "__Host-promptspool", people: peopleOf(db), store: db, signed: maps.Clone(town.signed)}
-	s.drafts = registry.New(registry.Config{Store: registrytest.NewMemory(), Logger: quiet})
+	s.drafts = registry.New(registry.Config{Store: accounts.New(&keyedtest.Memory{}, time.Now), Logger: quiet})
 	s.records = records.New(records.Config{
 		Prices:      prices.BuiltIn(),
 		Definitions: db,

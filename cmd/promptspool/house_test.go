@@ -144,13 +144,11 @@ var imports = map[string]string{
 		"spool/archive spool/archive/query spool/archive/records spool/archive/rollup " +
 		"spool/archive/rowcode spool/database/keyed spool/database/transfer",
 	"spool/database/keyed/keyedtest": "api/wire spool/database/keyed",
-	"registry/registrytest":          "api/wire registry spool/database/accounts spool/database/keyed/keyedtest",
 	// A disk with bad blocks for tests.
 	"spool/disk/disktest": "metrics/partstest spool/disk",
 	// A real PostgreSQL for tests.
 	"spool/database/postgres/postgrestest": "metrics/partstest spool/database/postgres/connection " +
 		"spool/database/postgres/schema",
-	"api/auth/authtest":          "api/auth api/wire",
 	"api/edge/edgetest":          "",
 	"api/auth/oidc/oidctest":     "metrics/partstest",
 	"api/otlp/otlptest":          "api/otlp",
@@ -201,8 +199,6 @@ var imports = map[string]string{
 	"cmd/promptspool/e2e/install":    "",
 	"cmd/promptspool/e2e/overload":   "",
 	"cmd/promptspool/e2e/releases":   "",
-	// What they log where a page needs something to show.
-	"cmd/promptspool/e2e/seed": "api/wire cmd/promptspool/internal/demo",
 }
 
 // command may import everything.

@@ -9,36 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"promptspool/api/auth"
-	"promptspool/api/auth/authtest"
 	"promptspool/api/wire"
-	"promptspool/registry"
-	"promptspool/registry/registrytest"
 	"promptspool/spool/database/accounts"
-	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/keyed"
 	"promptspool/spool/database/keyed/keyedtest"
 )
 
-func TestRegistry(t *testing.T) {
-	registrytest.Run(t, func(*testing.T) registry.Store { return registrytest.NewMemory() })
-}
-
 func open() *accounts.Store { return accounts.New(&keyedtest.Memory{}, time.Now) }
-
-func TestAuth(t *testing.T) {
-	authtest.Run(t, func(*testing.T) auth.Store { return open() })
-}
-
-func TestPeople(t *testing.T) {
-	authtest.RunPeople(t, func(*testing.T) auth.PeopleStore { return open() })
-}
-
-func TestFleet(t *testing.T) {
-	databasetest.RunFleet(t, func(_ *testing.T, now func() time.Time) databasetest.Fleet {
-		return accounts.New(&keyedtest.Memory{}, now)
-	})
-}
 
 // counting counts the values that are read.
 type counting struct {
@@ -62,7 +39,7 @@ func TestAFleetIsBounded(t *testing.T) {
 	elsewhere := accounts.New(rows, func() time.Time { return now })
 	beat := func(s *accounts.Store, n int) error {
 		return s.Beat(t.Context(), wire.Identity{Account: "a"}, wire.Heartbeat{
-			ID: databasetest.SidecarID(n), Name: "n", Version: "1", StartedAt: start,
+			ID: sidecarID(n), Name: "n", Version: "1", StartedAt: start,
 		})
 	}
 	for n := range accounts.FleetMax {
@@ -95,7 +72,7 @@ func TestAFleetIsBounded(t *testing.T) {
 	if err != nil || len(list.Items) != accounts.FleetMax {
 		t.Errorf("%d sidecars are kept (%v)", len(list.Items), err)
 	}
-	if !slices.ContainsFunc(list.Items, func(s wire.FleetSidecar) bool { return s.ID == databasetest.SidecarID(7) }) {
+	if !slices.ContainsFunc(list.Items, func(s wire.FleetSidecar) bool { return s.ID == sidecarID(7) }) {
 		t.Error("a sidecar that was heard from lately at another server lost its place")
 	}
 }

@@ -11,7 +11,6 @@
 //   - RunLarge: scenes with many bytes and rows, without -race
 //   - RunTogether (folding.go) and RunBelonging (belonging.go): several servers of one database
 //   - RunSpanRetention (tracing.go) and RunWritten (bench.go): by a clock, and by bytes
-//   - RunFleet (fleet.go): what is kept of sidecars
 //   - RunMove (moving.go): everything is copied from and to each other database
 //
 // Scenes of writes are in folding.go, clocks.go, orphans.go, editing.go and deleting.go, those of

@@ -22,8 +22,9 @@ import (
 // Server is all that a server's database keeps.
 type Server interface {
 	transfer.Mover
-	Fleet
 
+	CreateKey(ctx context.Context, hash [32]byte, k wire.Key) (wire.Key, error)
+	Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) error
 	KeyByHash(ctx context.Context, hash [32]byte) (wire.Key, error)
 	RevokeKey(ctx context.Context, id string, at time.Time) (wire.Key, error)
 	CreateUser(ctx context.Context, u wire.User, password string, invite [32]byte) (wire.User, error)
@@ -52,19 +53,30 @@ func RunMove(t *testing.T, from, to func(t *testing.T) Server) {
 	}
 }
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 var moveKey = [32]byte{1}
 
 // filled puts some of everything into a database. It returns the account that most of it
 // belongs to, and the events of its records.
 func filled(t *testing.T, s Server) (account string, events []archive.Event) {
 	t.Helper()
-	f := fleet{t, s}
 
 	// More exact than PostgreSQL stores times.
 	at := Start.Add(1234567 * time.Nanosecond)
 	account = fillKeys(t, s, at)
 	people := fillPeople(t, s, at)
-	f.beat(wire.Identity{Account: account}, 1, "pod-1", at)
+	must(t, s.Beat(t.Context(), wire.Identity{Account: account}, wire.Heartbeat{
+		ID:        ID(5003),
+		Name:      "pod-1",
+		Version:   "1",
+		StartedAt: at,
+	}))
 	fillTemplates(t, s, account, at)
 
 	// The seeds are fixed, so that the history is always the same.
@@ -79,10 +91,10 @@ func filled(t *testing.T, s Server) (account string, events []archive.Event) {
 
 	// Tombstones of both kinds.
 	_, err := archive.Delete(t.Context(), s, account, wire.Deletion{RequestID: events[0].RequestID})
-	f.must(err)
+	must(t, err)
 	user := wire.Deletion{Key: "user_id", Value: "Ada", Before: Start.Add(time.Hour)}
 	_, err = archive.Delete(t.Context(), s, account, user)
-	f.must(err)
+	must(t, err)
 
 	return account, events
 }
@@ -91,7 +103,6 @@ func filled(t *testing.T, s Server) (account string, events []archive.Event) {
 // other.
 func fillKeys(t *testing.T, s Server, at time.Time) (account string) {
 	t.Helper()
-	f := fleet{t, s}
 	key, err := s.CreateKey(t.Context(), moveKey, wire.Key{
 		ID:          "key_1",
 		AccountName: "team",
@@ -99,7 +110,7 @@ func fillKeys(t *testing.T, s Server, at time.Time) (account string) {
 		Scope:       wire.ScopeFull,
 		CreatedAt:   at,
 	})
-	f.must(err)
+	must(t, err)
 
 	_, err = s.CreateKey(t.Context(), [32]byte{3}, wire.Key{
 		ID:          "key_2",
@@ -107,9 +118,9 @@ func fillKeys(t *testing.T, s Server, at time.Time) (account string) {
 		Scope:       wire.ScopeApp,
 		CreatedAt:   at,
 	})
-	f.must(err)
+	must(t, err)
 	_, err = s.RevokeKey(t.Context(), "key_2", at)
-	f.must(err)
+	must(t, err)
 
 	return key.AccountID
 }
@@ -118,7 +129,7 @@ func fillKeys(t *testing.T, s Server, at time.Time) (account string) {
 // one.
 func fillPeople(t *testing.T, s Server, at time.Time) (account string) {
 	t.Helper()
-	ctx, f := t.Context(), fleet{t, s}
+	ctx := t.Context()
 	u, err := s.CreateUser(ctx, wire.User{
 		ID:           ID(5000),
 		AccountName:  "people",
@@ -127,21 +138,21 @@ func fillPeople(t *testing.T, s Server, at time.Time) (account string) {
 		CreatedAt:    at,
 		SessionsFrom: at,
 	}, "its hash", [32]byte{})
-	f.must(err)
+	must(t, err)
 
-	f.must(s.CreateInvite(ctx, [32]byte{4}, wire.Invite{
+	must(t, s.CreateInvite(ctx, [32]byte{4}, wire.Invite{
 		ID:          ID(5001),
 		AccountName: "people",
 		Role:        wire.RoleViewer,
 		CreatedAt:   at,
 		ExpiresAt:   at.Add(time.Hour),
 	}))
-	f.must(s.CreateSession(ctx, [32]byte{2}, wire.Session{
+	must(t, s.CreateSession(ctx, [32]byte{2}, wire.Session{
 		UserID:    u.ID,
 		CreatedAt: at,
 		ExpiresAt: at.Add(time.Hour),
 	}))
-	f.must(s.Audit(ctx, u.AccountID, wire.AuditEntry{
+	must(t, s.Audit(ctx, u.AccountID, wire.AuditEntry{
 		ID:     ID(5002),
 		At:     at,
 		Actor:  u.Email,
@@ -197,11 +208,11 @@ func noProgress(transfer.Progress) {}
 func copied(t *testing.T, from, to func(t *testing.T) Server) {
 	source, target := from(t), to(t)
 	account, events := filled(t, source)
-	ctx, f := t.Context(), fleet{t, source}
+	ctx := t.Context()
 
 	stages := map[string]bool{}
 	sums, err := transfer.Copy(ctx, source, target, func(p transfer.Progress) { stages[p.Stage] = true })
-	f.must(err)
+	must(t, err)
 	if sums["records"].Items == 0 || sums["tombstones"].Items < 2 || sums["template versions"].Items != movedVersions ||
 		sums["keys"].Items != 2 || sums["sessions"].Items != 1 || !stages["copying"] {
 		t.Errorf("it says that it copied %+v, in the stages %v", sums, stages)
@@ -213,9 +224,9 @@ func copied(t *testing.T, from, to func(t *testing.T) Server) {
 	}
 
 	before, err := source.Size(ctx)
-	f.must(err)
+	must(t, err)
 	after, err := target.Size(ctx)
-	f.must(err)
+	must(t, err)
 	if before.Records != after.Records || before.Bytes != after.Bytes ||
 		before.Tombstones != after.Tombstones {
 		t.Errorf("the source holds %+v, the copy %+v", before, after)
@@ -244,7 +255,7 @@ func copied(t *testing.T, from, to func(t *testing.T) Server) {
 				CreatedAt: Start,
 			}, true, nil
 		})
-		f.must(err)
+		must(t, err)
 		if head.ID != movedTemplates+1 || head.Revision != movedVersions+1 || head.Versions[0].ID != movedVersions+1 {
 			t.Errorf("the next template is %+v", head)
 		}

@@ -1,4 +1,4 @@
-package authtest
+package accounts_test
 
 import (
 	"testing"
@@ -20,7 +20,8 @@ func (s people) roles(u wire.User) (issuer, password []string) {
 	return issuer, password
 }
 
-func enterByGroups(t *testing.T, s people) {
+func TestAPersonEntersByGroupsOfTheIssuer(t *testing.T) {
+	s := people{t, open()}
 	_, _, err := s.enters("u1", noInvite)
 	wantCode(t, err, wire.CodeNotFound)
 
@@ -68,7 +69,8 @@ func (s people) changes(u string, grants ...wire.Grant) (changed []string) {
 }
 
 // A person is who they are at the issuer, whatever their email is there, and whoever had it before.
-func enterWithAnotherEmail(t *testing.T, s people) {
+func TestAPersonEntersWithAnotherEmail(t *testing.T) {
+	s := people{t, open()}
 	const a, b = "https://a.example", "https://b.example"
 	editor := wire.Grant{Project: "team", Role: wire.RoleEditor}
 	enter := func(n int, issuer, subject string) (wire.User, error) {
@@ -124,7 +126,8 @@ func enterWithAnotherEmail(t *testing.T, s people) {
 	}
 }
 
-func enterByInvite(t *testing.T, s people) {
+func TestAPersonEntersByAnInvite(t *testing.T) {
+	s := people{t, open()}
 	owner := s.join(user(2, "team"), noInvite)
 	s.invite(1, invite(1, "team", wire.RoleViewer))
 	u, _, err := s.enters("u1", hash(1))
@@ -157,7 +160,8 @@ func enterByInvite(t *testing.T, s people) {
 	}
 }
 
-func idTokens(t *testing.T, s people) {
+func TestAnIDTokenIsForgottenWithItsSession(t *testing.T) {
+	s := people{t, open()}
 	u := s.join(user(1, "team"), noInvite)
 	for n, end := range []time.Duration{time.Minute, 2 * time.Hour} { // of a session of an hour
 		s.must("CreateSession", s.CreateSession(t.Context(), hash(byte(n)), wire.Session{
@@ -176,7 +180,8 @@ func idTokens(t *testing.T, s people) {
 	}
 }
 
-func enterAfterPassword(t *testing.T, s people) {
+func TestAPersonWhoEntersAtTheIssuerLosesThePasswordBefore(t *testing.T) {
+	s := people{t, open()}
 	// Who set the password has not proved that the email is theirs.
 	planted := s.join(user(1, "team"), noInvite)
 	session := s.begins(planted, planted.AccountID, false)

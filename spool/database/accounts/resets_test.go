@@ -1,4 +1,4 @@
-package authtest
+package accounts_test
 
 import (
 	"context"
@@ -28,7 +28,8 @@ func (s people) passwordOf(u wire.User) string {
 	return password
 }
 
-func resets(t *testing.T, s people) {
+func TestAResetLinkSetsAPasswordOnceAndEndsSessions(t *testing.T) {
+	s := people{t, open()}
 	u, other := s.join(user(1, "team"), noInvite), s.join(user(2, "others"), noInvite)
 	s.reset(hash(1), u)
 	s.reset(hash(2), other)
@@ -57,7 +58,8 @@ func resets(t *testing.T, s people) {
 	s.must("Reset of the other", err)
 }
 
-func badResets(t *testing.T, s people) {
+func TestAResetLinkThatIsLateReplacedOrOvertakenSetsNothing(t *testing.T) {
+	s := people{t, open()}
 	u := s.join(user(1, "team"), noInvite)
 	s.invite(1, invite(1, "team", wire.RoleOwner))
 	second := s.join(user(2, ""), hash(1))
@@ -99,7 +101,8 @@ func badResets(t *testing.T, s people) {
 	}
 }
 
-func everybody(t *testing.T, s people) {
+func TestEverybodyIsListedAndAnAccountIsMadeOnce(t *testing.T) {
+	s := people{t, open()}
 	b, a := s.join(user(2, "team"), noInvite), s.join(user(1, "others"), noInvite)
 	all, err := s.Everybody(t.Context())
 	s.must("Everybody", err)
@@ -119,7 +122,8 @@ func everybody(t *testing.T, s people) {
 	same(t, "the same account", again, fresh)
 }
 
-func resetAtTheSameTime(t *testing.T, s people) {
+func TestCallersAtTheSameTimeOneSpendsTheResetLink(t *testing.T) {
+	s := people{t, open()}
 	u := s.join(user(1, "team"), noInvite)
 	s.reset(hash(1), u)
 	s.race(wire.CodeNotFound, func(ctx context.Context, _ int) error {

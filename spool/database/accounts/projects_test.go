@@ -1,4 +1,4 @@
-package authtest
+package accounts_test
 
 import (
 	"slices"
@@ -20,7 +20,8 @@ func (s people) names() (names []string) {
 	return names
 }
 
-func renamedProject(t *testing.T, s people) {
+func TestAProjectIsRenamedWithItsPeopleAndInvites(t *testing.T) {
+	s := people{t, open()}
 	inTeam, _, _ := s.ann()
 	token := s.begins(inTeam, inTeam.AccountID, false)
 	s.invite(7, invite(7, "team", wire.RoleViewer))
@@ -49,7 +50,8 @@ func renamedProject(t *testing.T, s people) {
 	}
 }
 
-func archivedProject(t *testing.T, s people) {
+func TestAnArchivedProjectIsNobodysUntilThatIsTakenBack(t *testing.T) {
+	s := people{t, open()}
 	inTeam, _, _ := s.ann()
 	token := s.begins(inTeam, inTeam.AccountID, false)
 	archive := func(archived bool) {
@@ -75,7 +77,8 @@ func archivedProject(t *testing.T, s people) {
 	same(t, "what may be opened then", may, []string{"team owner", "others editor"})
 }
 
-func setMember(t *testing.T, s people) {
+func TestARoleIsGivenToWhoeverHasAnEmail(t *testing.T) {
+	s := people{t, open()}
 	inTeam, _, bob := s.ann()
 	u, err := s.SetMember(t.Context(), "new@example.com", "fresh", wire.RoleReviewer, noon)
 	s.must("SetMember", err)

@@ -1,4 +1,4 @@
-package authtest
+package accounts_test
 
 import (
 	"context"
@@ -53,7 +53,8 @@ func (s people) change(account string, u wire.User, c wire.UserChange) wire.User
 	return u
 }
 
-func twoAccounts(t *testing.T, s people) {
+func TestAPersonInTwoAccountsIsInEachWhatTheyAreThere(t *testing.T) {
+	s := people{t, open()}
 	team, others, bob := s.ann()
 	want := team
 	want.AccountID, want.AccountName, want.Role = bob.AccountID, "others", wire.RoleEditor
@@ -94,7 +95,8 @@ func twoAccounts(t *testing.T, s people) {
 	s.change(bob.AccountID, team, wire.UserChange{Disabled: &no})
 }
 
-func openAccounts(t *testing.T, s people) {
+func TestASessionHasOneAccountOpenOrTheFirstThatIsLeft(t *testing.T) {
+	s := people{t, open()}
 	team, others, _ := s.ann()
 	is := func(token [32]byte, account string, role wire.Role, may ...string) {
 		t.Helper()
@@ -119,7 +121,8 @@ func openAccounts(t *testing.T, s people) {
 	is(token, "", "", []string(nil)...)
 }
 
-func groupRoles(t *testing.T, s people) {
+func TestTheRoleOfGroupsCountsInSessionsOfTheIssuerOnly(t *testing.T) {
+	s := people{t, open()}
 	for _, tt := range []struct {
 		hand, group  wire.Role
 		password, at wire.Role // what counts after a password, and at the issuer
@@ -146,7 +149,8 @@ func groupRoles(t *testing.T, s people) {
 	s.joins(team, 4, "others", wire.RoleViewer)
 }
 
-func everywhere(t *testing.T, s people) {
+func TestAPersonIsDisabledEverywhereUnlessAnAccountWouldLoseItsLastOwner(t *testing.T) {
+	s := people{t, open()}
 	team, others, bob := s.ann()
 	yes, no := true, false
 	_, err := s.ChangeUser(t.Context(), "", team.ID, wire.UserChange{Disabled: &yes, At: noon})
@@ -172,7 +176,8 @@ func (s people) accounts(u wire.User) int {
 	return len(u.Projects)
 }
 
-func foreignResets(t *testing.T, s people) {
+func TestAnOwnerResetsThePasswordOfAPersonWhoseAccountsAreTheirsOnly(t *testing.T) {
+	s := people{t, open()}
 	team, _, bob := s.ann()
 	create := func(account string, owned ...string) error {
 		_, err := s.CreateReset(t.Context(), account, owned, hash(1), reset(team))
@@ -190,7 +195,8 @@ func foreignResets(t *testing.T, s people) {
 	wantCode(t, err, wire.CodeNotFound)
 }
 
-func joinAtTheSameTime(t *testing.T, s people) {
+func TestCallersAtTheSameTimeOneJoinsAnAccountOnce(t *testing.T) {
+	s := people{t, open()}
 	u := s.join(user(1, "team"), noInvite)
 	for n := range byte(8) {
 		s.invite(n, invite(int(n), "others", wire.RoleEditor))

@@ -1,6 +1,4 @@
-// Package authtest holds the suites that every auth.Store and auth.PeopleStore passes,
-// and a simple auth.Store for tests.
-package authtest
+package accounts_test
 
 import (
 	"fmt"
@@ -10,42 +8,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"promptspool/api/auth"
 	"promptspool/api/wire"
+	"promptspool/spool/database/accounts"
 )
-
-// Run checks that the stores that open returns do what auth.Store promises. Each scene
-// opens an empty store of its own, which open closes through t.Cleanup.
-func Run(t *testing.T, open func(t *testing.T) auth.Store) {
-	scenes := []struct {
-		name  string
-		scene func(t *testing.T, s store)
-	}{
-		{"a new key is found by its hash, as it was given", newKeyIsFound},
-		{"keys of one account name share the account's id, others do not", accounts},
-		{"the same hash again returns the stored key unchanged", sameHashAgain},
-		{"a revoked key is still found, and says when it was revoked", revoked},
-		{"a revoked key cannot be made again", revokedNotMadeAgain},
-		{"revoking an unknown id is not found", revokeUnknown},
-		{"a rotated key and its successor are stored together, or neither", rotated},
-		{"keys are listed oldest first, revoked ones too", listed},
-		{"a key remembers its last use, and no earlier one", touched},
-		{"what a caller does with a key does not reach the store", callerOwnsKeys},
-		{"callers at the same time make one key of one hash and one account of one name", atTheSameTime},
-	}
-
-	for _, sc := range scenes {
-		t.Run(sc.name, func(t *testing.T) { sc.scene(t, store{t, open(t)}) })
-	}
-}
 
 // noon has microseconds, which is as exact as PostgreSQL stores times.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
 
-// store is an auth.Store whose errors end the test.
+// store is an *accounts.Store whose errors end the test.
 type store struct {
 	t *testing.T
-	auth.Store
+	*accounts.Store
 }
 
 func (s store) create(hash [32]byte, k wire.Key) wire.Key {
@@ -113,7 +86,8 @@ func wantCode(t *testing.T, err error, code wire.Code) {
 	}
 }
 
-func newKeyIsFound(t *testing.T, s store) {
+func TestANewKeyIsFoundByItsHashAsItWasGiven(t *testing.T) {
+	s := store{t, open()}
 	want := key(1, "team")
 	made := s.create(hash(1), want)
 	if _, err := wire.ParseID(made.AccountID); err != nil {
@@ -128,7 +102,8 @@ func newKeyIsFound(t *testing.T, s store) {
 	wantCode(t, err, wire.CodeNotFound)
 }
 
-func accounts(t *testing.T, s store) {
+func TestKeysOfOneAccountNameShareTheAccountsIdOthersDoNot(t *testing.T) {
+	s := store{t, open()}
 	a, b := s.create(hash(1), key(1, "team")), s.create(hash(2), key(2, "team"))
 
 	// A name that begins with another one is a name of its own.
@@ -142,14 +117,16 @@ func accounts(t *testing.T, s store) {
 	}
 }
 
-func sameHashAgain(t *testing.T, s store) {
+func TestTheSameHashAgainReturnsTheStoredKeyUnchanged(t *testing.T) {
+	s := store{t, open()}
 	first := s.create(hash(1), key(1, "team"))
 	same(t, "made again", s.create(hash(1), key(2, "other")), first)
 	same(t, "found", s.find(hash(1)), first)
 	same(t, "listed", s.list(), []wire.Key{first})
 }
 
-func revoked(t *testing.T, s store) {
+func TestARevokedKeyIsStillFoundAndSaysWhenItWasRevoked(t *testing.T) {
+	s := store{t, open()}
 	want := s.create(hash(1), key(1, "team"))
 	bystander := s.create(hash(2), key(2, "team"))
 
@@ -161,7 +138,8 @@ func revoked(t *testing.T, s store) {
 	same(t, "found beside it", s.find(hash(2)), bystander)
 }
 
-func revokedNotMadeAgain(t *testing.T, s store) {
+func TestARevokedKeyCannotBeMadeAgain(t *testing.T) {
+	s := store{t, open()}
 	k := s.create(hash(1), key(1, "team"))
 	k = s.revoke(k.ID, noon)
 
@@ -171,7 +149,8 @@ func revokedNotMadeAgain(t *testing.T, s store) {
 	same(t, "listed", s.list(), []wire.Key{k})
 }
 
-func revokeUnknown(t *testing.T, s store) {
+func TestRevokingAnUnknownIdIsNotFound(t *testing.T) {
+	s := store{t, open()}
 	want := s.create(hash(1), key(1, "team"))
 	for _, id := range []string{"key_2", "key_", ""} {
 		_, err := s.RevokeKey(t.Context(), id, noon)
@@ -181,7 +160,8 @@ func revokeUnknown(t *testing.T, s store) {
 	same(t, "listed", s.list(), []wire.Key{want})
 }
 
-func rotated(t *testing.T, s store) {
+func TestARotatedKeyAndItsSuccessorAreStoredTogetherOrNeither(t *testing.T) {
+	s := store{t, open()}
 	want := key(1, "team")
 	end, later := noon.Add(24*time.Hour), noon.Add(48*time.Hour)
 	want.ExpiresAt, want.Prefix = &later, "support/"
@@ -218,7 +198,8 @@ func rotated(t *testing.T, s store) {
 	same(t, "listed", s.list(), []wire.Key{want, bystander, next})
 }
 
-func listed(t *testing.T, s store) {
+func TestKeysAreListedOldestFirstRevokedOnesToo(t *testing.T) {
+	s := store{t, open()}
 	if keys := s.list(); len(keys) != 0 {
 		t.Errorf("an empty store lists %v", keys)
 	}
@@ -234,7 +215,8 @@ func listed(t *testing.T, s store) {
 	same(t, "listed", s.list(), []wire.Key{first, second, third})
 }
 
-func touched(t *testing.T, s store) {
+func TestAKeyRemembersItsLastUseAndNoEarlierOne(t *testing.T) {
+	s := store{t, open()}
 	used, idle := s.create(hash(1), key(1, "team")), s.create(hash(2), key(2, "team"))
 	late, early := noon.Add(time.Hour), noon.Add(time.Minute)
 
@@ -251,7 +233,8 @@ func touched(t *testing.T, s store) {
 	same(t, "found", s.find(hash(1)), used)
 }
 
-func callerOwnsKeys(t *testing.T, s store) {
+func TestWhatACallerDoesWithAKeyDoesNotReachTheStore(t *testing.T) {
+	s := store{t, open()}
 	k := s.create(hash(1), key(1, "team"))
 	at := noon
 
@@ -265,7 +248,8 @@ func callerOwnsKeys(t *testing.T, s store) {
 	}
 }
 
-func atTheSameTime(t *testing.T, s store) {
+func TestCallersAtTheSameTimeMakeOneKeyOfOneHashAndOneAccountOfOneName(t *testing.T) {
+	s := store{t, open()}
 	const callers = 8
 	made := make([]wire.Key, 2*callers)
 	errs := make([]error, 2*callers)

@@ -1,6 +1,4 @@
-// Package registrytest is the suite that every registry.Store passes. It also has a store
-// in memory, for tests of what uses a store.
-package registrytest
+package accounts_test
 
 import (
 	"context"
@@ -18,49 +16,21 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/registry"
+	"promptspool/spool/database/accounts"
 )
-
-// Run checks that a store keeps the promises of registry.Store. open returns an empty
-// store; it is called once for each scene, and closes the store in t.Cleanup.
-func Run(t *testing.T, open func(t *testing.T) registry.Store) {
-	scenes := []struct {
-		name  string
-		scene func(t *testing.T, s registry.Store)
-	}{
-		{"a template is found by name and by id, each version by its number", found},
-		{"what is not there is not found", notFound},
-		{"a change that is unchanged or fails writes nothing", nothingWritten},
-		{"the head that is returned is the one that is stored", headReturned},
-		{"labels and their history are kept", labels},
-		{"names may contain slashes, spaces and any letter", names},
-		{"a name that looks like a number wins over an id", numericNames},
-		{"fifty concurrent publishers leave no gap", gapless},
-		{"a change is taken back once, and not over another one", reverted},
-		{"an id leads to its name, within the account", namesByID},
-		{"accounts do not see each other", isolation},
-		{"lists are paged, sorted and narrowed by every field", lists},
-		{"a deleted template is in no list, and its change is reported", deleted},
-		{"changes are reported once, from any revision on", changes},
-		{"changes come in pages, none twice and none missing", changePages},
-	}
-
-	for _, s := range scenes {
-		t.Run(s.name, func(t *testing.T) { s.scene(t, open(t)) })
-	}
-}
 
 // moment is when the scenes take place: whole milliseconds, in UTC.
 var moment = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // publish adds a version without going through a Registry.
-func publish(t *testing.T, s registry.Store, account, name, text string) wire.Template {
+func publish(t *testing.T, s *accounts.Store, account, name, text string) wire.Template {
 	t.Helper()
 	return update(t, s, account, name, func(*wire.Template) *wire.Version { return version(text) })
 }
 
 // update changes a head, and adds the version that change returns, if any.
 func update(
-	t *testing.T, s registry.Store, account, name string, change func(head *wire.Template) *wire.Version,
+	t *testing.T, s *accounts.Store, account, name string, change func(head *wire.Template) *wire.Version,
 ) wire.Template {
 	t.Helper()
 	changed := func(head *wire.Template) (*wire.Version, bool, error) { return change(head), true, nil }
@@ -81,7 +51,7 @@ func version(text string) *wire.Version {
 	}
 }
 
-func template(t *testing.T, s registry.Store, account, ident string) wire.Template {
+func template(t *testing.T, s *accounts.Store, account, ident string) wire.Template {
 	t.Helper()
 	head, err := s.Template(context.Background(), account, ident)
 	if err != nil {
@@ -91,7 +61,7 @@ func template(t *testing.T, s registry.Store, account, ident string) wire.Templa
 	return head
 }
 
-func changesSince(t *testing.T, s registry.Store, account string, since uint64) wire.Changes {
+func changesSince(t *testing.T, s *accounts.Store, account string, since uint64) wire.Changes {
 	t.Helper()
 	c, err := s.TemplateChanges(context.Background(), account, since)
 	if err != nil {
@@ -110,7 +80,8 @@ func equal(t *testing.T, what string, got, want any) {
 	}
 }
 
-func found(t *testing.T, s registry.Store) {
+func TestATemplateIsFoundByNameAndByIdEachVersionByItsNumber(t *testing.T) {
+	s := open()
 	publish(t, s, "acme", "greet", "one")
 	publish(t, s, "acme", "other", "else")
 	publish(t, s, "acme", "greet", "two")
@@ -138,7 +109,8 @@ func found(t *testing.T, s registry.Store) {
 	}
 }
 
-func notFound(t *testing.T, s registry.Store) {
+func TestWhatIsNotThereIsNotFound(t *testing.T) {
+	s := open()
 	head := publish(t, s, "acme", "greet", "one")
 	ctx := context.Background()
 
@@ -159,7 +131,8 @@ func notFound(t *testing.T, s registry.Store) {
 	}
 }
 
-func nothingWritten(t *testing.T, s registry.Store) {
+func TestAChangeThatIsUnchangedOrFailsWritesNothing(t *testing.T) {
+	s := open()
 	ctx := context.Background()
 	unchanged := func(*wire.Template) (*wire.Version, bool, error) { return nil, false, nil }
 	refused := errors.New("refused")
@@ -190,7 +163,8 @@ func nothingWritten(t *testing.T, s registry.Store) {
 	equal(t, "head stored", template(t, s, "acme", "greet"), before)
 }
 
-func headReturned(t *testing.T, s registry.Store) {
+func TestTheHeadThatIsReturnedIsTheOneThatIsStored(t *testing.T) {
+	s := open()
 	got := update(t, s, "acme", "greet", func(head *wire.Template) *wire.Version {
 		if head.Name != "greet" || head.ID < 1 || head.Latest() != 0 {
 			t.Errorf("new head %+v, want name and id only", head)
@@ -208,7 +182,8 @@ func headReturned(t *testing.T, s registry.Store) {
 	equal(t, "stored tags", template(t, s, "acme", "greet").Tags, []string{"a", "b"})
 }
 
-func labels(t *testing.T, s registry.Store) {
+func TestLabelsAndTheirHistoryAreKept(t *testing.T) {
+	s := open()
 	publish(t, s, "acme", "greet", "one")
 	publish(t, s, "acme", "greet", "two")
 	for i, version := range []int{1, 2, 1} {
@@ -232,7 +207,8 @@ func labels(t *testing.T, s registry.Store) {
 	equal(t, "prod is there", ok, true)
 }
 
-func names(t *testing.T, s registry.Store) {
+func TestNamesMayContainSlashesSpacesAndAnyLetter(t *testing.T) {
+	s := open()
 	all := []string{"a", "a/b", "a/b/c", "a b", "ü/猫", "a:b", "a%2Fb", "%", "_", "A", "x\u2028y"}
 	for _, name := range all {
 		publish(t, s, "acme", name, "x")
@@ -246,7 +222,8 @@ func names(t *testing.T, s registry.Store) {
 	equal(t, "total", len(listed(t, s, wire.TemplateListQuery{})), len(all))
 }
 
-func numericNames(t *testing.T, s registry.Store) {
+func TestANameThatLooksLikeANumberWinsOverAnId(t *testing.T) {
+	s := open()
 	first := publish(t, s, "acme", "greet", "one")
 	id := fmt.Sprint(first.ID)
 	equal(t, "before", template(t, s, "acme", id).Name, "greet")
@@ -256,7 +233,8 @@ func numericNames(t *testing.T, s registry.Store) {
 	equal(t, "by its own name", template(t, s, "acme", "greet").ID, first.ID)
 }
 
-func gapless(t *testing.T, s registry.Store) {
+func TestFiftyConcurrentPublishersLeaveNoGap(t *testing.T) {
+	s := open()
 	const publishers = 50
 	var wg sync.WaitGroup
 	for i := range publishers {
@@ -289,7 +267,8 @@ func gapless(t *testing.T, s registry.Store) {
 	equal(t, "different texts and ids", []int{len(texts), len(ids)}, []int{publishers, publishers})
 }
 
-func isolation(t *testing.T, s registry.Store) {
+func TestAccountsDoNotSeeEachOther(t *testing.T) {
+	s := open()
 	ctx := context.Background()
 
 	// "acme" is a prefix of "acmed", but keys of one account must not be a prefix of the
@@ -322,7 +301,7 @@ func isolation(t *testing.T, s registry.Store) {
 }
 
 // listed returns the heads of the account acme that a query matches.
-func listed(t *testing.T, s registry.Store, q wire.TemplateListQuery) []wire.Template {
+func listed(t *testing.T, s *accounts.Store, q wire.TemplateListQuery) []wire.Template {
 	t.Helper()
 	heads, err := s.Templates(t.Context(), "acme")
 	if err != nil {
@@ -339,7 +318,8 @@ func namesOf(heads []wire.Template) (names []string) {
 	return names
 }
 
-func deleted(t *testing.T, s registry.Store) {
+func TestADeletedTemplateIsInNoListAndItsChangeIsReported(t *testing.T) {
+	s := open()
 	publish(t, s, "acme", "greet", "one")
 	update(t, s, "acme", "greet", func(head *wire.Template) *wire.Version {
 		head.DeletedAt = &moment
@@ -352,7 +332,8 @@ func deleted(t *testing.T, s registry.Store) {
 	equal(t, "changes", changesSince(t, s, "acme", 1), gone)
 }
 
-func changes(t *testing.T, s registry.Store) {
+func TestChangesAreReportedOnceFromAnyRevisionOn(t *testing.T) {
+	s := open()
 	for _, name := range []string{"a", "b", "c", "a"} {
 		publish(t, s, "acme", name, "x")
 	}
@@ -370,7 +351,8 @@ func changes(t *testing.T, s registry.Store) {
 	}
 }
 
-func changePages(t *testing.T, s registry.Store) {
+func TestChangesComeInPagesNoneTwiceAndNoneMissing(t *testing.T) {
+	s := open()
 	const templates = registry.ChangesNamesMax + 5
 	for i := range templates {
 		publish(t, s, "acme", fmt.Sprintf("t%04d", i), "x")
@@ -385,7 +367,8 @@ func changePages(t *testing.T, s registry.Store) {
 	equal(t, "its revision is the current one", second.Revision, uint64(templates))
 }
 
-func namesByID(t *testing.T, s registry.Store) {
+func TestAnIdLeadsToItsNameWithinTheAccount(t *testing.T) {
+	s := open()
 	ctx := context.Background()
 	a := publish(t, s, "acme", "greet/en", "x")
 	b := publish(t, s, "acme", "2", "x")
@@ -403,7 +386,8 @@ func namesByID(t *testing.T, s registry.Store) {
 	}
 }
 
-func lists(t *testing.T, s registry.Store) {
+func TestListsArePagedSortedAndNarrowedByEveryField(t *testing.T) {
+	s := open()
 	for i, name := range []string{"c", "a", "b"} {
 		at := moment.Add(time.Duration(i) * time.Hour)
 		update(t, s, "acme", name, func(head *wire.Template) *wire.Version {

@@ -1,4 +1,4 @@
-package registrytest
+package accounts_test
 
 import (
 	"fmt"
@@ -8,11 +8,13 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/registry"
+	"promptspool/spool/database/accounts"
 )
 
 // reverted takes back changes that others follow at the same moment: one of them stays, and is
 // never undone unseen.
-func reverted(t *testing.T, s registry.Store) {
+func TestAChangeIsTakenBackOnceAndNotOverAnotherOne(t *testing.T) {
+	s := open()
 	r := registry.New(registry.Config{Store: s, Logger: slog.New(slog.DiscardHandler)})
 	id, ctx := wire.Identity{Account: "acme", KeyID: "key_1"}, t.Context()
 	for _, text := range []string{"one", "two", "three"} {
@@ -68,7 +70,7 @@ func reverted(t *testing.T, s registry.Store) {
 }
 
 // revertedArchive takes back the first of two archivings.
-func revertedArchive(t *testing.T, s registry.Store, r *registry.Registry, id wire.Identity) {
+func revertedArchive(t *testing.T, s *accounts.Store, r *registry.Registry, id wire.Identity) {
 	archive := func() wire.Template {
 		if err := r.Archive(t.Context(), id, "greet", ""); err != nil {
 			t.Fatal(err)

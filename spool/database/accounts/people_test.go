@@ -1,4 +1,4 @@
-package authtest
+package accounts_test
 
 import (
 	"context"
@@ -7,60 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"promptspool/api/auth"
 	"promptspool/api/wire"
+	"promptspool/spool/database/accounts"
 )
 
-// RunPeople checks that the stores that open returns do what auth.PeopleStore promises.
-// Each scene opens an empty store of its own, which open closes through t.Cleanup.
-func RunPeople(t *testing.T, open func(t *testing.T) auth.PeopleStore) {
-	scenes := []struct {
-		name  string
-		scene func(t *testing.T, s people)
-	}{
-		{"a founder has an account of their own", founder},
-		{"a name or an email that is taken founds nothing", taken},
-		{"an invite lets one person in, into its account and role", invited},
-		{"a setup code ends with the first owner of its account", setup},
-		{"an invite that is late, unknown or taken back lets nobody in", badInvites},
-		{"people are listed by account, the first first", members},
-		{"a change ends sessions, and the last owner stays", changes},
-		{"another account's people and invites cannot be touched", strangers},
-		{"a session is found by its token, and for a while after its end", sessions},
-		{"a person in two accounts is in each what they are there", twoAccounts},
-		{"a project is renamed with its people and invites", renamedProject},
-		{"an archived project is nobody's, until that is taken back", archivedProject},
-		{"a role is given to whoever has an email", setMember},
-		{"a session has one account open, or the first that is left", openAccounts},
-		{"the role of groups counts in sessions of the issuer only", groupRoles},
-		{"a person enters by groups of the issuer", enterByGroups},
-		{"a person enters with another email", enterWithAnotherEmail},
-		{"a person enters by an invite", enterByInvite},
-		{"an ID token is forgotten with its session", idTokens},
-		{"a person who enters at the issuer loses the password before", enterAfterPassword},
-		{"a person is disabled everywhere, unless an account would lose its last owner", everywhere},
-		{"an owner resets the password of a person whose accounts are theirs only", foreignResets},
-		{"a reset link sets a password once, and ends sessions", resets},
-		{"a reset link that is late, replaced or overtaken sets nothing", badResets},
-		{"everybody is listed, and an account is made once", everybody},
-		{"failed sign-ins are counted until their time is over", failures},
-		{"the audit log pages backwards, account by account", audit},
-		{"the audit log loses what is old, and what is too much", auditTrimmed},
-		{"callers at the same time: one gets the email", emailAtTheSameTime},
-		{"callers at the same time: one spends the invite", inviteAtTheSameTime},
-		{"callers at the same time: one joins an account once", joinAtTheSameTime},
-		{"callers at the same time: one spends the reset link", resetAtTheSameTime},
-	}
-
-	for _, sc := range scenes {
-		t.Run(sc.name, func(t *testing.T) { sc.scene(t, people{t, open(t)}) })
-	}
-}
-
-// people is an auth.PeopleStore whose errors end the test.
+// people is an *accounts.Store whose errors end the test.
 type people struct {
 	t *testing.T
-	auth.PeopleStore
+	*accounts.Store
 }
 
 var noInvite [32]byte
@@ -129,7 +83,8 @@ func flat(u wire.User) wire.User {
 	return u
 }
 
-func founder(t *testing.T, s people) {
+func TestAFounderHasAnAccountOfTheirOwn(t *testing.T) {
+	s := people{t, open()}
 	if has, err := s.HasOwner(t.Context(), "team"); has || err != nil {
 		t.Errorf("an empty account has an owner: %v, %v", has, err)
 	}
@@ -159,7 +114,8 @@ func founder(t *testing.T, s people) {
 	wantCode(t, err, wire.CodeNotFound)
 }
 
-func taken(t *testing.T, s people) {
+func TestANameOrAnEmailThatIsTakenFoundsNothing(t *testing.T) {
+	s := people{t, open()}
 	first := s.join(user(1, "team"), noInvite)
 	thief := user(2, "team")
 	_, err := s.CreateUser(t.Context(), thief, "x", noInvite)
@@ -176,7 +132,8 @@ func taken(t *testing.T, s people) {
 	s.join(user(4, "new"), noInvite)
 }
 
-func invited(t *testing.T, s people) {
+func TestAnInviteLetsOnePersonInIntoItsAccountAndRole(t *testing.T) {
+	s := people{t, open()}
 	owner := s.join(user(1, "team"), noInvite)
 	i := invite(1, "team", wire.RoleViewer)
 	s.invite(1, i)
@@ -196,7 +153,8 @@ func invited(t *testing.T, s people) {
 	wantCode(t, err, wire.CodeNotFound)
 }
 
-func setup(t *testing.T, s people) {
+func TestASetupCodeEndsWithTheFirstOwnerOfItsAccount(t *testing.T) {
+	s := people{t, open()}
 	for n := range byte(3) {
 		i := invite(int(n), "default", wire.RoleOwner)
 		i.Setup = true
@@ -231,7 +189,8 @@ func setup(t *testing.T, s people) {
 	}
 }
 
-func badInvites(t *testing.T, s people) {
+func TestAnInviteThatIsLateUnknownOrTakenBackLetsNobodyIn(t *testing.T) {
+	s := people{t, open()}
 	s.join(user(1, "team"), noInvite)
 	s.invite(1, invite(1, "team", wire.RoleEditor))
 	s.invite(2, invite(2, "team", wire.RoleEditor))
@@ -257,7 +216,8 @@ func badInvites(t *testing.T, s people) {
 	}
 }
 
-func members(t *testing.T, s people) {
+func TestPeopleAreListedByAccountTheFirstFirst(t *testing.T) {
+	s := people{t, open()}
 	a, other := s.join(user(5, "team"), noInvite), s.join(user(1, "others"), noInvite)
 	s.invite(1, invite(1, "team", wire.RoleEditor))
 	b := s.join(user(3, ""), hash(1))
@@ -273,7 +233,8 @@ func members(t *testing.T, s people) {
 	}
 }
 
-func changes(t *testing.T, s people) {
+func TestAChangeEndsSessionsAndTheLastOwnerStays(t *testing.T) {
+	s := people{t, open()}
 	u := s.join(user(1, "team"), noInvite)
 	s.invite(1, invite(1, "team", wire.RoleOwner))
 	second := s.join(user(2, ""), hash(1))
@@ -324,7 +285,8 @@ func changes(t *testing.T, s people) {
 	})
 }
 
-func strangers(t *testing.T, s people) {
+func TestAnotherAccountsPeopleAndInvitesCannotBeTouched(t *testing.T) {
+	s := people{t, open()}
 	a, b := s.join(user(1, "team"), noInvite), s.join(user(2, "others"), noInvite)
 	viewer := wire.RoleViewer
 	_, err := s.ChangeUser(t.Context(), b.AccountID, a.ID, wire.UserChange{Role: &viewer, At: noon})
@@ -339,7 +301,8 @@ func strangers(t *testing.T, s people) {
 	same(t, "found", s.find(a.Email), a)
 }
 
-func sessions(t *testing.T, s people) {
+func TestASessionIsFoundByItsTokenAndForAWhileAfterItsEnd(t *testing.T) {
+	s := people{t, open()}
 	u := s.join(user(1, "team"), noInvite)
 	old := wire.Session{UserID: u.ID, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour)}
 	next := wire.Session{UserID: u.ID, CreatedAt: noon.Add(time.Minute), ExpiresAt: noon.Add(2 * time.Hour)}
@@ -385,7 +348,8 @@ func sessions(t *testing.T, s people) {
 	s.must("Session", err)
 }
 
-func failures(t *testing.T, s people) {
+func TestFailedSignInsAreCountedUntilTheirTimeIsOver(t *testing.T) {
+	s := people{t, open()}
 	a, b, none := hash(1), hash(2), hash(3)
 	until, later := noon.Add(time.Minute), noon.Add(time.Hour)
 	want := func(name string, ofA, ofB wire.Failures) {
@@ -430,7 +394,8 @@ func failures(t *testing.T, s people) {
 	}
 }
 
-func audit(t *testing.T, s people) {
+func TestTheAuditLogPagesBackwardsAccountByAccount(t *testing.T) {
+	s := people{t, open()}
 	a, b := s.join(user(1, "team"), noInvite), s.join(user(2, "others"), noInvite)
 
 	var want []wire.AuditEntry
@@ -462,7 +427,8 @@ func audit(t *testing.T, s people) {
 	same(t, "the others' page", got, []wire.AuditEntry{})
 }
 
-func auditTrimmed(t *testing.T, s people) {
+func TestTheAuditLogLosesWhatIsOldAndWhatIsTooMuch(t *testing.T) {
+	s := people{t, open()}
 	entries := func(account string, times ...time.Duration) (all []wire.AuditEntry) {
 		for n, at := range times {
 			e := wire.AuditEntry{ID: wire.NewIDAt(noon.Add(at)), At: noon.Add(at), Target: fmt.Sprint(n)}
@@ -518,7 +484,8 @@ func (s people) race(code wire.Code, fn func(ctx context.Context, n int) error) 
 	}
 }
 
-func emailAtTheSameTime(_ *testing.T, s people) {
+func TestCallersAtTheSameTimeOneGetsTheEmail(t *testing.T) {
+	s := people{t, open()}
 	s.race(wire.CodeConflict, func(ctx context.Context, n int) error {
 		u := user(n, fmt.Sprintf("team%d", n))
 		u.Email = "ann@example.com"
@@ -527,7 +494,8 @@ func emailAtTheSameTime(_ *testing.T, s people) {
 	})
 }
 
-func inviteAtTheSameTime(t *testing.T, s people) {
+func TestCallersAtTheSameTimeOneSpendsTheInvite(t *testing.T) {
+	s := people{t, open()}
 	s.invite(1, invite(1, "team", wire.RoleEditor))
 	s.race(wire.CodeNotFound, func(ctx context.Context, n int) error {
 		_, err := s.CreateUser(ctx, user(n, ""), "x", hash(1))
