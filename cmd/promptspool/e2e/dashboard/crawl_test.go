@@ -16,7 +16,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/cmd/promptspool/e2e/seed"
+	"promptspool/cmd/promptspool/internal/demo"
 )
 
 const crawlPassword = "correct horse battery"
@@ -81,13 +81,27 @@ func logEverything(server *harness.Node) {
 	server.T.Helper()
 	publishGreet(server)
 	// Calls of one template, so that there is the same to press at any time of the day.
-	newest := seed.New(time.Now())
-	newest.Events = slices.DeleteFunc(newest.Events, func(e wire.Event) bool {
-		return !strings.Contains(string(e.Body), `"prompt_id":"support/reply"`)
-	})
-	newest.Events, newest.Traces = newest.Events[len(newest.Events)-100:], nil
-	if err := newest.Send(server.T.Context(), "http://"+server.Addr, harness.AdminKey); err != nil {
+	calls, err := demo.Calls(time.Now())
+	if err != nil {
 		server.T.Fatal(err)
+	}
+	var replies []string
+	for _, c := range calls {
+		if c.Path != "/sync/events" {
+			continue
+		}
+		for line := range strings.Lines(c.Body) {
+			if strings.Contains(line, `"prompt_id":"support/reply"`) {
+				replies = append(replies, line)
+			}
+		}
+	}
+	newest := demo.Call{Path: "/sync/events", Body: strings.Join(replies[len(replies)-100:], "")}
+	calls = slices.DeleteFunc(calls, func(c demo.Call) bool { return c.Path != "/rest/prompt-templates" })
+	for _, c := range append(calls, newest) {
+		if err := c.Send(server.T.Context(), "http://"+server.Addr, harness.AdminKey); err != nil {
+			server.T.Fatal(err)
+		}
 	}
 
 	// A template that is archived, and a completion in Jinja's language.

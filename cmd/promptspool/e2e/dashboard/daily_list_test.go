@@ -12,7 +12,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/cmd/promptspool/e2e/seed"
 )
 
 // person counts what somebody does in a browser to get somewhere: clicks, and lines that are typed and
@@ -109,7 +108,7 @@ func TestASlowestCallIsOneClickAway(t *testing.T) {
 func TestAConversationIsReadInItsOrder(t *testing.T) {
 	_, b := seeded(t)
 	p := b.opens("requests")
-	p.filters("user:" + seed.TalkUser)
+	p.filters("user:" + demoTalkUser)
 	p.clicks("th:first-child a")
 	p.tookSteps(3)
 	p.shows("#count", "oldest first")
@@ -127,7 +126,7 @@ func TestAConversationIsReadInItsOrder(t *testing.T) {
 	p.steps = 0
 	p.clicks(`[data-key="t"]`)
 	p.tookSteps(1)
-	p.shows(".strip", seed.TalkUser, fmt.Sprint(len(rows), " turns"))
+	p.shows(".strip", demoTalkUser, fmt.Sprint(len(rows), " turns"))
 	p.screenshots("conversation")
 	chat, from := p.text(".chat"), 0
 	for _, text := range []string{
@@ -159,10 +158,10 @@ func TestAConversationIsReadInItsOrder(t *testing.T) {
 	p.shows("h1", session)
 
 	// The conversation is a session: the filter goes along to the list of sessions, which is sorted and saved.
-	p.visit("/requests?filter=user:" + seed.TalkUser)
+	p.visit("/requests?filter=user:" + demoTalkUser)
 	p.press(".tabs a[href*='/sessions']")
-	p.filteredBy("user:" + seed.TalkUser)
-	p.filters("user:" + seed.TalkUser + " turns:>4")
+	p.filteredBy("user:" + demoTalkUser)
+	p.filters("user:" + demoTalkUser + " turns:>4")
 	p.press("th a[href*='sort=turns']")
 	p.shows(".count", "1 session, most turns first")
 	p.holds("it is saved", `fetch(document.querySelector(".export a[href*=csv]").href).then((answer) => answer.text())
@@ -185,7 +184,7 @@ func TestASpikeLeadsToItsCalls(t *testing.T) {
 		spike.id = "spike";
 		return failed(spike);
 	})()`
-	failed, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](fmt.Sprintf(mark, seed.OutageFailed)))
+	failed, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](fmt.Sprintf(mark, demoOutageFailed)))
 	if err != nil {
 		t.Fatalf("no part of a bar has the calls that failed: %v", err)
 	}
@@ -200,7 +199,7 @@ func TestASpikeLeadsToItsCalls(t *testing.T) {
 	// The legend filters the page that it stands in.
 	b.visit("/")
 	b.press(".legend a[href*='-status']")
-	b.waitsFor(".tiles", fmt.Sprint("Requests\n", seed.Failed, "\n")) // a busy machine counts in steps
+	b.waitsFor(".tiles", fmt.Sprint("Requests\n", demoFailed, "\n")) // a busy machine counts in steps
 	b.shows(".tiles", "100.0%")
 }
 
@@ -212,12 +211,12 @@ func TestTheListIsUsedByTheKeyboardAlone(t *testing.T) {
 	p.key("j?")
 	p.holds("a field takes letters as letters",
 		`document.activeElement.value.endsWith("j?") && !document.querySelector("#help").open`)
-	p.fill("#line", seed.Phrase)
+	p.fill("#line", demoPhrase)
 	p.keyTo("\r")
 	p.strikes("/")
 	p.key("since:30d")
 	p.holds("/ goes on behind the line",
-		fmt.Sprintf(`document.querySelector("#line").value === "%s since:30d"`, seed.Phrase))
+		fmt.Sprintf(`document.querySelector("#line").value === "%s since:30d"`, demoPhrase))
 	p.do("leave the field", chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
 	p.key("?")
 	p.shows("#help", "open the row", "next page", "search")
@@ -227,8 +226,8 @@ func TestTheListIsUsedByTheKeyboardAlone(t *testing.T) {
 	p.key("s" + kb.Escape)
 	p.holds("Escape closes it", `!document.querySelector("#help").open`)
 
-	p.filters(fmt.Sprintf("%q", seed.Phrase))
-	p.shows("#count", fmt.Sprint(seed.PhraseAnswers, " requests"))
+	p.filters(fmt.Sprintf("%q", demoPhrase))
+	p.shows("#count", fmt.Sprint(demoPhraseAnswers, " requests"))
 	row := func(n int) string {
 		const focused = `[...document.querySelectorAll("tr[data-href]")].findIndex(` +
 			`(row) => row.contains(document.activeElement)) === %d`

@@ -14,7 +14,6 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/cmd/promptspool/e2e/seed"
 )
 
 // TestTheDocumentationsPicturesOfTheDashboard goes through the pages that the documentation shows. `make screenshots`
@@ -28,7 +27,7 @@ func TestTheDocumentationsPicturesOfTheDashboard(t *testing.T) {
 	}{
 		{"overview", "/?filter=since:7d", 900, []string{"Requests", "Cost", "Latency"}},
 		{"requests", "/requests?filter=template%3Asupport%2Freply", 450, []string{"support/reply", "Latency"}},
-		{"search", "/requests?filter=" + url.QueryEscape(`"`+seed.Phrase+`"`), 420, []string{seed.Phrase}},
+		{"search", "/requests?filter=" + url.QueryEscape(`"`+demoPhrase+`"`), 420, []string{demoPhrase}},
 		{"sessions", "/sessions?filter=turns%3A%3E3&sort=cost", 440, []string{"most expensive first", "Mean score"}},
 		{"template", "/template?name=support%2Freply", 720, []string{"prod", "staging"}},
 		{"edit", "/template/edit?name=support%2Freply", 720, []string{"Save as version"}},
@@ -45,7 +44,7 @@ func TestTheDocumentationsPicturesOfTheDashboard(t *testing.T) {
 
 	// A call of a conversation, with the form to score it.
 	b.do("look", chromedp.EmulateViewport(pictureWidth, 720))
-	b.visit("/requests?filter=" + url.QueryEscape("user_id:"+seed.TalkUser+" template:support/agent"))
+	b.visit("/requests?filter=" + url.QueryEscape("user_id:"+demoTalkUser+" template:support/agent"))
 	b.press("tr[data-href] .c-call")
 	b.shows("main", "Score", "Latency")
 	b.picture("request")

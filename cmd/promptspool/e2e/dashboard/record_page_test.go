@@ -22,7 +22,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/cmd/promptspool/e2e/seed"
 	"promptspool/metrics/partstest"
 )
 
@@ -152,15 +151,15 @@ func TestMarkdownIsLaidOutAndShownAsSentByAKey(t *testing.T) {
 func TestWhatWasSearchedForIsMarked(t *testing.T) {
 	server, b := seeded(t)
 	p := b.opens("requests")
-	p.filters(fmt.Sprintf("%q", seed.Phrase))
+	p.filters(fmt.Sprintf("%q", demoPhrase))
 	p.tookSteps(2)
-	p.shows("#count", fmt.Sprint(seed.PhraseAnswers, " requests"))
+	p.shows("#count", fmt.Sprint(demoPhraseAnswers, " requests"))
 	p.holds("each row shows the phrase, marked", fmt.Sprintf(
-		`[...document.querySelectorAll("#list .answer mark")].length === %d`, seed.PhraseAnswers))
+		`[...document.querySelectorAll("#list .answer mark")].length === %d`, demoPhraseAnswers))
 	p.accessible(axe(t), "a list with marks")
 	b.press("tbody tr a")
 	b.holds("the phrase is marked", fmt.Sprintf(`[...document.querySelectorAll(".out mark.hit")]
-		.some((mark) => mark.innerText.toLowerCase() === %q)`, seed.Phrase))
+		.some((mark) => mark.innerText.toLowerCase() === %q)`, demoPhrase))
 	b.screenshots("record-hits")
 
 	id := list(server, "template:support/handbook input:kettle")[0]
@@ -194,7 +193,7 @@ func TestYesterdaysFailuresOfAVersionAreWalkedByKeys(t *testing.T) {
 	server, b := seeded(t)
 	const filter = "status:error template:support/triage@3 time:yesterday"
 	ids := list(server, filter)
-	if len(ids) != seed.YesterdayFailed {
+	if len(ids) != demoYesterdayFailed {
 		t.Fatalf("%d calls failed yesterday", len(ids))
 	}
 
@@ -202,7 +201,7 @@ func TestYesterdaysFailuresOfAVersionAreWalkedByKeys(t *testing.T) {
 	p.shows("#count", "3\u202f140 requests, newest first")
 	p.filters(filter)
 	p.tookSteps(2)
-	p.shows("#count", fmt.Sprint(seed.YesterdayFailed, " requests"))
+	p.shows("#count", fmt.Sprint(demoYesterdayFailed, " requests"))
 	for _, row := range p.rows() {
 		if !strings.Contains(row, "failed") || !strings.Contains(row, "v3") ||
 			!strings.Contains(row, "Request timed out after 30 s.") {

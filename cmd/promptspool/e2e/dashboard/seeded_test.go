@@ -16,7 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/cmd/promptspool/e2e/seed"
+	"promptspool/cmd/promptspool/internal/demo"
 )
 
 // seededServer is the server that all scenes of daily work share. To fill one takes longer than most scenes.
@@ -28,7 +28,7 @@ type seededServer struct {
 
 var sharedSeed seededServer
 
-// seeded returns a server with the calls of package seed, and a window in which the account's owner is signed in.
+// seeded returns a server with the calls of the demo, and a window in which the account's owner is signed in.
 // All scenes share the server, so none may delete or change what others count.
 func seeded(t *testing.T) (*harness.Node, *browser) {
 	t.Helper()
@@ -51,7 +51,32 @@ type lasting struct{ testing.TB }
 
 func (lasting) Cleanup(func()) {}
 
-// fillServer starts a server, signs its owner up and logs the calls of package seed.
+// What scenes count on in the demo.
+const (
+	demoFailed          = 180 // calls
+	demoYesterdayFailed = 9   // calls of support/triage, version 3, with a timeout
+	demoOutageFailed    = 60  // calls within an hour, six days ago
+	demoPhrase          = "purple elephant"
+	demoPhraseAnswers   = 3         // with demoPhrase: others have its words apart
+	demoTalkUser        = "user-42" // had one conversation, the day before yesterday
+)
+
+// demoMoment returns when the demo ends, about now. Yesterday's failures stay yesterday's, in UTC, and those
+// within an hour stay within one of the clock.
+func demoMoment() time.Time {
+	now := time.Now().UTC()
+	today, end := now.Truncate(24*time.Hour), now.Add(15*time.Minute).Truncate(time.Hour)
+	earliest, latest := today.Add(8*time.Hour), today.Add(23*time.Hour)
+	if end.Before(earliest) {
+		return earliest
+	}
+	if end.After(latest) {
+		return latest
+	}
+	return end
+}
+
+// fillServer starts a server, signs its owner up and logs the calls of the demo.
 func fillServer(t testing.TB, data string) (*harness.Node, []*http.Cookie) {
 	t.Helper()
 	server := harness.Begin(t, harness.Program(t), nil, data, "127.0.0.1:0", "server", "--name", "central")
@@ -59,7 +84,7 @@ func fillServer(t testing.TB, data string) (*harness.Node, []*http.Cookie) {
 		t.Fatalf("the server ended:\n%s", server.Logged())
 	}
 	cookies := signUp(t, server)
-	if err := seed.New(time.Now()).Send(context.Background(), "http://"+server.Addr, harness.AdminKey); err != nil {
+	if err := demo.Fill(context.Background(), "http://"+server.Addr, harness.AdminKey, demoMoment()); err != nil {
 		t.Fatal(err)
 	}
 

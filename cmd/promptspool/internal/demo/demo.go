@@ -18,7 +18,8 @@ import (
 	"promptspool/api/wire/packed"
 )
 
-// calls is a JSON array of them. A test of package seed, which draws them, writes it.
+// calls is a JSON array of them: 58 versions of templates, 3,000 calls with their scores, 140 more in
+// traces. They were drawn once, and scenes of the end-to-end tests count what is in them.
 //
 //go:embed calls.zst
 var calls []byte
@@ -31,16 +32,24 @@ type Call struct{ Path, Body string }
 
 // Fill makes all calls at a server, as if Base were now.
 func Fill(ctx context.Context, server string, key wire.Secret, now time.Time) error {
-	var all []Call
-	if err := json.Unmarshal([]byte(packed.Text(calls)()), &all); err != nil {
-		return err
-	}
+	all, err := Calls(now)
 	for _, c := range all {
-		if err := c.shifted(now.Sub(Base)).Send(ctx, server, key); err != nil {
-			return err
+		if err == nil {
+			err = c.Send(ctx, server, key)
 		}
 	}
-	return nil
+	return err
+}
+
+// Calls returns all calls, as if Base were now.
+func Calls(now time.Time) (all []Call, err error) {
+	if err := json.Unmarshal([]byte(packed.Text(calls)()), &all); err != nil {
+		return nil, err
+	}
+	for i, c := range all {
+		all[i] = c.shifted(now.Sub(Base))
+	}
+	return all, nil
 }
 
 // moments are the forms in which bodies have times: UUIDv7, RFC 3339, seconds and nanoseconds.
