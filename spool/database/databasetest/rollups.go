@@ -43,11 +43,12 @@ func rollups(t *testing.T, open Open) {
 			}
 		}
 
-		states := make(map[string]*archive.State)
+		states, bodies := make(map[string]*archive.State), make(map[string]json.RawMessage)
 		for _, e := range events {
-			state, _, err := s.Bodies(t.Context(), account, e.RequestID)
+			state, kept, err := s.Bodies(t.Context(), account, e.RequestID)
 			if err == nil {
 				states[e.RequestID] = &state
+				maps.Copy(bodies, kept)
 			} else if !wire.IsCode(err, wire.CodeNotFound) {
 				t.Fatal(err)
 			}
@@ -55,6 +56,12 @@ func rollups(t *testing.T, open Open) {
 		for kind, all := range sameRollups(t, states, s, account) {
 			samePages(t, s, account, rollup.Kind(kind), all)
 		}
+		w := wire.Search{FilterGroup: new(Filter(t, 2)), PerPage: 100}
+		q, err := query.Compile(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameRows(t, matching(&q, states, bodies), search(t, s, account, w).Rows)
 
 		for id := range states {
 			if _, err := archive.Delete(t.Context(), s, account, wire.Deletion{RequestID: id}); err != nil {

@@ -17,7 +17,7 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// oracle compares random filters with what the oracle finds, through both kinds of pages.
+// oracle compares random filters, and none, with what the oracle finds, through both kinds of pages.
 func oracle(t *testing.T, open Open) {
 	s, _ := open(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -27,33 +27,21 @@ func oracle(t *testing.T, open Open) {
 		settle(t, s, account)
 
 		states, bodies := Fold(events)
-		for range 5 {
-			filter := Filter(t, 3)
-			q, err := query.Compile(wire.Search{FilterGroup: &filter})
+		for n := range 6 {
+			w := wire.Search{PerPage: rapid.IntRange(1, 4).Draw(t, "per page")}
+			if n > 0 {
+				filter := Filter(t, 3)
+				w.FilterGroup = &filter
+			}
+			q, err := query.Compile(w)
 			if err != nil {
 				t.Fatalf("Compile: %v", err)
 			}
 
 			want := matching(&q, states, bodies)
-			w := wire.Search{FilterGroup: &filter, PerPage: rapid.IntRange(1, 4).Draw(t, "per page")}
 			walkPages(t, s, account, w, want)
 			walkCursors(t, s, account, w, drawBytesMax(t), want)
 		}
-	})
-}
-
-func paging(t *testing.T, open Open) {
-	s, _ := open(t)
-	rapid.Check(t, func(t *rapid.T) {
-		account := wire.NewID()
-		events := Events(t, 8, 24)
-		apply(t, s, account, events...)
-		settle(t, s, account)
-
-		states, _ := Fold(events)
-		w := wire.Search{PerPage: rapid.IntRange(1, 4).Draw(t, "per page")}
-		walkPages(t, s, account, w, Rows(states))
-		walkCursors(t, s, account, w, drawBytesMax(t), Rows(states))
 	})
 }
 

@@ -71,9 +71,8 @@ func tracing(t *testing.T, open Open) {
 		Event(t, 8, wire.KindSpan, ID(1007), SpanBody(one, 7, "a request too")),
 		Event(t, 9, wire.KindRequest, ID(1007), requestBody("x")),
 		Event(t, 10, wire.KindSpan, ID(1000), SpanBody(one, 0, "second")),
-		Event(t, 11, wire.KindMetadata, ID(1006), `{"metadata":{"user":"ann"}}`),
 		// The id of a span that has no time, as that of the event that closes a trace, is of 1970.
-		Event(t, 12, wire.KindSpan, wire.CloseRecordID([16]byte{1}), SpanBody(other, 0, "closed")))
+		Event(t, 11, wire.KindSpan, wire.CloseRecordID([16]byte{1}), SpanBody(other, 0, "closed")))
 	apply(t, s, "a", events...)
 	for _, r := range apply(t, s, "a", events...) {
 		if r.Code != wire.ResultDuplicate {
@@ -116,28 +115,6 @@ func tracing(t *testing.T, open Open) {
 	rows, tally := listOrphans(t, s, "a", 10)
 	if len(rows) != 0 || tally != (archive.Orphans{}) {
 		t.Errorf("the orphans are %+v, %+v", rows, tally)
-	}
-
-	// A deleted span stays deleted.
-	deleted, err := archive.Delete(context.Background(), s, "a", wire.Deletion{RequestID: ID(1003)})
-	if err != nil || deleted.Records != 1 {
-		t.Fatalf("Delete: %+v, %v", deleted, err)
-	}
-	apply(t, s, "a", events[3])
-	if slices.Contains(append(allSpans(t, s, "a"), ofTrace(t, s, "a", one)...), ID(1003)) {
-		t.Error("the deleted span is back")
-	}
-
-	// So does one that is deleted by the metadata attached to it.
-	before := Start.Add(seconds(60))
-	deleted, err = archive.Delete(context.Background(), s, "a",
-		wire.Deletion{Key: "user", Value: "ann", Before: before})
-	if err != nil || deleted.Records != 1 {
-		t.Fatalf("Delete: %+v, %v", deleted, err)
-	}
-	apply(t, s, "a", events[6])
-	if slices.Contains(append(allSpans(t, s, "a"), ofTrace(t, s, "a", one)...), ID(1006)) {
-		t.Error("the span that was deleted by its metadata is back")
 	}
 }
 

@@ -174,24 +174,6 @@ func Says(t rapid.TB, n int, requestID, text string) archive.Event {
 		`"metadata":{"user":"`+requestID+`"},"kwargs":{"messages":[{"role":"user","content":"`+text+`"}]}}`)
 }
 
-// Mask replaces a word in the bodies of records.
-func Mask(t rapid.TB, s archive.Store, account, word string, ids ...string) {
-	edit := func(state *archive.State, bodies map[string]json.RawMessage) (changed bool, err error) {
-		for i := range state.History {
-			h := &state.History[i]
-			if body := string(bodies[h.ID]); strings.Contains(body, word) {
-				bodies[h.ID] = json.RawMessage(strings.ReplaceAll(body, word, "masked"))
-				h.Bytes, h.Hash = len(bodies[h.ID]), archive.HashBody(bodies[h.ID])
-				changed = true
-			}
-		}
-		return changed, nil
-	}
-	if _, err := archive.Edit(context.Background(), s, account, ids, true, edit); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // countingOn has four calls that a search finds, on pages of one.
 func countingOn(t *testing.T, open Open) {
 	s, _ := open(t)
