@@ -77,13 +77,12 @@ var imports = map[string]string{
 	"api/dashboard/textdiff":     "",
 	"registry":                   "api/admission api/wire api/wire/jsonscan metrics registry/render spool/disk",
 	"registry/render": "api/wire api/wire/jsonscan registry/render/fstring " +
-		"registry/render/language registry/render/prompt registry/render/provider registry/render/python " +
+		"registry/render/language registry/render/prompt registry/render/provider " +
 		"registry/render/rawjson",
 	"registry/render/rawjson":  "api/wire api/wire/jsonscan",
-	"registry/render/language": "api/wire",
-	"registry/render/python":   "api/wire/jsonscan registry/render/language",
-	"registry/render/fstring":  "api/wire/jsonscan registry/render/language registry/render/python",
-	"registry/render/jinja":    "api/wire/jsonscan registry/render/language registry/render/python",
+	"registry/render/language": "api/wire api/wire/jsonscan",
+	"registry/render/fstring":  "api/wire/jsonscan registry/render/language",
+	"registry/render/jinja":    "api/wire/jsonscan registry/render/language",
 	"registry/render/prompt": "api/wire registry/render/fstring registry/render/jinja registry/render/language " +
 		"registry/render/rawjson",
 	"registry/render/provider": "api/wire registry/render/language registry/render/prompt registry/render/rawjson",

@@ -12,7 +12,6 @@ import (
 	"promptspool/registry/render/language"
 	"promptspool/registry/render/prompt"
 	"promptspool/registry/render/provider"
-	"promptspool/registry/render/python"
 )
 
 // plan is llm_kwargs that were made once, with holes for the values of variables. Copying
@@ -216,7 +215,7 @@ func (pl *plan) fill(c Call) (json.RawMessage, bool) {
 		b = append(b, h.before...)
 		switch {
 		case v[0] != '"':
-			b = python.AppendScalar(b, v) // it contains nothing to escape
+			b = language.AppendScalar(b, v) // it contains nothing to escape
 		case bytes.IndexByte(v, '\\') < 0:
 			b = append(b, v[1:len(v)-1]...) // it is JSON as it came
 		default:

@@ -1,3 +1,5 @@
+// Package fstring parses and renders texts in the format grammar of Python's str.format.
+// Rendering reads JSON values only; its work and its output are bounded.
 package fstring
 
 import (
@@ -10,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"promptspool/registry/render/language"
-	"promptspool/registry/render/python"
 )
 
 // Bounds of one text.
@@ -39,16 +40,15 @@ type field struct {
 	source     string   // the name with its path, as written
 	name       string   // the variable
 	path       []string // members and indexes to reach into
-	conversion byte     // 'r', 's', 'a'; 0 if none
-	spec       python.Spec
-	nested     *Format // the spec, if it has fields itself; spec is then unset
+	conversion byte     // 'r' or 's'; 0 if none
+	spec       spec
 }
 
 // Parse reads a text. Its error is written for a person who wrote JSON braces and meant
 // them.
 func Parse(text string) (*Format, error) {
 	p := &parser{}
-	f, err := p.parse(text, false)
+	f, err := p.parse(text)
 	if err != nil {
 		e := &language.Error{Message: err.Error(), At: p.at}
 		e.Line, e.Column = language.Position(text, e.At)
@@ -61,21 +61,13 @@ func Parse(text string) (*Format, error) {
 // Variables lists the variables of the text, each once, in order of appearance.
 func (f *Format) Variables() []string {
 	var names language.Names
-	f.addVariables(&names)
-
-	return names.List
-}
-
-func (f *Format) addVariables(names *language.Names) {
 	for _, p := range f.parts {
-		if p.field == nil {
-			continue
-		}
-		names.Add(p.field.name)
-		if p.field.nested != nil {
-			p.field.nested.addVariables(names)
+		if p.field != nil {
+			names.Add(p.field.name)
 		}
 	}
+
+	return names.List
 }
 
 // inBraces finds a variable's name as isName knows it, or with members, in one pair of braces.
@@ -109,7 +101,7 @@ func (f *Format) Marked(begin, end string, names []string) (text string, all []s
 			continue
 		}
 		// Each of these makes more of a value than its text.
-		if d := p.field; len(d.path) > 0 || d.conversion != 0 || d.nested != nil || d.spec.IsGiven() {
+		if d := p.field; len(d.path) > 0 || d.conversion != 0 || d.spec.given {
 			return "", nil, false
 		}
 		b.WriteString(begin + strconv.Itoa(len(names)) + end)
@@ -121,20 +113,18 @@ func (f *Format) Marked(begin, end string, names []string) (text string, all []s
 
 type parser struct {
 	fields int
-	at     int // the byte of the current brace; within a spec, that of the field around it
+	at     int // the byte of the current brace
 }
 
 var (
 	errSingle     = errors.New("has a single brace; write {{ and }} for braces")
 	errOpen       = errors.New("has a { that is not closed; write {{ and }} for braces")
 	errFields     = fmt.Errorf("has more than %d fields", fieldsMax)
-	errNesting    = errors.New("has a field in a field's format spec that has fields in its own")
-	errConversion = errors.New("has a ! in a field that is not followed by r, s or a")
+	errNesting    = errors.New("has a field within a field's format spec, which is not supported")
+	errConversion = errors.New("has a ! in a field that is not followed by r or s")
 )
 
-// parse reads a text, or the spec of a field. Fields within a spec cannot have fields in
-// theirs.
-func (p *parser) parse(text string, inSpec bool) (*Format, error) {
+func (p *parser) parse(text string) (*Format, error) {
 	f := &Format{}
 	whole := len(text)
 	var literal strings.Builder
@@ -144,9 +134,7 @@ func (p *parser) parse(text string, inSpec bool) (*Format, error) {
 			break
 		}
 		literal.WriteString(text[:i])
-		if !inSpec {
-			p.at = whole - len(text) + i
-		}
+		p.at = whole - len(text) + i
 
 		// A doubled brace is a literal brace.
 		brace := text[i]
@@ -163,7 +151,7 @@ func (p *parser) parse(text string, inSpec bool) (*Format, error) {
 		}
 
 		p.fields++
-		field, rest, err := p.field(text, inSpec)
+		field, rest, err := readField(text)
 		if err != nil {
 			return nil, err
 		}
@@ -180,8 +168,8 @@ func (p *parser) parse(text string, inSpec bool) (*Format, error) {
 	return f, nil
 }
 
-// field reads a field, whose { was read, and returns it with the text after its }.
-func (p *parser) field(text string, inSpec bool) (f *field, rest string, err error) {
+// readField reads a field, whose { was read, and returns it with the text after its }.
+func readField(text string) (f *field, rest string, err error) {
 	end, err := nameEnd(text)
 	if err != nil {
 		return nil, "", err
@@ -203,18 +191,16 @@ func (p *parser) field(text string, inSpec bool) (f *field, rest string, err err
 		return f, text, nil
 	}
 
-	spec, rest, err := cutSpec(text)
+	end = strings.IndexAny(text, "{}")
 	switch {
-	case err != nil:
-	case !strings.ContainsAny(spec, "{}"):
-		f.spec, err = python.ParseSpec(spec)
-	case inSpec:
-		err = errNesting
-	default:
-		f.nested, err = p.parse(spec, true)
+	case end < 0:
+		return nil, "", errOpen
+	case text[end] == '{':
+		return nil, "", errNesting
 	}
+	f.spec, err = parseSpec(text[:end])
 
-	return f, rest, err
+	return f, text[end+1:], err
 }
 
 // nameEnd finds the : ! or } after a field's name. Within brackets they are part of a
@@ -245,28 +231,11 @@ func parseConversion(text string) (conversion, stop byte, rest string, err error
 		return 0, 0, "", errOpen
 	}
 	conversion, stop = text[0], text[1]
-	if !strings.ContainsRune("rsa", rune(conversion)) || stop != ':' && stop != '}' {
+	if !strings.ContainsRune("rs", rune(conversion)) || stop != ':' && stop != '}' {
 		return 0, 0, "", errConversion
 	}
 
 	return conversion, stop, text[2:], nil
-}
-
-// cutSpec reads up to the } that closes the field.
-func cutSpec(text string) (spec, rest string, err error) {
-	open := 1
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '{':
-			open++
-		case '}':
-			if open--; open == 0 {
-				return text[:i], text[i+1:], nil
-			}
-		}
-	}
-
-	return "", "", errOpen
 }
 
 // parseName reads name.member[key]...

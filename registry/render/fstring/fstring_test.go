@@ -3,6 +3,7 @@ package fstring_test
 import (
 	"encoding/json"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -11,6 +12,9 @@ import (
 
 	"promptspool/registry/render/fstring"
 )
+
+// refused matches the texts with what of Python's formats no public prompt uses.
+var refused = regexp.MustCompile(`!a|:.*[{#_=+]|:[- ]|:.*[bcoxXeEgGn]\}|\.\d+\}|:0\d+,`)
 
 func TestWhatPythonMakesOfEachText(t *testing.T) {
 	content, err := os.ReadFile("testdata/fstring.json") // written by Python itself: see fstring.py
@@ -29,6 +33,10 @@ func TestWhatPythonMakesOfEachText(t *testing.T) {
 		template, want := *c[0], c[1]
 		got, missing, err := renderText(template, golden.Variables)
 		switch {
+		case want != nil && refused.MatchString(template):
+			if err == nil {
+				t.Errorf("%q became %q, and is not supported", template, got)
+			}
 		case want == nil && err == nil && missing == nil:
 			t.Errorf("%q became %q; Python raises", template, got)
 		case want != nil && (err != nil || missing != nil):
@@ -79,7 +87,6 @@ func TestWhatDiffersFromPython(t *testing.T) {
 		{"{l[1].x}", "y", nil},
 		{"{user-name}", "Ann", nil},
 		{"{f} {e} {z}", "1.1 inf 0", nil},
-		{"{a:>{gone}}", "A", []string{"gone"}},
 	} {
 		got, missing, err := renderText(c.template, vars)
 		if err != nil || got != c.want || !cmp.Equal(missing, c.missing) {
@@ -101,11 +108,11 @@ func TestATextThatWasMeantAsJSONDoesNotParse(t *testing.T) {
 }
 
 func TestVariablesAreListedInOrderOfAppearance(t *testing.T) {
-	f, err := fstring.Parse("{b} {a.x[0]} {b!r} {c:{w}.{a}} {{no}}")
+	f, err := fstring.Parse("{b} {a.x[0]} {b!r} {c:>9} {{no}}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"b", "a", "c", "w"}, f.Variables()); diff != "" {
+	if diff := cmp.Diff([]string{"b", "a", "c"}, f.Variables()); diff != "" {
 		t.Fatal(diff)
 	}
 }
@@ -140,7 +147,7 @@ func TestHostileTextsAreBounded(t *testing.T) {
 }
 
 func FuzzFormat(f *testing.F) {
-	for _, seed := range []string{"{a}", "{a!r:>{w}}", "{{x}}", "{a[0].b:+#010,.3f}", "{", `{"a": 1}`} {
+	for _, seed := range []string{"{a}", "{a!r:>9}", "{{x}}", "{a[0].b:*>10,.3f}", "{", `{"a": 1}`} {
 		f.Add(seed, `{"a":[1,"x",null,{"b":1.5e300}],"w":7}`)
 	}
 	f.Fuzz(func(t *testing.T, template, variables string) {

@@ -8,7 +8,6 @@ import (
 
 	"promptspool/api/wire/jsonscan"
 	"promptspool/registry/render/language"
-	"promptspool/registry/render/python"
 )
 
 // Bounds of one rendering, over all texts of a blueprint.
@@ -82,22 +81,18 @@ func (f *field) appendTo(b []byte, r *language.Rendering) ([]byte, error) {
 
 	// A string is copied as it is; anything else is written token by token.
 	cost := 1
-	if value[0] != '"' || f.conversion == 'r' || f.conversion == 'a' {
+	if value[0] != '"' || f.conversion == 'r' {
 		cost = reprCost
 	}
 	if err := read(r, value, cost); err != nil {
 		return nil, err
 	}
 
-	spec, err := f.filledSpec(r)
-	if err != nil {
-		return nil, err
-	}
-	if !spec.IsGiven() && (f.conversion == 0 || f.conversion == 's') {
-		return python.AppendStr(b, value), nil // the usual case, without a copy
+	if !f.spec.given && f.conversion != 'r' {
+		return language.AppendStr(b, value), nil // the usual case, without a copy
 	}
 
-	text, err := f.formatted(value, spec)
+	text, err := f.formatted(value)
 	if err != nil {
 		return nil, fmt.Errorf("has {%s}, %w", language.Shorten(f.source), err)
 	}
@@ -105,29 +100,15 @@ func (f *field) appendTo(b []byte, r *language.Rendering) ([]byte, error) {
 	return append(b, text...), nil
 }
 
-// filledSpec returns the format spec, with its own fields filled in.
-func (f *field) filledSpec(r *language.Rendering) (python.Spec, error) {
-	if f.nested == nil {
-		return f.spec, nil
-	}
-
-	text, err := f.nested.AppendTo(nil, r)
-	if err != nil {
-		return python.Spec{}, err
-	}
-
-	return python.ParseSpec(string(text))
-}
-
-func (f *field) formatted(value json.RawMessage, spec python.Spec) (string, error) {
+func (f *field) formatted(value json.RawMessage) (string, error) {
 	switch f.conversion {
 	case 0:
-		return spec.Format(value)
+		return f.spec.format(value)
 	case 's':
-		return spec.Text(python.Str(value))
+		return f.spec.text(language.Str(value))
 	}
 
-	return spec.Text(string(python.AppendRepr(nil, value, f.conversion == 'a')))
+	return f.spec.text(string(language.AppendRepr(nil, value)))
 }
 
 // find returns the value of a field. If there is none it returns nil and notes the

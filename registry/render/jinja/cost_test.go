@@ -1,12 +1,10 @@
 package jinja_test
 
 import (
-	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 
-	"promptspool/registry/render/fstring"
 	"promptspool/registry/render/jinja"
 )
 
@@ -17,14 +15,6 @@ func TestTextsCostInProportionToTheirLength(t *testing.T) {
 	for name, render := range map[string]func(n int) error{
 		"adjacent strings": func(n int) error {
 			_, err := jinja.Parse("{{" + strings.Repeat(" 'abcdefgh'", n) + "}}")
-			return err
-		},
-		"zeros in groups": func(n int) error {
-			f, err := fstring.Parse(fmt.Sprintf("{a:0%d,}", 2*n))
-			if err != nil {
-				return err
-			}
-			_, _, err = f.Render(raw("a", "1"))
 			return err
 		},
 	} {

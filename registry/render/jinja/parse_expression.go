@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"promptspool/registry/render/python"
+	"promptspool/registry/render/language"
 )
 
 // tuple reads an expression, or several with commas between them.
@@ -177,7 +177,7 @@ func (p *parser) primary() expression {
 	case "int":
 		return constant{parseInteger(t.text)}
 	case "float":
-		return constant{python.ParseFloat(t.text)}
+		return constant{language.ParseFloat(t.text)}
 
 	case "(":
 		var e expression = &listExpr{tuple: true}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"promptspool/registry/render/python"
+	"promptspool/registry/render/language"
 )
 
 // str returns what an output writes. Of an undefined value that is nothing, and its name
@@ -46,7 +46,7 @@ func (x *run) appendRepr(b *[]byte, v any) {
 	case int64:
 		*b = strconv.AppendInt(*b, v, 10)
 	case float64:
-		*b = append(*b, python.FloatRepr(v)...)
+		*b = append(*b, language.FloatRepr(v)...)
 	case bigInteger:
 		*b = append(*b, v...)
 	case *undefined:
@@ -59,7 +59,7 @@ func (x *run) appendRepr(b *[]byte, v any) {
 	// These pay for themselves.
 	case string:
 		x.pay(4 * len(v))
-		*b = python.AppendQuoted(*b, v, false)
+		*b = language.AppendQuoted(*b, v)
 		return
 	case *listValue:
 		x.appendItems(b, v)

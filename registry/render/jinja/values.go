@@ -7,7 +7,6 @@ import (
 
 	"promptspool/api/wire/jsonscan"
 	"promptspool/registry/render/language"
-	"promptspool/registry/render/python"
 )
 
 // A value is nil (None), bool, int64, float64, bigInteger, string, *listValue,
@@ -143,8 +142,8 @@ func (x *run) decode(raw json.RawMessage) any {
 }
 
 func (x *run) decodeNumber(number string) any {
-	if !python.IsInteger(number) {
-		return python.ParseFloat(number)
+	if !language.IsInteger(number) {
+		return language.ParseFloat(number)
 	}
 	// JSON has integers of any size; beyond 64 bits they keep their text.
 	if n, err := strconv.ParseInt(number, 10, 64); err == nil {

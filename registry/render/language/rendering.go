@@ -1,3 +1,6 @@
+// Package language holds what the template languages share: what they render into, with
+// the variables and the bounds of one rendering, errors that know their place in a text,
+// and JSON values as Python writes them.
 package language
 
 import (

@@ -1,4 +1,4 @@
-package python
+package language
 
 import (
 	"bytes"
@@ -17,13 +17,13 @@ func Str(v json.RawMessage) string {
 	if v[0] == '"' {
 		return jsonscan.Unquote(v)
 	}
-	return string(AppendRepr(nil, v, false))
+	return string(AppendRepr(nil, v))
 }
 
 // AppendStr appends what Str returns.
 func AppendStr(b []byte, v json.RawMessage) []byte {
 	if v[0] != '"' {
-		return AppendRepr(b, v, false)
+		return AppendRepr(b, v)
 	}
 	if bytes.IndexByte(v, '\\') < 0 { // the usual case, without a copy
 		return append(b, v[1:len(v)-1]...)
@@ -32,10 +32,9 @@ func AppendStr(b []byte, v json.RawMessage) []byte {
 	return append(b, jsonscan.Unquote(v)...)
 }
 
-// AppendRepr appends what Python's repr() gives for a JSON value, or ascii(). The tokens
-// of JSON and of a repr correspond one to one, so a single pass does it, however deep the
-// value is nested.
-func AppendRepr(b []byte, v json.RawMessage, ascii bool) []byte {
+// AppendRepr appends what Python's repr() gives for a JSON value. The tokens of JSON and of
+// a repr correspond one to one, so a single pass does it, however deep the value is nested.
+func AppendRepr(b []byte, v json.RawMessage) []byte {
 	for i := 0; i < len(v); {
 		switch c := v[i]; c {
 		case ' ', '\t', '\n', '\r':
@@ -49,7 +48,7 @@ func AppendRepr(b []byte, v json.RawMessage, ascii bool) []byte {
 
 		case '"':
 			end := jsonscan.SkipString(v, i)
-			b = AppendQuoted(b, jsonscan.Unquote(v[i:end]), ascii)
+			b = AppendQuoted(b, jsonscan.Unquote(v[i:end]))
 			i = end
 		default:
 			end := i
@@ -121,9 +120,8 @@ func exponentOf(scientific string) int {
 }
 
 // AppendQuoted appends the repr of a string. It is in single quotes unless it contains
-// some and no double quotes. Unprintable characters are escaped; with ascii, everything
-// outside ASCII.
-func AppendQuoted(b []byte, s string, ascii bool) []byte {
+// some and no double quotes. Unprintable characters are escaped.
+func AppendQuoted(b []byte, s string) []byte {
 	quote := byte('\'')
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
 		quote = '"'
@@ -140,7 +138,7 @@ func AppendQuoted(b []byte, s string, ascii bool) []byte {
 			b = append(b, `\r`...)
 		case r == '\t':
 			b = append(b, `\t`...)
-		case r < 0x7f && r >= ' ' || r > 0x7f && !ascii && unicode.IsPrint(r):
+		case r < 0x7f && r >= ' ' || r > 0x7f && unicode.IsPrint(r):
 			b = append(b, string(r)...)
 		case r <= 0xff:
 			b = fmt.Appendf(b, `\x%02x`, r)
