@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"strings"
-	"unicode/utf8"
 
 	"promptspool/api/wire"
 )
@@ -181,10 +180,4 @@ func (m *Message) call(n node) {
 
 // Clip shortens a text that was accepted without a bound: it becomes part of
 // a list's row.
-func Clip(s string) string {
-	if utf8.RuneCountInString(s) <= wire.NameRunesMax {
-		return s
-	}
-
-	return string([]rune(s)[:wire.NameRunesMax])
-}
+func Clip(s string) string { return wire.Clip(s, wire.NameRunesMax) }

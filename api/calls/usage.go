@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 )
 
@@ -116,7 +117,7 @@ func (t *tally) list(n node, inside string) {
 	sums := map[usageName]int64{}
 	for e := range n.each {
 		name := named(inside, []byte(bareEnum(e.texts("modality", "ttl"))))
-		sums[name] += OrZero(e.counts("tokenCount", "token_count", "inputTokens", "input_tokens"))
+		sums[name] += wire.OrZero(e.counts("tokenCount", "token_count", "inputTokens", "input_tokens"))
 	}
 	for name, n := range sums {
 		if n > 0 {
@@ -206,7 +207,8 @@ func (t *tally) answer(model string) Usage {
 		AudioOutput:    n[audioOutput],
 		CachedAudio:    n[cachedAudio],
 	}
-	if aged := sum(new(int64), u.CacheWriteHour, n[writtenMinutes]); OrZero(aged) > OrZero(u.CacheWrite) {
+	aged := sum(new(int64), u.CacheWriteHour, n[writtenMinutes])
+	if wire.OrZero(aged) > wire.OrZero(u.CacheWrite) {
 		u.CacheWrite = aged
 	}
 	u.Input = sum(u.Input, n[toolInput])
@@ -268,8 +270,8 @@ func (u *Usage) plus(v Usage) Usage {
 // place adds to the whole the parts that the provider counts beside it, as the names of its counts
 // and a stated total have it. A whole that they contradict each other about becomes unknown.
 func (u *Usage) place(cacheOutside, hasThoughts bool, total *int64) {
-	in, out, reasoned := OrZero(u.Input), OrZero(u.Output), OrZero(u.Reasoning)
-	cached := OrZero(u.Cached) + OrZero(u.CacheWrite)
+	in, out, reasoned := wire.OrZero(u.Input), wire.OrZero(u.Output), wire.OrZero(u.Reasoning)
+	cached := wire.OrZero(u.Cached) + wire.OrZero(u.CacheWrite)
 	if hasThoughts {
 		reasoned = 0 // Output has them already
 	}
@@ -302,22 +304,13 @@ func (u *Usage) place(cacheOutside, hasThoughts bool, total *int64) {
 // check makes a whole unknown that is smaller than its parts, with them. Which of them is wrong
 // cannot be known.
 func (u *Usage) check() {
-	cached, audio, both := OrZero(u.Cached), OrZero(u.AudioInput), OrZero(u.CachedAudio)
-	if u.Input == nil || max(cached+OrZero(u.CacheWrite), audio) > *u.Input || both > min(cached, audio) {
+	cached, audio, both := wire.OrZero(u.Cached), wire.OrZero(u.AudioInput), wire.OrZero(u.CachedAudio)
+	if u.Input == nil || max(cached+wire.OrZero(u.CacheWrite), audio) > *u.Input || both > min(cached, audio) {
 		*u = Usage{Output: u.Output, Reasoning: u.Reasoning, AudioOutput: u.AudioOutput}
 	}
-	if u.Output == nil || max(OrZero(u.Reasoning), OrZero(u.AudioOutput)) > *u.Output {
+	if u.Output == nil || max(wire.OrZero(u.Reasoning), wire.OrZero(u.AudioOutput)) > *u.Output {
 		u.Output, u.Reasoning, u.AudioOutput = nil, nil, nil
 	}
-}
-
-// OrZero returns a count, 0 if it is unknown.
-func OrZero(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-
-	return *n
 }
 
 // sum adds the known counts to n. It returns nil if n is unknown, or the sum too large.
@@ -328,7 +321,7 @@ func sum(n *int64, more ...*int64) *int64 {
 
 	s := *n
 	for _, m := range more {
-		s += OrZero(m)
+		s += wire.OrZero(m)
 	}
 	if s > 1<<53 {
 		return nil

@@ -93,8 +93,8 @@ func AuditFilter(line string) string {
 	if line == "" {
 		return "all"
 	}
-	if runes := []rune(line); len(runes) > auditRunesMax {
-		return string(runes[:auditRunesMax]) + "…"
+	if short := Clip(line, auditRunesMax); short != line {
+		return short + "…"
 	}
 
 	return line

@@ -264,10 +264,7 @@ func (f *fields) callMetadata() map[string]string {
 	for _, name := range CallNames {
 		text := f.textOrInteger(name, false, CallNameRunesMax)
 		// Of one that is too long, the archive keeps the beginning.
-		if runes := []rune(text); len(runes) > CallNameRunesMax {
-			text = string(runes[:CallNameRunesMax])
-		}
-		set(name, text)
+		set(name, Clip(text, CallNameRunesMax))
 	}
 	if v, ok := f.raw(FirstTokenKey, false); ok {
 		if ms, ok := ParseFirstToken(string(v)); ok && isNumber(v) {
@@ -497,4 +494,21 @@ func unixTime(whole, fraction string) time.Time {
 		return time.Time{}
 	}
 	return t
+}
+
+// Clip shortens a text to at most runesMax characters.
+func Clip(text string, runesMax int) string {
+	if utf8.RuneCountInString(text) <= runesMax {
+		return text
+	}
+
+	return string([]rune(text)[:runesMax])
+}
+
+// OrZero returns a count, 0 if it is unknown.
+func OrZero(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
 }

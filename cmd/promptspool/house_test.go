@@ -86,7 +86,7 @@ var imports = map[string]string{
 	"registry/render/prompt": "api/wire registry/render/fstring registry/render/jinja registry/render/language " +
 		"registry/render/rawjson",
 	"registry/render/provider": "api/wire registry/render/language registry/render/prompt registry/render/rawjson",
-	"registry/prices":          "api/calls api/wire/packed",
+	"registry/prices":          "api/calls api/wire api/wire/packed",
 	"registry/gitfiles":        "api/wire api/wire/jsonscan api/wire/yamlreader registry registry/render",
 	"proxy":                    "api/wire metrics spool/crashpoint spool/disk spool/queue",
 	"proxy/redact":             "api/wire api/wire/jsonscan api/wire/secrets metrics",

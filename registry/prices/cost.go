@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"promptspool/api/calls"
+	"promptspool/api/wire"
 )
 
 // Table holds prices by model. Using it does not change it, so any number of goroutines
@@ -119,9 +120,9 @@ func latest(prices []price, at time.Time) *price {
 // separate price; reasoning costs what plain output does. Audio has no such default, and no
 // table has a price of cached audio.
 func (r rates) cost(u calls.Usage, percent uint64) (calls.Dollars, bool) {
-	fromCache, heardFromCache := calls.OrZero(u.Cached), calls.OrZero(u.CachedAudio)
-	written, writtenHour := calls.OrZero(u.CacheWrite), calls.OrZero(u.CacheWriteHour)
-	reasoned, heard, spoken := calls.OrZero(u.Reasoning), calls.OrZero(u.AudioInput), calls.OrZero(u.AudioOutput)
+	fromCache, heardFromCache := wire.OrZero(u.Cached), wire.OrZero(u.CachedAudio)
+	written, writtenHour := wire.OrZero(u.CacheWrite), wire.OrZero(u.CacheWriteHour)
+	reasoned, heard, spoken := wire.OrZero(u.Reasoning), wire.OrZero(u.AudioInput), wire.OrZero(u.AudioOutput)
 
 	var sum total
 	sum.add(*u.Input-fromCache-written-heard+heardFromCache, r[input])

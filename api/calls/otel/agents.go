@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"promptspool/api/calls/otel/dialect"
+	"promptspool/api/wire"
 )
 
 // notExported stands for what an agent was not allowed to export.
@@ -37,8 +38,8 @@ func (s *span) codexID() value {
 		return nil
 	}
 
-	return quoted(fmt.Sprintf("codex:%06d:%06d:%06d:%06d", *in, zero(s.count(dialect.OutputTokens)),
-		zero(s.count(dialect.CachedTokens)), zero(s.count(dialect.ReasoningTokens))))
+	return quoted(fmt.Sprintf("codex:%06d:%06d:%06d:%06d", *in, wire.OrZero(s.count(dialect.OutputTokens)),
+		wire.OrZero(s.count(dialect.CachedTokens)), wire.OrZero(s.count(dialect.ReasoningTokens))))
 }
 
 // said reads a text.

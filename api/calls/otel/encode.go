@@ -30,14 +30,7 @@ func appendJSON(dst []byte, v any) []byte {
 	case turn:
 		return appendTurn(dst, v)
 	case []turn:
-		dst = append(dst, '[')
-		for i, t := range v {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendTurn(dst, t)
-		}
-		return append(dst, ']')
+		return appendList(dst, v)
 	case []value:
 		return appendList(dst, v)
 	case []string:

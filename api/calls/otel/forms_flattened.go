@@ -9,12 +9,17 @@ import (
 // flattened reads messages that are written as one attribute for each of their members:
 // gen_ai.prompt.0.content, ...
 func flattened(s *span, key, role string) (c conversation) {
-	prefix, _, _ := strings.Cut(key, "N.")
-	for _, m := range s.own.items(prefix) {
+	for _, m := range s.items(key) {
 		c.flat(m, role)
 	}
 
 	return c
+}
+
+// items returns the items of a list that is flattened, by the key of a dialect's table for it.
+func (s *span) items(key string) []attributes {
+	prefix, _, _ := strings.Cut(key, "N.")
+	return s.own.items(prefix)
 }
 
 // flat appends one message in OpenLLMetry's form.
@@ -39,8 +44,7 @@ func (c *conversation) flat(m attributes, role string) {
 
 // inferenceMessages reads flattened messages.
 func inferenceMessages(s *span, key, role string) (c conversation) {
-	prefix, _, _ := strings.Cut(key, "N.")
-	for _, m := range s.own.items(prefix) {
+	for _, m := range s.items(key) {
 		c.inference(m, role)
 	}
 
@@ -98,19 +102,16 @@ func (b *builder) inferencePart(p attributes) {
 
 // inferenceTexts reads messages of a text each.
 func inferenceTexts(s *span, key, role string) (c conversation) {
-	prefix, member, _ := strings.Cut(key, "N.")
-	for _, m := range s.own.items(prefix) {
-		if text := m.text(member); text != "" {
-			c.add(message{Role: role, Content: text}, "")
-		}
+	_, member, _ := strings.Cut(key, "N.")
+	for _, m := range s.items(key) {
+		c.text(role, m.text(member))
 	}
 
 	return c
 }
 
-func inferenceEmbeddings(s *span, _, _ string) conversation {
-	var c conversation
-	for _, e := range s.own.items("embedding.embeddings.") {
+func inferenceEmbeddings(s *span, key, _ string) (c conversation) {
+	for _, e := range s.items(key) {
 		if text := e.text("embedding.text"); text != "" {
 			c.texts = append(c.texts, text)
 		}

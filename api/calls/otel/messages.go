@@ -96,13 +96,16 @@ func (c *conversation) append(m value, finish string) {
 }
 
 // oneText returns a conversation of one text.
-func oneText(role, text string) conversation {
-	var c conversation
+func oneText(role, text string) (c conversation) {
+	c.text(role, text)
+	return c
+}
+
+// text appends a message of a text, unless that is empty.
+func (c *conversation) text(role, text string) {
 	if text != "" {
 		c.add(message{Role: role, Content: text}, "")
 	}
-
-	return c
 }
 
 // messagesOf reads a list of messages, one message, or a text in their place. role is
@@ -131,9 +134,7 @@ func messagesOf(list value, role string) conversation {
 // message appends a message of any form.
 func (c *conversation) message(m value, role string) {
 	if !m.isObject() {
-		if text := m.shown(); text != "" {
-			c.add(message{Role: role, Content: text}, "")
-		}
+		c.text(role, m.shown())
 		return
 	}
 

@@ -99,8 +99,8 @@ func (s *span) tags() []string {
 // prompt returns the link to a template.
 func (s *span) prompt() wire.PromptLink {
 	link := wire.PromptLink{
-		Name:  clip(s.find(dialect.PromptName).shown(), wire.NameRunesMax),
-		Label: clip(s.find(dialect.PromptLabel).shown(), wire.NameRunesMax),
+		Name:  wire.Clip(s.find(dialect.PromptName).shown(), wire.NameRunesMax),
+		Label: wire.Clip(s.find(dialect.PromptLabel).shown(), wire.NameRunesMax),
 	}
 	if link.Name == "" {
 		return wire.PromptLink{}
@@ -113,7 +113,7 @@ func (s *span) prompt() wire.PromptLink {
 		// The version that ran. The label may have moved since.
 		link.Version, link.Label = int(n), ""
 	case version != "" && link.Label == "":
-		link.Label = clip(version, wire.NameRunesMax)
+		link.Label = wire.Clip(version, wire.NameRunesMax)
 	}
 	link.InputVariables = s.variables()
 
@@ -167,13 +167,4 @@ func (s *span) shown(means dialect.Meaning) string {
 	}
 
 	return strings.Join(lines, "\n")
-}
-
-// clip shortens a text to at most runesMax characters.
-func clip(text string, runesMax int) string {
-	if utf8.RuneCountInString(text) <= runesMax {
-		return text
-	}
-
-	return string([]rune(text)[:runesMax])
 }

@@ -15,7 +15,7 @@ import (
 // takeRequest sets what the request has beyond what the span says itself.
 func (s *span) takeRequest(r *Span) {
 	in, out := s.content(userRole), s.content(assistantRole)
-	r.provider = clip(s.provider(), wire.NameRunesMax)
+	r.provider = wire.Clip(s.provider(), wire.NameRunesMax)
 	r.kwargs, r.response = s.kwargs(in, r.Kind), s.response(out, r)
 	// The step ends with the tools that the model called, and the piece of a stream is not all of it.
 	r.endless = s.reportsStep() || s.isCodex()
@@ -51,7 +51,7 @@ func (s *span) sharedID(r *Span) value {
 
 // functionName returns the function_name of the request.
 func (s *Span) functionName() string {
-	return cmp.Or(clip(s.Name, wire.FunctionNameRunesMax), "span")
+	return cmp.Or(wire.Clip(s.Name, wire.FunctionNameRunesMax), "span")
 }
 
 // Request returns the body of a track-request that logs the same call. It is nil if the

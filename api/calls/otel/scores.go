@@ -77,12 +77,12 @@ func evaluation(prefix string, get func(string) value, g *metadataSet) wire.Scor
 		}
 		return nil
 	}
-	name := cmp.Or(clip(first("name").text(), wire.NameRunesMax), wire.DefaultScoreName)
+	name := cmp.Or(wire.Clip(first("name").text(), wire.NameRunesMax), wire.DefaultScoreName)
 	author := first("evaluator.id", "identifier").shown()
 	if author == "" { // Pydantic Evals has an object
 		author = first("evaluator.source").inner().at("name").text()
 	}
-	author = clip(strings.ReplaceAll(author, "\x00", ""), wire.NameRunesMax)
+	author = wire.Clip(strings.ReplaceAll(author, "\x00", ""), wire.NameRunesMax)
 	score := wire.Score{
 		ScoreSlot:  wire.ScoreSlot{Name: name, Author: author},
 		ScoreValue: wire.ScoreValue{Kind: wire.ScoreNone},
@@ -107,7 +107,7 @@ func evaluation(prefix string, get func(string) value, g *metadataSet) wire.Scor
 
 	d := wire.ScoreDetails{
 		Source:        judges[strings.ToLower(first("evaluator.type", "annotator_kind").text())],
-		AuthorVersion: clip(first("evaluator.version").shown(), wire.NameRunesMax),
+		AuthorVersion: wire.Clip(first("evaluator.version").shown(), wire.NameRunesMax),
 		Reason:        first("explanation").text(),
 	}
 	if score.Kind == wire.ScoreNone {

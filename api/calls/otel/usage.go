@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"promptspool/api/calls/otel/dialect"
+	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 )
 
@@ -91,15 +92,15 @@ func (s *span) countedUsage() value {
 
 	// Sentry has the provider's own input of Anthropic's, and no cache, but all tokens.
 	if u.Input != nil && s.own.text("sentry.op") != "" && s.provider() == "anthropic" {
-		*u.Input = max(*u.Input, zero(u.Total)-zero(u.Output))
+		*u.Input = max(*u.Input, wire.OrZero(u.Total)-wire.OrZero(u.Output))
 	}
 	// Some libraries leave out what a cache served or took. Their totals do or do not.
 	if u.Input != nil && s.leavesOutCached() {
-		*u.Input += zero(read) + zero(written)
+		*u.Input += wire.OrZero(read) + wire.OrZero(written)
 		u.Total = nil
 	}
 	if s.tables == ofAgents && u.Output != nil {
-		*u.Output += zero(s.own.get("thoughts_token_count").count()) // as Gemini counts
+		*u.Output += wire.OrZero(s.own.get("thoughts_token_count").count()) // as Gemini counts
 	}
 
 	return encoded(u)
@@ -131,14 +132,6 @@ func (s *span) leavesOutCached() bool {
 	return strings.HasPrefix(s.scope, "@traceloop/instrumentation-") || strings.HasPrefix(s.scope, "strands.")
 }
 
-func zero(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-
-	return *n
-}
-
 // langfuseUsage reads usage_details. They are the provider's own object, or Langfuse's
 // counts, which are disjoint: all input is the sum of those whose names begin so.
 func langfuseUsage(object value) value {
@@ -152,10 +145,10 @@ func langfuseUsage(object value) value {
 		switch {
 		case strings.HasPrefix(m.Name, "input_priority"):
 		case strings.HasPrefix(m.Name, "input"), strings.HasPrefix(m.Name, "cache_"):
-			*u.Input += zero(n)
+			*u.Input += wire.OrZero(n)
 			u.In.add(strings.TrimPrefix(m.Name, "input_"), n)
 		case strings.HasPrefix(m.Name, "output"):
-			*u.Output += zero(n)
+			*u.Output += wire.OrZero(n)
 			u.Out.add(strings.TrimPrefix(m.Name, "output_"), n)
 		}
 	}

@@ -75,7 +75,7 @@ func (c *Comparison) Add(row *wire.Row) (more bool) {
 		c.costs = append(c.costs, v)
 	}
 	if row.InputTokens != nil || row.OutputTokens != nil {
-		v.X = float64(plus(orZero(row.InputTokens), orZero(row.OutputTokens)))
+		v.X = float64(plus(wire.OrZero(row.InputTokens), wire.OrZero(row.OutputTokens)))
 		c.tokens = append(c.tokens, v)
 	}
 	if row.Latency != nil {

@@ -198,8 +198,8 @@ func (c *count) add(row *wire.Row, n int64) {
 	if row.Price != nil {
 		c.costNanos = plus(c.costNanos, n*nanos(*row.Price))
 	}
-	c.input = plus(c.input, n*orZero(row.InputTokens))
-	c.output = plus(c.output, n*orZero(row.OutputTokens))
+	c.input = plus(c.input, n*wire.OrZero(row.InputTokens))
+	c.output = plus(c.output, n*wire.OrZero(row.OutputTokens))
 }
 
 func (c *count) merge(other count) {

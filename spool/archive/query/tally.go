@@ -39,13 +39,13 @@ func (t *tally) add(row *wire.Row, n int64) {
 	// calls the cost leaves out.
 	if row.Price == nil {
 		t.unpriced += n
-		if row.Status == "ERROR" && orZero(row.InputTokens) == 0 && orZero(row.OutputTokens) == 0 {
+		if row.Status == "ERROR" && wire.OrZero(row.InputTokens) == 0 && wire.OrZero(row.OutputTokens) == 0 {
 			t.unbilled += n
 		}
 	}
-	t.cached = plus(t.cached, n*orZero(row.CachedTokens))
-	t.written = plus(t.written, n*orZero(row.CacheWrites))
-	t.thinking = plus(t.thinking, n*orZero(row.ReasoningTokens))
+	t.cached = plus(t.cached, n*wire.OrZero(row.CachedTokens))
+	t.written = plus(t.written, n*wire.OrZero(row.CacheWrites))
+	t.thinking = plus(t.thinking, n*wire.OrZero(row.ReasoningTokens))
 	if row.Latency != nil {
 		t.latency.add(time.Duration(math.Round(*row.Latency*1e9)), n)
 	}
@@ -82,13 +82,6 @@ func nanos(cost float64) int64 { return int64(math.Round(cost * 1e9)) }
 
 // dollars converts billionths of a dollar to dollars.
 func dollars(nanos int64) float64 { return float64(nanos) / 1e9 }
-
-func orZero(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
-}
 
 func (c *count) cost() float64 { return dollars(c.costNanos) }
 
