@@ -41,7 +41,7 @@ func (a *API) newServer(handler fasthttp.RequestHandler) *edge.Server {
 		Logger:       printfLogger{a.c.Logger},
 
 		// Without streaming, fasthttp would read each body whole before a handler can reject it.
-		// The largest size is only what is read ahead; intake holds the bound.
+		// The largest size is only what is read ahead; the admission of bodies holds the bound.
 		StreamRequestBody:            true,
 		DisablePreParseMultipartForm: true,
 		MaxRequestBodySize:           int(a.c.BodyBytesMax),
@@ -63,16 +63,15 @@ func (a *API) newServer(handler fasthttp.RequestHandler) *edge.Server {
 		}
 		return fasthttp.StatusContinue
 	}
-	a.conns.Bound(s)
 
-	return &edge.Server{HTTP: s}
+	return edge.NewServer(s, a.conns)
 }
 
 // A slow client holds a connection and its buffer. The head of a request must come within
 // headTime of the connection's first moment, or of the head's first byte. A body must
 // come within bodyTimeMin and what its length takes at bodyRateMin; one whose length is
 // not announced may take bodyTimeUnknown. A body larger than a small one must keep
-// intake's pace instead.
+// admission's pace instead.
 const (
 	headTime        = 15 * time.Second
 	bodyTimeMin     = 15 * time.Second
@@ -94,12 +93,12 @@ func bodyTime(head *fasthttp.RequestHeader) fasthttp.RequestConfig {
 // Serve answers requests on ln until Shutdown, after which it returns nil. It may be called for
 // several listeners.
 func (s *Server) Serve(ln net.Listener) error {
-	return s.s.Serve(s.api.conns.Listener(ln))
+	return s.s.Serve(ln)
 }
 
 // ServeOTLP is Serve for a listener that takes nothing but what OpenTelemetry exporters send.
 func (s *Server) ServeOTLP(ln net.Listener) error {
-	return s.otlp.Serve(s.api.conns.Listener(ln))
+	return s.otlp.Serve(ln)
 }
 
 // Quiet returns for how long no request has been under way; 0 while one is. Before the

@@ -54,18 +54,7 @@ func NewConnections(most int, m *metrics.Metrics) *Connections {
 	}
 }
 
-// Bound makes s, which must not serve yet, keep to c. Its listener must be one that
-// c.Listener returned.
-func (c *Connections) Bound(s *fasthttp.Server) {
-	s.ConnState = c.state
-
-	// Never reached: fasthttp has a bound in any case, and its refusal is not an answer of ours.
-	s.Concurrency = cap(c.places) + 1
-}
-
-// Listener returns ln, whose connections keep to the bound.
-func (c *Connections) Listener(ln net.Listener) net.Listener { return boundedListener{ln, c} }
-
+// boundedListener is a listener whose connections keep to the bound.
 type boundedListener struct {
 	net.Listener
 	c *Connections
@@ -81,7 +70,7 @@ func (b boundedListener) Accept() (net.Conn, error) {
 
 		var admitted counted = &plainConn{Conn: conn}
 		if secret, ok := conn.(*tls.Conn); ok {
-			admitted = &tlsConn{Conn: secret}
+			admitted = &tlsConn{plainConn{Conn: conn}, secret}
 		}
 		if b.c.admit(admitted) {
 			return admitted, nil
@@ -112,32 +101,53 @@ type waiting struct {
 
 func (w *waiting) turn() *atomic.Int64 { return &w.since }
 
+// plainConn is a connection that is counted.
+type plainConn struct {
+	net.Conn
+	waiting
+}
+
+// tlsConn is one with TLS. By its methods fasthttp knows that.
+type tlsConn struct {
+	plainConn
+	secret *tls.Conn
+}
+
+// Handshake begins the connection.
+func (c *tlsConn) Handshake() error { return c.secret.Handshake() }
+
+// ConnectionState returns what the handshake has agreed on.
+func (c *tlsConn) ConnectionState() tls.ConnectionState { return c.secret.ConnectionState() }
+
+// NetConn returns the connection itself.
+func (c *plainConn) NetConn() net.Conn { return c.Conn }
+
 // longPast is a deadline that is over.
 var longPast = time.Unix(1, 0)
 
-// endReads ends the read of a connection that is under way, and all later ones.
-func (w *waiting) endReads(conn net.Conn) {
-	w.isCut.Store(true)
-	_ = conn.SetReadDeadline(longPast)
+// cut ends the read that is under way, and all later ones.
+func (c *plainConn) cut() {
+	c.isCut.Store(true)
+	_ = c.Conn.SetReadDeadline(longPast)
 }
 
-// readUntil sets when reads of a connection end, unless it was cut.
-func (w *waiting) readUntil(conn net.Conn, t time.Time) error {
-	err := conn.SetReadDeadline(t)
+// SetReadDeadline sets when reads end, unless the connection was cut.
+func (c *plainConn) SetReadDeadline(t time.Time) error {
+	err := c.Conn.SetReadDeadline(t)
 	// Asked after it: the deadline may have replaced the one of a cut.
-	if w.isCut.Load() {
-		err = conn.SetReadDeadline(longPast)
+	if c.isCut.Load() {
+		err = c.Conn.SetReadDeadline(longPast)
 	}
 
 	return err
 }
 
-// read reads from a connection. A preface of HTTP/2 becomes a request that fasthttp reads: it
+// Read reads from the connection. A preface of HTTP/2 becomes a request that fasthttp reads: it
 // answers other versions itself, and RefuseHTTP2 has a better answer.
-func (w *waiting) read(conn net.Conn, b []byte) (int, error) {
-	n, err := conn.Read(b)
-	if !w.begun && n > 0 {
-		w.begun = true
+func (c *plainConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if !c.begun && n > 0 {
+		c.begun = true
 		if bytes.HasPrefix(b[:n], preface) {
 			copy(b, prefaceRead)
 		}
@@ -145,37 +155,6 @@ func (w *waiting) read(conn net.Conn, b []byte) (int, error) {
 
 	return n, err
 }
-
-// plainConn is a connection without TLS.
-type plainConn struct {
-	net.Conn
-	waiting
-}
-
-// NetConn returns the connection itself.
-func (c *plainConn) NetConn() net.Conn { return c.Conn }
-
-func (c *plainConn) cut() { c.endReads(c.Conn) }
-
-// Read reads from the connection.
-func (c *plainConn) Read(b []byte) (int, error) { return c.read(c.Conn, b) }
-
-// SetReadDeadline sets when reads end, unless the connection was cut.
-func (c *plainConn) SetReadDeadline(t time.Time) error { return c.readUntil(c.Conn, t) }
-
-// tlsConn is a connection with TLS. By its methods fasthttp knows that it is one.
-type tlsConn struct {
-	*tls.Conn
-	waiting
-}
-
-func (c *tlsConn) cut() { c.endReads(c.Conn) }
-
-// Read reads from the connection.
-func (c *tlsConn) Read(b []byte) (int, error) { return c.read(c.Conn, b) }
-
-// SetReadDeadline sets when reads end, unless the connection was cut.
-func (c *tlsConn) SetReadDeadline(t time.Time) error { return c.readUntil(c.Conn, t) }
 
 // refusal is the answer to a connection that is not admitted.
 var refusal = func() []byte {

@@ -58,7 +58,7 @@ func stage(t *testing.T, secret *tls.Config) *scene {
 		Logger:          quiet{},
 		Handler:         s.handle,
 	}
-	s.c.Bound(server)
+	bounded := NewServer(server, s.c)
 
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -70,7 +70,7 @@ func stage(t *testing.T, secret *tls.Config) *scene {
 	}
 
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(s.c.Listener(ln)) }()
+	go func() { done <- bounded.Serve(ln) }()
 	t.Cleanup(func() {
 		select {
 		case <-s.release:

@@ -58,7 +58,8 @@ func TestAConnectionWithTLSThatIsCutStaysCut(t *testing.T) {
 	defer ours.Close()
 	defer theirs.Close()
 
-	conn := &tlsConn{Conn: tls.Server(ours, new(tls.Config))}
+	secret := tls.Server(ours, new(tls.Config))
+	conn := &tlsConn{plainConn{Conn: secret}, secret}
 	conn.cut()
 	readsNothingMore(t, conn)
 }

@@ -20,15 +20,31 @@ import (
 //
 // Safe for concurrent use. After Shutdown it serves nothing any more.
 type Server struct {
-	HTTP *fasthttp.Server
+	http  *fasthttp.Server
+	conns *Connections // nil for any number
 
 	mu        sync.Mutex
 	stopped   bool
 	listeners []net.Listener
 }
 
+// NewServer makes a Server of one that does not serve yet. Its connections keep to the bound of
+// c; nil means no bound.
+func NewServer(s *fasthttp.Server, c *Connections) *Server {
+	if c != nil {
+		s.ConnState = c.state
+
+		// Never reached: fasthttp has a bound in any case, and its refusal is not an answer of ours.
+		s.Concurrency = cap(c.places) + 1
+	}
+	return &Server{http: s, conns: c}
+}
+
 // Serve answers requests on ln until Shutdown, after which it returns nil. It closes ln.
 func (s *Server) Serve(ln net.Listener) error {
+	if s.conns != nil {
+		ln = boundedListener{ln, s.conns}
+	}
 	ln = &closedOnce{Listener: ln}
 	s.mu.Lock()
 	s.listeners = append(s.listeners, ln)
@@ -40,7 +56,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	}
 
 	// If Shutdown comes before this has begun, the closed listener ends it.
-	return s.HTTP.Serve(ln)
+	return s.http.Serve(ln)
 }
 
 // Shutdown closes the listeners and waits for handlers to end, as long as ctx allows.
@@ -52,7 +68,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 
-	return s.HTTP.ShutdownWithContext(ctx)
+	return s.http.ShutdownWithContext(ctx)
 }
 
 // closedOnce is a listener that may be closed more than once.

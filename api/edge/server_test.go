@@ -16,7 +16,7 @@ func TestAServerEndsAlsoWhenItIsToldToBeforeItHasBegun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &edge.Server{HTTP: &fasthttp.Server{Handler: func(*fasthttp.RequestCtx) {}}}
+		s := edge.NewServer(&fasthttp.Server{Handler: func(*fasthttp.RequestCtx) {}}, nil)
 		ended := make(chan error)
 		go func() { ended <- s.Serve(ln) }()
 

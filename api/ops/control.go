@@ -15,6 +15,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"promptspool/api/edge"
 	"promptspool/api/wire"
 )
 
@@ -72,7 +73,7 @@ type KeyList struct {
 }
 
 // NewControl makes the server of the control socket.
-func NewControl(c ControlConfig) *Server {
+func NewControl(c ControlConfig) *edge.Server {
 	routes := slices.Concat(
 		served(c.Spool != nil, spoolRoutes(c.Spool),
 			"This process has no spool; a sidecar does. Give the sidecar's data folder as --data."),
@@ -91,8 +92,10 @@ func NewControl(c ControlConfig) *Server {
 	server := newServer(c.Logger, nil, routes)
 
 	// An export takes as long as its reader does, and that is the process's own user.
-	server.s.HTTP.WriteTimeout = 0
-	return server
+	server.WriteTimeout = 0
+
+	// Our own user may open any number of connections.
+	return edge.NewServer(server, nil)
 }
 
 // served returns the routes of a part or, if the process does not have it, routes that answer 501

@@ -10,9 +10,7 @@ package ops
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,32 +44,17 @@ type Config struct {
 	ConnectionsMax int
 }
 
-// Server serves either the operations listener or the control socket.
-type Server struct {
-	s     *edge.Server
-	conns *edge.Connections // nil for the control socket: our own user may open any number
-}
-
-// Serve answers until Shutdown; then it returns nil.
-func (s *Server) Serve(ln net.Listener) error {
-	if s.conns != nil {
-		ln = s.conns.Listener(ln)
-	}
-	return s.s.Serve(ln)
-}
-
 // ConnectionsMax is the default bound, enough for probes, scrapers and people.
 const ConnectionsMax = 128
 
-// Shutdown closes the listener and waits for handlers until ctx ends.
-func (s *Server) Shutdown(ctx context.Context) error { return s.s.Shutdown(ctx) }
-
 // New makes the server of the operations listener.
-func New(c Config) *Server {
+func New(c Config) *edge.Server {
 	scraped := promhttp.HandlerFor(c.Metrics.Registry, promhttp.HandlerOpts{})
 	scrape := fasthttpadaptor.NewFastHTTPHandler(scraped)
 
-	server := newServer(c.Logger, c.Metrics.Panics, []route{
+	conns := edge.NewConnections(cmp.Or(c.ConnectionsMax, ConnectionsMax), c.Metrics)
+
+	return edge.NewServer(newServer(c.Logger, c.Metrics.Panics, []route{
 		{"GET", "/livez", alive},
 		{"GET", "/readyz", c.ready},
 		{"GET", "/startupz", c.started},
@@ -80,11 +63,7 @@ func New(c Config) *Server {
 			scrape(ctx)
 			return nil, nil
 		}},
-	})
-
-	server.conns = edge.NewConnections(cmp.Or(c.ConnectionsMax, ConnectionsMax), c.Metrics)
-	server.conns.Bound(server.s.HTTP)
-	return server
+	}), conns)
 }
 
 func alive(*fasthttp.RequestCtx) (any, error) { return map[string]bool{"success": true}, nil }
@@ -111,8 +90,8 @@ func (c Config) started(ctx *fasthttp.RequestCtx) (any, error) {
 func (c Config) status(*fasthttp.RequestCtx) (any, error) { return c.Status(), nil }
 
 // newServer serves a table of routes. It counts panics in panics, unless that is nil.
-func newServer(logger *slog.Logger, panics prometheus.Counter, routes []route) *Server {
-	s := &fasthttp.Server{
+func newServer(logger *slog.Logger, panics prometheus.Counter, routes []route) *fasthttp.Server {
+	return &fasthttp.Server{
 		Handler:            (&mux{logger, panics, routes}).handle,
 		ErrorHandler:       edge.WriteParseError,
 		ReadBufferSize:     edge.HeadBytesMax,
@@ -125,7 +104,6 @@ func newServer(logger *slog.Logger, panics prometheus.Counter, routes []route) *
 		CloseOnShutdown:    true,
 		Logger:             noLog{},
 	}
-	return &Server{s: &edge.Server{HTTP: s}}
 }
 
 // noLog drops fasthttp's messages about single connections.

@@ -20,6 +20,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 	"go.uber.org/goleak"
 
+	"promptspool/api/edge"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // serve runs a server on a listener until the test ends.
-func serve(t *testing.T, s *Server, ln net.Listener) {
+func serve(t *testing.T, s *edge.Server, ln net.Listener) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ln) }()

@@ -193,7 +193,7 @@ func (p *process) isReady() error {
 }
 
 // newControl returns the server of the control socket.
-func (p *process) newControl(apiAddr net.Addr) *ops.Server {
+func (p *process) newControl(apiAddr net.Addr) *edge.Server {
 	config := p.control
 	config.Server = cmp.Or(config.Server, p.tls.Url(apiAddr))
 	config.Status, config.Ready, config.Logger = p.ops.Status, p.isReady, p.role.logger
