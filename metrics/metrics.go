@@ -201,7 +201,8 @@ func (m *Metrics) spool(f factory) {
 	m.SpoolOutageCapacity = f.gauge("promptspool_spool_outage_capacity_seconds",
 		"How long the server may stay away before the spool is full, at the present rate; +Inf when "+
 			"nothing is written.")
-	m.SpoolOutageCapacity.Set(math.Inf(1)) // 0 would be an alarm
+	// 0 would be an alarm.
+	m.SpoolOutageCapacity.Set(math.Inf(1))
 	m.SpoolAccepted = f.gauge("promptspool_spool_accepted_timestamp_seconds",
 		"When the newest event in the spool was accepted, in seconds since 1970; 0 before the first.")
 

@@ -159,6 +159,7 @@ func (d *delivery) assign(b *batch, refused map[uint64]wire.Result) bool {
 			later, d.why = append(later, e), r.Reason
 		case r.Cause == wire.CauseLimit:
 			// No foreign server answers that, and the event is well.
+			letter.AtLimit = true
 			limited = append(limited, letter)
 		default:
 			// Those that were taken before it clear the server of the suspicion that it
@@ -198,9 +199,9 @@ func (d *delivery) assign(b *batch, refused map[uint64]wire.Result) bool {
 			"sequence", e.Seq, "reason", e.Reason)
 	}
 
-	goOn := d.bury(limited, d.spool.BuryLimited)
-	goOn = d.bury(forbidden, d.spool.Bury) && goOn
-	goOn = d.bury(invalid, d.spool.Bury) && goOn
+	goOn := d.bury(limited)
+	goOn = d.bury(forbidden) && goOn
+	goOn = d.bury(invalid) && goOn
 	return d.doubt(doubted, doubt) && goOn
 }
 
@@ -235,7 +236,7 @@ func (d *delivery) doubt(events []queue.Entry, why string) bool {
 }
 
 // bury moves events to the dead letters.
-func (d *delivery) bury(letters []queue.LaneEntry, move func(...queue.LaneEntry) error) bool {
+func (d *delivery) bury(letters []queue.LaneEntry) bool {
 	if len(letters) == 0 {
 		return true
 	}
@@ -244,7 +245,7 @@ func (d *delivery) bury(letters []queue.LaneEntry, move func(...queue.LaneEntry)
 	for _, e := range letters {
 		events = append(events, e.Entry)
 	}
-	return d.moved(events, move(letters...))
+	return d.moved(events, d.spool.Bury(letters...))
 }
 
 // hold moves a batch to the held lane.

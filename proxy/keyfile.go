@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -35,15 +34,13 @@ const (
 	badSuffix = ".bad" // a damaged file that was set aside
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 func encodeKey(key *key) ([]byte, error) {
 	line, err := json.Marshal(keyFile{key.number, string(key.secret), key.state, key.verdict})
 	if err != nil {
 		return nil, err
 	}
 
-	return fmt.Appendf(line, "\n%08x\n", crc32.Checksum(line, castagnoli)), nil
+	return fmt.Appendf(line, "\n%08x\n", disk.Checksum(line)), nil
 }
 
 // decodeKey reads what encodeKey wrote under this number. Its errors do not show the
@@ -51,7 +48,7 @@ func encodeKey(key *key) ([]byte, error) {
 func decodeKey(text []byte, number uint32) (*key, error) {
 	// The checksum first: what does not match it says nothing of its key.
 	line, sum, _ := bytes.Cut(text, []byte("\n"))
-	if string(sum) != fmt.Sprintf("%08x\n", crc32.Checksum(line, castagnoli)) {
+	if string(sum) != fmt.Sprintf("%08x\n", disk.Checksum(line)) {
 		return nil, errors.New("its checksum does not match")
 	}
 

@@ -96,7 +96,8 @@ func (p *Proxy) replayBatch(
 		if err != nil {
 			return err
 		}
-		if number, err = p.keys.acquire(id, size); err != nil {
+		number, err = p.keys.acquire(id, size)
+		if err != nil {
 			return err
 		}
 		defer p.keys.release(number, size)

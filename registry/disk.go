@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -53,8 +52,6 @@ const (
 	fileBad   = ".bad"
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // digest names the key's file.
 func (k key) digest() [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q",
@@ -77,7 +74,7 @@ func encodeFile(k key, raw wire.RawTemplate, currentAt time.Time) []byte {
 		Template:  raw,
 	})
 
-	return append(fmt.Appendf(nil, "%s%08x\n", fileMagic, crc32.Checksum(body, castagnoli)), body...)
+	return append(fmt.Appendf(nil, "%s%08x\n", fileMagic, files.Checksum(body)), body...)
 }
 
 // encodeJSON encodes a value that holds a template. The blueprint keeps its bytes. It
@@ -95,7 +92,7 @@ func encodeJSON(v any) []byte {
 func (d disk) decodeFile(content []byte) (*entry, error) {
 	head, body, _ := bytes.Cut(content, []byte("\n"))
 	// A wrong version of the format fails here as well.
-	if want := fmt.Sprintf("%s%08x", fileMagic, crc32.Checksum(body, castagnoli)); string(head) != want {
+	if want := fmt.Sprintf("%s%08x", fileMagic, files.Checksum(body)); string(head) != want {
 		return nil, errors.New("its checksum does not match its content")
 	}
 	var f cachedFile

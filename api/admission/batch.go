@@ -120,7 +120,8 @@ func (b *Batch) parse(r io.Reader) ([]wire.Event, error) {
 		}
 
 		if err == bufio.ErrBufferFull {
-			lines-- // the line is not at its end
+			// The line is not at its end.
+			lines--
 			line = append(line, part...)
 			continue
 		}
@@ -133,7 +134,8 @@ func (b *Batch) parse(r io.Reader) ([]wire.Event, error) {
 			part = line
 		}
 		last := err == io.EOF
-		if events, err = appendEvent(events, part); err != nil {
+		events, err = appendEvent(events, part)
+		if err != nil {
 			return nil, err
 		}
 		if last {

@@ -80,7 +80,8 @@ func (b *Body) Parse() (wire.Object, error) {
 func (b *Body) ParseOptional() (wire.Object, error) {
 	object, err := b.object.ParseOptional(b.Bytes)
 	if object != nil || err != nil {
-		b.object = object // else the memory of an earlier one stays for the next body
+		// Else the memory of an earlier one stays for the next body.
+		b.object = object
 	}
 	return object, err
 }
@@ -218,7 +219,8 @@ func (b *Body) nextCap(bytesMax int64) int64 {
 	// for it. Once a part of the body has come, and its announced length is believed, there is
 	// memory for all of it. So large bodies that come together are completed one by one, instead
 	// of blocking each other with halves.
-	size := min(max(8<<10, 2*int64(cap(b.Bytes))), bytesMax+1) // one byte is to read beyond the end
+	// One byte is to read beyond the end.
+	size := min(max(8<<10, 2*int64(cap(b.Bytes))), bytesMax+1)
 	whole := b.declared + 1
 	believed := (b.trusted || b.believed) && len(b.Bytes) >= trustedBytes
 	if b.declared > int64(len(b.Bytes)) && (believed || whole < size) {

@@ -52,7 +52,8 @@ func newZstdDecoder() *zstd.Decoder {
 	d, err := zstd.NewReader(nil,
 		zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
 	if err != nil {
-		panic("intake: zstd options: " + err.Error()) // the options are constants
+		// The options are constants.
+		panic("intake: zstd options: " + err.Error())
 	}
 
 	return d
@@ -89,7 +90,8 @@ func unpack(encoding string, r io.Reader, pooled bool) (unpacked io.Reader, rele
 		}
 		d := zstdPool.Get().(*zstd.Decoder)
 		release = func() {
-			_ = d.Reset(nil) // a decoder in the pool must not hold on to r
+			// A decoder in the pool must not hold on to r.
+			_ = d.Reset(nil)
 			zstdPool.Put(d)
 		}
 		return d, release, d.Reset(r)

@@ -40,7 +40,8 @@ func (l *Limiter) Set(limits Limits) {
 	defer l.mu.Unlock()
 
 	if before := l.limits.Swap(&limits); before == nil || *before != limits {
-		l.used = map[wire.Secret]usage{} // a debt at another rate would last too long, or not long enough
+		// A debt at another rate would last too long, or not long enough.
+		l.used = map[wire.Secret]usage{}
 	}
 }
 

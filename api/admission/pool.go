@@ -63,7 +63,8 @@ func Fixed(share int64) func(string, int64, int64) int64 {
 // (Choudhury and Hahne, "Dynamic queue length thresholds", 1998, with a factor of 1.)
 func LeftOver(_ string, others, free int64) int64 {
 	if others == 0 || free < 0 {
-		return math.MaxInt64 // its first claim, or one for which the pool itself is too small
+		// This is its first claim, or one for which the pool itself is too small.
+		return math.MaxInt64
 	}
 	return free
 }
@@ -169,7 +170,8 @@ func (p *Pool) countLocked(owner string, more int64) {
 	}
 
 	// Without those that hold nothing, the map does not grow with the number of owners.
-	if p.held[owner] += more; p.held[owner] == 0 {
+	p.held[owner] += more
+	if p.held[owner] == 0 {
 		delete(p.held, owner)
 	}
 }

@@ -171,7 +171,8 @@ var refusal = func() []byte {
 // handshake would come first.
 func refuse(conn net.Conn) {
 	if _, secret := conn.(*tls.Conn); !secret {
-		_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a busy machine may be late itself
+		// A busy machine may be late itself.
+		_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 		_, _ = conn.Write(refusal)
 	}
 	_ = conn.Close()

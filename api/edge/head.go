@@ -102,10 +102,12 @@ func (c *Connections) RefuseHTTP2(ctx *fasthttp.RequestCtx, message string) {
 		defer c.state(counted, fasthttp.StateClosed)
 		_ = conn.SetReadDeadline(time.Now().Add(http2Time))
 		in := io.LimitReader(conn, http2BytesMax)
-		_, _ = io.CopyN(io.Discard, in, int64(len("SM\r\n\r\n"))) // the preface's end
+		// This is the end of the preface.
+		_, _ = io.CopyN(io.Discard, in, int64(len("SM\r\n\r\n")))
 
 		frames := http2.NewFramer(conn, in)
-		frames.SetMaxReadFrameSize(16 << 10) // as clients must keep to; by default it takes 16 MiB
+		// Clients must keep to this; by default it takes 16 MiB.
+		frames.SetMaxReadFrameSize(16 << 10)
 		_ = frames.WriteSettings()
 		frame, err := frames.ReadFrame()
 		for err == nil && frame.Header().Type != http2.FrameHeaders {

@@ -64,7 +64,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopped = true
 	for _, ln := range s.listeners {
-		_ = ln.Close() // fasthttp closes it again, and gets the error
+		// fasthttp closes it again, and gets the error.
+		_ = ln.Close()
 	}
 	s.mu.Unlock()
 

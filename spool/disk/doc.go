@@ -12,6 +12,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -99,6 +100,11 @@ const BlockBytes = 4096
 
 // WholeBlocks returns the disk space that this many bytes take on most disks.
 func WholeBlocks(bytes int64) int64 { return (bytes + BlockBytes - 1) / BlockBytes * BlockBytes }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Checksum returns the CRC-32C of bytes, by which damage to them shows.
+func Checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 // rewrite is Allocate for a file system that cannot reserve blocks. It writes what is
 // there, and zeros after it.

@@ -52,7 +52,8 @@ func (a *Ahead) Reserve(bytes int64) error {
 
 	// A tmpfs makes data of a block that was reserved in part.
 	need, until := end+bytes, WholeBlocks(end+bytes+step)
-	from, mode := max(end, a.reserved), uint32(unix.FALLOC_FL_KEEP_SIZE) // the size is its owner's
+	// The size is its owner's.
+	from, mode := max(end, a.reserved), uint32(unix.FALLOC_FL_KEEP_SIZE)
 	switch {
 	case until+4*step < a.reserved:
 		err = unix.Fallocate(int(a.File.Fd()), mode|unix.FALLOC_FL_PUNCH_HOLE, until, a.reserved-until)
@@ -80,12 +81,14 @@ func dataEnd(file *os.File, end int64) (int64, error) {
 	for {
 		data, err := file.Seek(end, unix.SEEK_DATA)
 		if errors.Is(err, unix.ENXIO) {
-			return end, nil // only holes follow
+			// Only holes follow.
+			return end, nil
 		}
 		if err != nil {
 			return 0, err
 		}
-		if end, err = file.Seek(data, unix.SEEK_HOLE); err != nil {
+		end, err = file.Seek(data, unix.SEEK_HOLE)
+		if err != nil {
 			return 0, err
 		}
 	}

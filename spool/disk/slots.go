@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
 )
@@ -42,8 +41,6 @@ const (
 	slotBytes = 32
 	slotApart = 4096
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // OpenSlots opens or creates the file at path; Close it afterwards.
 //
@@ -87,7 +84,7 @@ func (s *Slots) encode(writes uint64, numbers [2]uint64) []byte {
 	b = binary.BigEndian.AppendUint64(b, writes)
 	b = binary.BigEndian.AppendUint64(b, numbers[0])
 	b = binary.BigEndian.AppendUint64(b, numbers[1])
-	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	return binary.BigEndian.AppendUint32(b, Checksum(b))
 }
 
 // PeekSlots reads the file at path without changing anything. A file that does not exist
@@ -122,13 +119,15 @@ func readSlots(file *os.File, magic string) (Slots, error) {
 		}
 
 		if n == 0 && slot == 0 {
-			break // a new file
+			// It is a new file.
+			break
 		}
 		if n == slotBytes && string(b) == string(make([]byte, slotBytes)) {
-			continue // the second slot is written first
+			// The second slot is written first.
+			continue
 		}
 
-		if string(b[:4]) != magic || binary.BigEndian.Uint32(b[28:]) != crc32.Checksum(b[:28], castagnoli) {
+		if string(b[:4]) != magic || binary.BigEndian.Uint32(b[28:]) != Checksum(b[:28]) {
 			s.Damaged = true
 			continue
 		}

@@ -13,7 +13,8 @@ func (m Mapped) Sync() error {
 		return fmt.Errorf("msync %s: %w", m.file.Name(), err)
 	}
 
-	return m.file.Sync() // F_FULLFSYNC, which empties the cache of the disk as well
+	// This is F_FULLFSYNC, which empties the cache of the disk as well.
+	return m.file.Sync()
 }
 
 // MapWarning says what a power failure may take from a database that only msync makes

@@ -120,7 +120,8 @@ func (m Mapped) Sync() error {
 		return fmt.Errorf("FlushViewOfFile %s: %w", m.file.Name(), err)
 	}
 
-	return m.file.Sync() // FlushFileBuffers, which empties the cache of the disk as well
+	// This is FlushFileBuffers, which empties the cache of the disk as well.
+	return m.file.Sync()
 }
 
 // IsInUse reports whether a file could not be renamed or removed because it is in use.

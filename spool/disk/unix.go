@@ -61,7 +61,8 @@ func isReadOnly(folder *os.File) bool {
 // it has holes.
 func Blocks(info fs.FileInfo) int64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return st.Blocks * 512 // the kernel's unit, whatever the block size of the file system
+		// This is the kernel's unit, whatever the block size of the file system.
+		return st.Blocks * 512
 	}
 
 	return info.Size()

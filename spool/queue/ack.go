@@ -52,7 +52,8 @@ func (q *Queue) Ack(through uint64) error {
 	if through >= next {
 		return fmt.Errorf("spool: cannot acknowledge event %d, the last one is %d", through, next-1)
 	}
-	if through = behind; through < frontier {
+	through = behind
+	if through < frontier {
 		return nil
 	}
 
@@ -73,7 +74,8 @@ func (q *Queue) Ack(through uint64) error {
 		q.usage = frame.Usage{}
 	}
 	if oldestAt.IsZero() && q.frontier < q.next {
-		oldestAt = q.newestAt // committed during count
+		// It was committed during count.
+		oldestAt = q.newestAt
 	}
 	q.oldestAt = oldestAt
 	q.mu.Unlock()

@@ -104,7 +104,8 @@ func (q *Queue) AppendParts(ctx context.Context, key uint32, events ...[][]byte)
 		select {
 		case err := <-w.turn:
 			if !w.lead {
-				return err // committed, or refused, by another leader
+				// It was committed, or refused, by another leader.
+				return err
 			}
 		case <-ctx.Done():
 			if becameLeader := q.abandon(w); !becameLeader {
@@ -146,7 +147,8 @@ func (q *Queue) abandon(w *write) (lead bool) {
 	defer q.mu.Unlock()
 
 	if w.lead {
-		<-w.turn // the nil that made it the leader; the outcome comes after it
+		// This is the nil that made it the leader. The outcome comes after it.
+		<-w.turn
 		return true
 	}
 
@@ -313,7 +315,8 @@ func (q *Queue) settle(batch []*write, at time.Time, err error) {
 		}
 		q.writing.last, q.newestAt = q.next-1, at
 
-		close(q.grown) // wakes every Wait
+		// Wakes every Wait.
+		close(q.grown)
 		q.grown = make(chan struct{})
 	}
 
@@ -321,7 +324,8 @@ func (q *Queue) settle(batch []*write, at time.Time, err error) {
 		if err != nil {
 			q.usage.Add(w.key, -len(w.events), -w.bytes)
 		}
-		clear(w.events) // once answered, the writer may give a large event back to the system
+		// Once answered, the writer may give a large event back to the system.
+		clear(w.events)
 		w.turn <- err
 	}
 }

@@ -116,12 +116,7 @@ func (in *inspection) run(ctx context.Context) error {
 		}
 	}
 
-	if r.Quarantine, err = quarantined(f.dir); err != nil {
-		return err
-	}
-	losses, err := readLosses(f.dir)
-	r.addLosses(losses)
-	return err
+	return r.addAside(f.dir)
 }
 
 // generation inspects one generation.
@@ -159,7 +154,8 @@ func (in *inspection) generation(at generation.Place) error {
 		r.Uncertain += ev.DropUncertain(r.Next)
 		end = max(end, ev.End(first))
 		if all := ev.Sequences(); sealed && len(all) > 0 {
-			end = max(end, all[len(all)-1]+1) // an edition that was rebuilt may begin later
+			// An edition that was rebuilt may begin later.
+			end = max(end, all[len(all)-1]+1)
 		}
 	}
 
@@ -253,7 +249,8 @@ func (q *Queue) Check(ctx context.Context) (Report, error) {
 			at++
 		}
 		if at == len(r.Generations) {
-			break // appended since the outline
+			// It was appended since the outline.
+			break
 		}
 
 		g := &r.Generations[at]
@@ -280,16 +277,9 @@ func (q *Queue) Check(ctx context.Context) (Report, error) {
 		r.Lanes = append(r.Lanes, l)
 	}
 
-	var err error
-	if r.Quarantine, err = quarantined(q.config.Dir); err != nil {
+	if err := r.addAside(q.config.Dir); err != nil {
 		return Report{}, err
 	}
-	losses, err := readLosses(q.config.Dir)
-	if err != nil {
-		return Report{}, err
-	}
-	r.addLosses(losses)
-
 	return r, ctx.Err()
 }
 

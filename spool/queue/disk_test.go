@@ -99,7 +99,8 @@ func TestLettersOfLimitsGiveWayOnAFullDisk(t *testing.T) {
 	large := make([]byte, 1<<20)
 	for seq := range uint64(60) {
 		e := letter("full", queue.Entry{Seq: 1000 + seq, Key: uint32(100 + seq/10), Data: large})
-		if err := s.BuryLimited(e); err != nil {
+		e.AtLimit = true
+		if err := s.Bury(e); err != nil {
 			t.Fatal(err)
 		}
 	}

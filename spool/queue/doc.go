@@ -15,7 +15,7 @@
 //     empty.
 //   - Events that Hold and Bury move to a lane stay there until Release. How many events
 //     the lanes hold is stored apart from them, so that a missing file is noticed. Events
-//     that BuryLimited moved may be dropped for lack of space, which is counted and
+//     whose record is at a limit may be dropped for lack of space, which is counted and
 //     logged.
 //   - Memory does not grow with the backlog. At most five databases are open: the
 //     generation that is written, the next one, one that is being sealed, and two that

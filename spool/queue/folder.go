@@ -13,7 +13,7 @@ import (
 	"promptspool/spool/queue/lane"
 )
 
-// Bounds of one read by Queue.Waiting; a larger event comes alone.
+// Bounds of one reading by Queue.Waiting; a larger event comes alone.
 const (
 	exportEventsMax = 1000
 	exportBytesMax  = 4 << 20
@@ -30,27 +30,18 @@ func (q *Queue) Waiting(ctx context.Context) iter.Seq2[Entry, error] {
 		// an end.
 		newest, _ := q.Newest()
 		for from := q.Frontier(); from <= newest; from = max(from, q.Frontier()) {
-			r := reading{
-				spool:     q,
-				from:      from,
-				end:       newest + 1,
-				eventsMax: exportEventsMax,
-				bytesMax:  exportBytesMax,
-			}
-			if err := r.run(ctx); err != nil {
+			entries, end, err := q.Read(ctx, from, exportEventsMax, exportBytesMax)
+			if err != nil {
 				yield(Entry{}, err)
 				return
 			}
 
-			if len(r.entries) == 0 {
-				return
-			}
-			for _, e := range r.entries {
-				if !yield(e, nil) {
+			for _, e := range entries {
+				if e.Seq > newest || !yield(e, nil) {
 					return
 				}
 			}
-			from = r.entries[len(r.entries)-1].Seq + 1
+			from = end
 		}
 	}
 }
@@ -117,7 +108,8 @@ func OpenFolder(dir string) (*Folder, error) {
 	}
 
 	var err error
-	if f.lock, err = shareDir(dir); err != nil {
+	f.lock, err = shareDir(dir)
+	if err != nil {
 		return nil, err
 	}
 
@@ -157,6 +149,4 @@ func (f *Folder) Close() error {
 	return f.lock.Close()
 }
 
-func (f *Folder) path(elements ...string) string {
-	return filepath.Join(append([]string{f.dir}, elements...)...)
-}
+func (f *Folder) path(name string) string { return filepath.Join(f.dir, name) }

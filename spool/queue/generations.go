@@ -55,11 +55,13 @@ const readingMax = 2
 func (q *Queue) withOpen(g *generationState, fn func(*generation.Reader) error) error {
 	open, err := q.openForReading(g)
 	if err == nil {
-		if err = fn(open); !errors.Is(err, generation.ErrUnreadable) {
+		err = fn(open)
+		if !errors.Is(err, generation.ErrUnreadable) {
 			return err
 		}
 
-		if err = q.abandonDatabase(g, err); err == nil {
+		err = q.abandonDatabase(g, err)
+		if err == nil {
 			open, err = q.openForReading(g)
 		}
 		if err == nil {
@@ -112,7 +114,8 @@ func (q *Queue) openForReading(g *generationState) (*generation.Reader, error) {
 		if err := q.restore(g, err); err != nil {
 			return nil, err
 		}
-		if open, err = q.openProved(g); err != nil {
+		open, err = q.openProved(g)
+		if err != nil {
 			return nil, err
 		}
 	}

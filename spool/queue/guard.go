@@ -223,7 +223,8 @@ func (g *guard) free() (free, freeMin int64, err error) {
 		return 0, 0, fmt.Errorf("spool: cannot tell the free space of %s: %w", g.config.Dir, err)
 	}
 
-	if freeMin = g.config.FreeMin; freeMin == 0 {
+	freeMin = g.config.FreeMin
+	if freeMin == 0 {
 		freeMin = min(freeMinDefault, space.Total/freeMinDefaultShare)
 	}
 	return space.Free, max(freeMin, sealSpace), nil
@@ -248,7 +249,8 @@ func (g *guard) freeBallast(need int64) error {
 	if err := disk.Remove(g.ballast); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if free, _, err = g.free(); err != nil || free >= need {
+	free, _, err = g.free()
+	if err != nil || free >= need {
 		return err
 	}
 	return fmt.Errorf("spool: to put the files in %s in order takes %d bytes of disk, and %d are free; "+

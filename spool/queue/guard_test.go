@@ -159,7 +159,8 @@ func buriedLimited(t *testing.T, s *queue.Queue, count int) {
 	t.Helper()
 	for seq := range uint64(count) {
 		e := letter("full", queue.Entry{Seq: seq + 1, Key: uint32(100 + seq), Data: make([]byte, 90_000)})
-		if err := s.BuryLimited(e); err != nil {
+		e.AtLimit = true
+		if err := s.Bury(e); err != nil {
 			t.Error(err)
 		}
 	}

@@ -55,29 +55,22 @@ func (q *Queue) Hold(key uint32, reason string, entries []Entry) error {
 //
 // When it returns nil, all of them are fsynced there and may be acknowledged. Burying an
 // event twice does nothing. ErrLanesFull is as with Hold.
-func (q *Queue) Bury(letters ...LaneEntry) error { return q.move(LaneDead, letters) }
-
-// BuryLimited copies events of one key, whose record is at a limit, to the dead letters.
 //
-// When it returns nil, all of them may be acknowledged: they are fsynced there, or dropped
-// and counted (Status.Dropped). They may take a sixteenth of the lanes for each key. Beyond
-// it, and where anything else needs the space, the oldest of them are dropped.
-func (q *Queue) BuryLimited(letters ...LaneEntry) error {
-	if err := q.lanes.MoveLimited(q.config.Now(), letters); err != nil {
-		return err
-	}
-
-	crashpoint.Reach(crashpoint.LaneSynced)
-	return nil
-}
+// Letters whose record is at a limit come without others. They may take a sixteenth of the
+// lanes for each key. Beyond it, and where anything else needs the space, the oldest of them are
+// dropped and counted (Status.Dropped).
+func (q *Queue) Bury(letters ...LaneEntry) error { return q.move(LaneDead, letters) }
 
 func (q *Queue) move(lane Lane, entries []LaneEntry) error {
 	err := q.lanes.Move(lane, q.config.Now(), entries)
 
-	// A gauge of the last move: it falls again with the first one that finds space.
-	q.config.Metrics.LanesFull.Set(0)
-	if errors.Is(err, ErrLanesFull) {
+	// A gauge of the last move: it falls again with the first one that finds space. Letters of
+	// limits make theirs, and say nothing of it.
+	switch {
+	case errors.Is(err, ErrLanesFull):
 		q.config.Metrics.LanesFull.Set(1)
+	case len(entries) > 0 && !entries[0].AtLimit:
+		q.config.Metrics.LanesFull.Set(0)
 	}
 	if err != nil {
 		return err

@@ -98,7 +98,8 @@ func lockDir(dir string) (*dirLock, error) {
 
 	// Overwrite the earlier pid without truncating the file, which takes no block of a
 	// full disk.
-	if err := writeAll(file, fmt.Sprintf("%-19d\n", os.Getpid())); err != nil && !disk.IsUnreadable(err) {
+	_, err = file.WriteAt(fmt.Appendf(nil, "%-19d\n", os.Getpid()), 0)
+	if err != nil && !disk.IsUnreadable(err) {
 		return nil, errors.Join(err, file.Close())
 	}
 
@@ -118,11 +119,6 @@ func inUse(dir string, file *os.File, err error) error {
 	n, _ := file.ReadAt(holder, 0)
 	return fmt.Errorf("spool: %s is in use by another process (%s); "+
 		"stop it, or give this one its own folder: %w", dir, strings.TrimSpace("pid "+string(holder[:n])), err)
-}
-
-func writeAll(file *os.File, text string) error {
-	_, err := file.WriteAt([]byte(text), 0)
-	return err
 }
 
 func (l *dirLock) release() error { return errors.Join(l.folder.Close(), l.file.Close()) }

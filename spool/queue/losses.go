@@ -101,9 +101,15 @@ func appendLine(dir, name string, line []byte) error {
 	return errors.Join(err, file.Sync(), file.Close(), disk.SyncDir(dir), disk.SyncDir(filepath.Dir(dir)))
 }
 
-// addLosses completes a report with what was written down: when its losses were found, and
-// the earlier ones, around which nothing waits any more.
-func (r *Report) addLosses(recorded []RecordedLoss) {
+// addAside completes a report of the spool at dir with what was set aside and written down: when
+// its losses were found, and the earlier ones, around which nothing waits any more.
+func (r *Report) addAside(dir string) (err error) {
+	r.Quarantine, err = quarantined(dir)
+	if err != nil {
+		return err
+	}
+	recorded, err := readLosses(dir)
+
 	for _, l := range recorded {
 		waits := false
 		for i := range r.Lost {
@@ -111,7 +117,8 @@ func (r *Report) addLosses(recorded []RecordedLoss) {
 			if !l.overlaps(lost.First, lost.Last) {
 				continue
 			}
-			if waits = true; lost.FoundAt.IsZero() {
+			waits = true
+			if lost.FoundAt.IsZero() {
 				lost.FoundAt, lost.Reason = l.FoundAt, l.Reason
 			}
 		}
@@ -120,6 +127,7 @@ func (r *Report) addLosses(recorded []RecordedLoss) {
 			r.Earlier = append(r.Earlier, l)
 		}
 	}
+	return err
 }
 
 // quarantined lists what was set aside in the spool at dir.

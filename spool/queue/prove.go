@@ -19,7 +19,8 @@ func (q *Queue) loadGenerations() error {
 
 	// No lock is needed here or below: no other goroutine has the spool until Open
 	// returns.
-	proved := q.frontier // everything below is counted or was acknowledged
+	// Everything below is counted or was acknowledged.
+	proved := q.frontier
 	for _, at := range places {
 		p := proof{spool: q, name: at.Name, first: at.First, end: at.Follower, newest: at.Follower == 0}
 		if p.newest {
@@ -29,7 +30,8 @@ func (q *Queue) loadGenerations() error {
 		// A hole between two generations was a generation that is gone. One in which
 		// nothing waits is not worth proving.
 		q.lose(proved, p.first, "the generation that held it is gone")
-		if proved = max(proved, p.end); !p.newest && p.end <= q.frontier {
+		proved = max(proved, p.end)
+		if !p.newest && p.end <= q.frontier {
 			err = q.trash(p.name)
 		} else {
 			err = p.run()
@@ -93,7 +95,8 @@ func (p *proof) run() error {
 	w, err := p.walk()
 	from := max(p.first, s.frontier)
 	if err != nil || len(w.runs) == 0 || len(w.holes(from, p.end)) > 0 {
-		if w, err = p.recover(w, err); err != nil {
+		w, err = p.recover(w, err)
+		if err != nil {
 			return err
 		}
 	}
@@ -107,7 +110,8 @@ func (p *proof) run() error {
 		return nil
 	}
 	if len(w.runs) == 0 && p.end == p.first {
-		return s.trash(p.name) // nothing was ever in it
+		// Nothing was ever in it.
+		return s.trash(p.name)
 	}
 
 	// Generations come in order, so the first one with waiting events has the oldest.
@@ -209,7 +213,8 @@ func (p *proof) rebuild() error {
 		if p.end > max(p.first, p.spool.frontier) {
 			return p.spool.quarantine(p.name)
 		}
-		return p.spool.trash(p.name) // nothing was ever in it
+		// Nothing was ever in it.
+		return p.spool.trash(p.name)
 	}
 
 	name, err := p.spool.rebuild(p.name, *p.evidence, max(p.first, p.spool.frontier), p.end)

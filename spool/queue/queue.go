@@ -62,12 +62,14 @@ func (c *Config) defaults() error {
 		return errors.New("spool: Config.Dir is empty; give the spool a folder")
 	}
 	var err error
-	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
+	c.Dir, err = filepath.Abs(c.Dir)
+	if err != nil {
 		return err
 	}
 	// In the same form as Dir, which a walk over the data folder has to recognise.
 	if c.DataDir != "" {
-		if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
+		c.DataDir, err = filepath.Abs(c.DataDir)
+		if err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 
 	"promptspool/spool/queue/generation"
 )
@@ -49,7 +50,8 @@ func (q *Queue) Read(
 func (q *Queue) Wait(ctx context.Context, from uint64) error {
 	for {
 		q.mu.Lock()
-		grown, next := q.grown, q.next // together, or an event in between would not wake us
+		// Together, or an event in between would not wake us.
+		grown, next := q.grown, q.next
 		q.mu.Unlock()
 
 		if from < next {
@@ -87,7 +89,7 @@ func (r *reading) run(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if s.isClosing() {
+		if errors.Is(s.Ready(), ErrClosed) {
 			return ErrClosed
 		}
 
@@ -158,10 +160,4 @@ func (r *reading) hasSpaceFor(bytes int64) bool {
 func (r *reading) add(e Entry) {
 	r.entries = append(r.entries, e)
 	r.bytes += int64(len(e.Data))
-}
-
-func (q *Queue) isClosing() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.closing
 }

@@ -71,7 +71,8 @@ func (r *reading) rescue(g *generationState, from, end uint64, why string) (full
 	for seq := from; seq < end; seq++ {
 		whole := raw.NextWhole(seq, end)
 		r.spool.lose(seq, whole, why+", and no whole copy of it is in the value log")
-		if seq = whole; seq == end {
+		seq = whole
+		if seq == end {
 			break
 		}
 

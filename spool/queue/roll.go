@@ -95,7 +95,8 @@ func (q *Queue) sealInBackground(g *generationState) {
 			select {
 			case <-time.After(sealRetryDelay):
 			case <-q.closed:
-				return // it stays as a crash would leave it
+				// It stays as a crash would leave it.
+				return
 			}
 		}
 	}()
@@ -161,7 +162,8 @@ func (q *Queue) shrink(idleAt uint64) error {
 		q.mu.Unlock()
 		return nil
 	}
-	q.leading = true // what follows belongs to the leader
+	// What follows belongs to the leader.
+	q.leading = true
 	idle := q.next == idleAt && q.frontier == q.next
 	q.mu.Unlock()
 	defer q.handOn()
@@ -178,6 +180,7 @@ func (q *Queue) shrink(idleAt uint64) error {
 		}
 		return nil
 	}
-	q.waitForSeal() // sealing ends with the removal of the large generation
+	// Sealing ends with the removal of the large generation.
+	q.waitForSeal()
 	return nil
 }

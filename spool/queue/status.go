@@ -34,7 +34,8 @@ type Status struct {
 // Status returns what the spool holds. It looks at every file for DiskBytes, and reads
 // none.
 func (q *Queue) Status() Status {
-	disk := q.guard.walk() // without a lock, because it may take long
+	// Without a lock, because it may take long.
+	disk := q.guard.walk()
 	// Before mu: the lanes report to the spool, which takes mu, with their own lock held.
 	held, dead := q.lanes.Events(LaneHeld), q.lanes.Events(LaneDead)
 
@@ -67,11 +68,13 @@ func (q *Queue) Status() Status {
 // and is zero if none is known. The newest generation is kept even when it is
 // acknowledged, so that both survive a restart.
 func (q *Queue) Newest() (seq uint64, at time.Time) {
-	held := q.lanes.Newest() // before mu, as in Status
+	// Before mu, as in Status.
+	held := q.lanes.Newest()
 
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if at = q.newestAt; held.After(at) {
+	at = q.newestAt
+	if held.After(at) {
 		at = held
 	}
 	return q.next - 1, at
@@ -102,7 +105,8 @@ func (q *Queue) Run(ctx context.Context) error {
 		case <-q.closed:
 			return nil
 		case err := <-q.failed:
-			q.failed <- err // put it back: Failed delivers it, too
+			// Put it back: Failed delivers it, too.
+			q.failed <- err
 			return err
 		case <-tick.C:
 		}

@@ -3,12 +3,11 @@ package rawlog
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/crc32"
 	"iter"
 	"unsafe"
-)
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	"promptspool/spool/disk"
+)
 
 // Layout of an entry in Badger's value log and write-ahead log (Badger 4.9.6, structs.go
 // and memtable.go), after a header of 20 bytes: meta, user meta, length of key, length of
@@ -66,7 +65,7 @@ func entryAt(data []byte, at int) (Entry, bool) {
 	}
 
 	sumAt := e.End - 4
-	return e, binary.BigEndian.Uint32(data[sumAt:]) == crc32.Checksum(data[at:sumAt], castagnoli)
+	return e, binary.BigEndian.Uint32(data[sumAt:]) == disk.Checksum(data[at:sumAt])
 }
 
 // outlineAt reads the header of an entry without verifying anything.

@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 	"io"
 	"iter"
+
+	"promptspool/spool/disk"
 )
 
 const (
@@ -40,7 +42,8 @@ func Whole(data []byte, bad []Span) iter.Seq[Entry] {
 			}
 
 			var found bool
-			if at, found = nextEntry(data, int(bad[0].End)); !found {
+			at, found = nextEntry(data, int(bad[0].End))
+			if !found {
 				return
 			}
 			bad = bad[1:]
@@ -95,7 +98,7 @@ func filler(bytes int) ([]byte, error) {
 
 // seal appends an entry's checksum.
 func seal(entry []byte) []byte {
-	return binary.BigEndian.AppendUint32(entry, crc32.Checksum(entry, castagnoli))
+	return binary.BigEndian.AppendUint32(entry, disk.Checksum(entry))
 }
 
 // SalvageValueLog writes a new value log: each whole entry at its old offset, and fillers
@@ -149,14 +152,16 @@ func SalvageWriteAheadLog(w io.Writer, data []byte, bad []Span) error {
 		for _, e := range open {
 			entry := append([]byte(nil), data[e.At:e.End-crc32.Size]...)
 			entry[0] &^= metaMarks
-			_, _ = out.Write(seal(entry)) // Flush returns its error
+			// Flush returns its error.
+			_, _ = out.Write(seal(entry))
 		}
 		open = open[:0]
 	}
 
 	for e := range Whole(data, bad) {
 		if e.At > end {
-			flush() // the end of the transaction may have been in what cannot be read
+			// The end of the transaction may have been in what cannot be read.
+			flush()
 		}
 		end = e.End
 		if e.EndsTransaction() {

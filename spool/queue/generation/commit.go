@@ -84,7 +84,8 @@ func (t *Transaction) Commit() error {
 
 // Discard ends the transaction, and gives up what was not committed.
 func (t *Transaction) Discard() {
-	t.framer.reset() // Badger does not look at the buffer any more
+	// Badger does not look at the buffer any more.
+	t.framer.reset()
 	t.txn.Discard()
 }
 
@@ -140,7 +141,8 @@ func (m *Framer) join(e Event) []byte {
 // reset takes the buffer back, once the transaction is over.
 func (m *Framer) reset() {
 	// The memory of one large commit is not kept for the usual small ones.
-	if m.buffer = m.buffer[:0]; cap(m.buffer) > framerBytesMax {
+	m.buffer = m.buffer[:0]
+	if cap(m.buffer) > framerBytesMax {
 		m.buffer = nil
 	}
 }

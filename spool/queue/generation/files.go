@@ -21,7 +21,8 @@ func readFirstBlocks(dir string) error {
 		err = errors.Join(err, readAt(path, make([]byte, rawlog.HeaderBytes), 0))
 	}
 
-	if errors.Is(err, io.EOF) { // Badger reports a log that is too short
+	// Badger reports a log that is too short.
+	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return unreadableOr(err)

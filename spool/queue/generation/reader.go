@@ -67,7 +67,8 @@ func (r *Reader) Walk(from uint64, yield func(frame.EventKey) bool) error {
 		it.Seek(from)
 
 		for k, ok := it.Next(); ok && yield(k); k, ok = it.Next() {
-			it.it.Next() // past the first part, without reading the event
+			// Past the first part, without reading the event.
+			it.it.Next()
 		}
 		return nil
 	})
@@ -93,7 +94,8 @@ func (i Iterator) Seek(from uint64) { i.it.Seek(frame.SeekKey(from)) }
 // returns the same key again. Events that lack their first part are left out.
 func (i Iterator) Next() (k frame.EventKey, ok bool) {
 	for ; i.it.Valid(); i.it.Next() {
-		if k, ok = frame.DecodeEventKey(i.it.Item().Key()); ok && k.Part == 0 {
+		k, ok = frame.DecodeEventKey(i.it.Item().Key())
+		if ok && k.Part == 0 {
 			return k, true
 		}
 	}

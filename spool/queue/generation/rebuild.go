@@ -38,7 +38,8 @@ func (ev *Evidence) Rebuild(build string, from, end uint64, log Log) (kept int, 
 
 		// One commit an event, so that one which cannot be read takes no other with it.
 		err := copyEvent(db, ev.events[seq])
-		if disk.IsUnreadable(err) { // a block went bad since the files were examined
+		// A block went bad since the files were examined.
+		if disk.IsUnreadable(err) {
 			delete(ev.events, seq)
 			continue
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,8 +19,6 @@ import (
 // the process on some damaged tables, and opens others without their events. So Badger
 // never again sees a generation whose files do not match its SEAL.
 const sealName = "SEAL"
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var (
 	// ErrUnsealed means that a generation was not closed in order, or changed since.
@@ -94,7 +91,7 @@ func describeFiles(dir string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		text = fmt.Appendf(text, "%s %d %08x\n", name, len(data), crc32.Checksum(data, castagnoli))
+		text = fmt.Appendf(text, "%s %d %08x\n", name, len(data), disk.Checksum(data))
 	}
 	return text, nil
 }

@@ -24,7 +24,8 @@ func (ev *Evidence) DropUncertain(answered uint64) int {
 	}
 	for seq := range ev.events {
 		if seq > ev.committed {
-			return 0 // of a later commit
+			// It is of a later commit.
+			return 0
 		}
 	}
 
@@ -50,7 +51,8 @@ func (ev *Evidence) DropUncertain(answered uint64) int {
 	}
 
 	ev.committed -= uint64(gone)
-	ev.Broken = true // Badger would look for the frames that are missing
+	// Badger would look for the frames that are missing.
+	ev.Broken = true
 	return gone
 }
 

@@ -65,12 +65,14 @@ func Create(dir string, first uint64, capacity int64, log Log) (w *Writer, err e
 		return w, err
 	}
 	// An open folder keeps its descriptor when it is renamed.
-	if w.folder, err = os.Open(w.dir); err != nil {
+	w.folder, err = os.Open(w.dir)
+	if err != nil {
 		return w, err
 	}
 
 	options := generationOptions(openPath(w.folder), capacity, log)
-	if w.db, err = createDatabase(options, capacity); err != nil {
+	w.db, err = createDatabase(options, capacity)
+	if err != nil {
 		return w, err
 	}
 	w.mapped, err = openMapped(w.db)
@@ -155,7 +157,8 @@ func (w *Writer) Discard() error {
 
 // Space returns the disk space that a generation of this capacity takes.
 func Space(capacity int64) int64 {
-	if !disk.HasHoles { // Badger makes both files twice as long as they may become
+	// Badger makes both files twice as long as they may become.
+	if !disk.HasHoles {
 		return 2*(valueLogBytes(capacity)+memTableBytes) + smallFilesSpace
 	}
 

@@ -66,7 +66,8 @@ func (l *Lanes) forgetMissingLocked(g segment) (bool, error) {
 	}
 	g, known := l.dropLocked(g.path)
 	if !known {
-		return false, nil // it was released
+		// It was released.
+		return false, nil
 	}
 
 	// Save the lower count, or the next start would report the same events again.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"time"
 
 	"promptspool/spool/crashpoint"
 	"promptspool/spool/disk"
@@ -29,18 +28,6 @@ const joinedBytesMax = 16 << 10
 
 func anyLimited(g segment) bool { return g.limited }
 
-// MoveLimited copies events of one key, whose record is at a limit, to the dead letters.
-//
-// When it returns nil, they are fsynced there, or dropped because there is no space. It
-// drops older ones first, so it never returns ErrFull.
-func (l *Lanes) MoveLimited(now time.Time, entries []Entry) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	bytesMax := min(segmentBytesMax, l.config.BytesMax/limitedShare/limitedSegments)
-	return l.moveLocked(Dead, now, entries, int(bytesMax), l.commitLimitedLocked)
-}
-
 // commitLimitedLocked writes events of one key to a new segment, in the place of older ones
 // where the key's share or the lanes are full.
 func (l *Lanes) commitLimitedLocked(events []event) error {
@@ -53,7 +40,8 @@ func (l *Lanes) commitLimitedLocked(events []event) error {
 	// replace nothing.
 	if n := l.olderThanAllLocked(ofKey, events); excess > 0 && n > 0 {
 		l.countDropped(n, full)
-		if events = events[n:]; len(events) == 0 {
+		events = events[n:]
+		if len(events) == 0 {
 			return nil
 		}
 		excess = l.limitedBytesLocked(ofKey) + segmentSize(events) - share
@@ -113,7 +101,8 @@ func (l *Lanes) joinLocked(k kind, first frame.EventKey) (joined segment, events
 	}
 
 	// One that cannot be read stays as it is, for the next start to examine.
-	if events, err = joined.raw(); err != nil {
+	events, err = joined.raw()
+	if err != nil {
 		return segment{}, nil, nil
 	}
 	return joined, events, nil

@@ -23,10 +23,18 @@ func (o *owner) moveLimited(t *testing.T, key uint32, first, last uint64) {
 	t.Helper()
 	for seq := first; seq <= last; seq++ {
 		e := lane.Entry{Entry: frame.Entry{Seq: seq, Key: key, Data: make([]byte, 21_000)}, Reason: "full"}
-		if err := o.MoveLimited(time.Unix(100, 0), []lane.Entry{e}); err != nil {
+		if err := o.buryLimited([]lane.Entry{e}); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// buryLimited moves events, whose record is at a limit, to the dead letters.
+func (o *owner) buryLimited(letters []lane.Entry) error {
+	for i := range letters {
+		letters[i].AtLimit = true
+	}
+	return o.Move(lane.Dead, time.Unix(100, 0), letters)
 }
 
 // move moves one event of 21 KB to a lane.
@@ -84,7 +92,7 @@ func TestTheNewestLettersOfLimitsStayAlsoBesideSomeThatComeAgain(t *testing.T) {
 		e := frame.Entry{Seq: seq, Key: 7, Data: make([]byte, 7_000)}
 		again = append(again, lane.Entry{Entry: e, Reason: "full"})
 	}
-	if err := o.MoveLimited(time.Unix(100, 0), again); err != nil {
+	if err := o.buryLimited(again); err != nil {
 		t.Fatal(err)
 	}
 	o.wantSequences(t, lane.Dead, 4, 5, 6, 7, 8, 9)
@@ -95,7 +103,7 @@ func TestTheNewestLettersOfLimitsStayAlsoBesideSomeThatComeAgain(t *testing.T) {
 func TestALetterOfALimitIsDroppedOnlyWithOlderOnes(t *testing.T) {
 	o := open(t, t.TempDir(), limitedBytesMax)
 	newest := lane.Entry{Entry: frame.Entry{Seq: 9, Key: 7, Data: make([]byte, 7_000)}, Reason: "full"}
-	if err := o.MoveLimited(time.Unix(100, 0), []lane.Entry{newest}); err != nil {
+	if err := o.buryLimited([]lane.Entry{newest}); err != nil {
 		t.Fatal(err)
 	}
 	o.moveLimited(t, 7, 1, 8)
@@ -110,7 +118,7 @@ func TestManyLettersOfLimitsAreFewFiles(t *testing.T) {
 		letters = append(letters, lane.Entry{Entry: e, Reason: string(rune('a' + seq%26))})
 	}
 	for range 2 { // the second time, as after a crash before the Ack
-		if err := o.MoveLimited(time.Unix(100, 0), letters); err != nil {
+		if err := o.buryLimited(letters); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -131,7 +139,7 @@ func TestLettersOfLimitsThatComeOneByOneShareFiles(t *testing.T) {
 	var want []uint64
 	for seq := range uint64(300) {
 		e := frame.Entry{Seq: seq + 1, Key: uint32(7 + seq%2), Data: bytes.Repeat([]byte("x"), 300)}
-		if err := o.MoveLimited(time.Unix(100, 0), []lane.Entry{{Entry: e, Reason: "full"}}); err != nil {
+		if err := o.buryLimited([]lane.Entry{{Entry: e, Reason: "full"}}); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, seq+1)
@@ -160,7 +168,7 @@ func TestALetterOfALimitThatIsLargerThanTheShareTakesThePlaceOfNoOther(t *testin
 	o.moveLimited(t, 7, 1, 2)
 
 	large := lane.Entry{Entry: frame.Entry{Seq: 3, Key: 7, Data: bytes.Repeat([]byte("x"), 128<<10)}}
-	if err := o.MoveLimited(time.Unix(100, 0), []lane.Entry{large}); err != nil {
+	if err := o.buryLimited([]lane.Entry{large}); err != nil {
 		t.Fatal(err)
 	}
 	o.wantSequences(t, lane.Dead, 1, 2)

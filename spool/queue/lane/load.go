@@ -129,10 +129,12 @@ func (l *Lanes) loadSegmentLocked(n segmentName) error {
 	}
 
 	if len(whole) == 0 {
-		l.loseLocked(lane, max(promised, 1), path+" is damaged") // no segment is empty
+		// No segment is empty.
+		l.loseLocked(lane, max(promised, 1), path+" is damaged")
 		return nil
 	}
-	if g, err = writeSegment(path, n.kind, whole); err != nil {
+	g, err = writeSegment(path, n.kind, whole)
+	if err != nil {
 		return fmt.Errorf("spool: cannot write %s again%s: %w", path, disk.SpaceAdvice(err), err)
 	}
 	l.addLocked(g, eventKeys(whole))

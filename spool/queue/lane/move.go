@@ -21,31 +21,29 @@ const (
 )
 
 // Move copies entries of one key to a lane, in segments of a bounded size. An entry whose
-// sequence is already there stays as it was.
+// sequence is already there stays as it was. All of them are at a limit, or none.
 //
-// When it returns nil, all of them are fsynced there. On an error some may be in the
-// lane. ErrFull means that there would be no space even without dead letters of limits.
+// When it returns nil, all of them are fsynced there. On an error some may be in the lane.
+// ErrFull means that there would be no space even without dead letters of limits. For those
+// there always is: the older ones are dropped first, and they themselves if that is not enough.
 func (l *Lanes) Move(lane Lane, now time.Time, entries []Entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-
-	return l.moveLocked(lane, now, entries, segmentBytesMax, func(events []event) error {
-		return l.commitLocked(kind{lane: lane}, events)
-	})
-}
-
-// moveLocked calls commit with the entries that are not in the lane yet, in parts that fit
-// in a segment of bytesMax bytes.
-func (l *Lanes) moveLocked(
-	lane Lane, now time.Time, entries []Entry, bytesMax int, commit func([]event) error,
-) error {
 	if err := l.writableLocked(); err != nil {
 		return err
 	}
+
 	// After a crash between the move and its Ack, the same events are moved again.
 	known, err := l.knownLocked(lane, entries)
 	if err != nil {
 		return err
+	}
+
+	bytesMax := segmentBytesMax
+	commit := func(events []event) error { return l.commitLocked(kind{lane: lane}, events) }
+	if len(entries) > 0 && entries[0].AtLimit {
+		bytesMax = int(min(segmentBytesMax, l.config.BytesMax/limitedShare/limitedSegments))
+		commit = l.commitLimitedLocked
 	}
 
 	var batch []event

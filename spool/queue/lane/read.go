@@ -59,7 +59,8 @@ func (g segment) raw() (events []event, err error) {
 func (g segment) each(yield func(Entry, error) bool) bool {
 	file, refs, err := openSegment(g.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return true // released meanwhile, or lost, which stillThere reports
+		// It was released meanwhile, or is lost, which stillThere reports.
+		return true
 	}
 	if errors.Is(err, frame.ErrDamaged) {
 		err = fmt.Errorf("spool: %s cannot be read; restart promptspool to have it examined: %w", g.path, err)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -39,8 +38,6 @@ const (
 	// unfinishedPrefix marks a file that is being written. Open removes it.
 	unfinishedPrefix = ".build-"
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // kind is what the events of a segment have in common. It is in the file's name.
 type kind struct {
@@ -158,7 +155,7 @@ func writeSegment(path string, k kind, events []event) (g segment, err error) {
 
 func segmentHeader(count int) []byte {
 	b := binary.BigEndian.AppendUint32([]byte(segmentMagic), uint32(count))
-	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	return binary.BigEndian.AppendUint32(b, disk.Checksum(b))
 }
 
 // openSegment opens a file and finds the events in it. Close the file afterwards.
@@ -186,7 +183,7 @@ func segmentRefs(file *io.SectionReader) ([]eventRef, error) {
 		return nil, frame.ErrDamaged
 	}
 	sum := binary.BigEndian.Uint32(header[8:])
-	if string(header[:4]) != segmentMagic || sum != crc32.Checksum(header[:8], castagnoli) {
+	if string(header[:4]) != segmentMagic || sum != disk.Checksum(header[:8]) {
 		return nil, frame.ErrDamaged
 	}
 

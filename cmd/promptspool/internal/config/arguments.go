@@ -85,7 +85,8 @@ func Permute(app *cli.App, args []string) []string {
 	case l.help && (len(l.command.Subcommands) == 0 || len(l.rest) == 0):
 		return append(l.words, "--help")
 	case len(l.command.Subcommands) > 0:
-		return append(append(l.words, l.rest...), l.flags...) // to show the help of a group, or what is wrong
+		// To show the help of a group, or what is wrong.
+		return append(append(l.words, l.rest...), l.flags...)
 	case len(l.rest) > 0:
 		l.flags = append(append(l.flags, "--"), l.rest...)
 	}

@@ -36,7 +36,8 @@ func ReadContexts() (Contexts, error) {
 	all := Contexts{Named: map[string]Context{}}
 	path, err := contextsFile()
 	if err != nil {
-		return all, nil // a service without a home has none
+		// A service without a home has none.
+		return all, nil
 	}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -57,7 +58,8 @@ func (all Contexts) Save() error {
 	if err != nil {
 		return err
 	}
-	text, _ := json.MarshalIndent(all, "", "  ") // texts alone
+	// Texts alone can always be encoded.
+	text, _ := json.MarshalIndent(all, "", "  ")
 	return os.WriteFile(path, text, 0o600)
 }
 
@@ -80,11 +82,13 @@ func (r *Reader) server() (url, key string) {
 	given := func(flag string) bool {
 		return r.c.IsSet(flag) && hasValue(r.c, flag) && (!flagged || originOf(r.c, flagOf(r.c, flag)) == "--"+flag)
 	}
-	if url = r.Text("url"); known && !given("url") {
+	url = r.Text("url")
+	if known && !given("url") {
 		url = chosen.URL
 	}
 	// A key goes to no other server than the one that it was kept for.
-	if key = r.Text("key"); url == chosen.URL && !given("key") {
+	key = r.Text("key")
+	if url == chosen.URL && !given("key") {
 		key = chosen.Key
 	}
 

@@ -1,3 +1,9 @@
+// Package config reads the settings of commands and of both roles.
+//
+// A setting is a flag, an environment variable, or a line of the configuration file, in this
+// order. A Reader reads the values and collects every fault, so that a person sees all of them
+// together. A Reloader reads the whole command line again while a process runs, and applies it
+// completely or not at all.
 package config
 
 import (
@@ -157,7 +163,8 @@ func (r *Reader) Hosts(name string) []string {
 	var hosts []string
 	// The library does not split variables here, because a tag may hold a comma.
 	for _, h := range strings.Split(strings.Join(r.List(name), ","), ",") {
-		if h = strings.ToLower(strings.TrimSpace(h)); h != "" {
+		h = strings.ToLower(strings.TrimSpace(h))
+		if h != "" {
 			hosts = append(hosts, h)
 		}
 	}
@@ -227,7 +234,8 @@ func (r *Reader) Secret(name string) wire.Secret {
 		r.Note(Usagef(r.c, "%s: %v", SettingName(r.c, name+"-file"), err))
 		return ""
 	}
-	value = strings.TrimSpace(strings.TrimPrefix(string(content), "\ufeff")) // as some editors begin a file
+	// Some editors begin a file with a mark.
+	value = strings.TrimSpace(strings.TrimPrefix(string(content), "\ufeff"))
 	isQuoted := len(value) > 1 && value[0] == value[len(value)-1] && strings.Contains("\"'`", value[:1])
 	if value == "" || strings.ContainsAny(value, "\r\n") || isQuoted {
 		r.Note(Usagef(r.c, "%s: %s must hold one line, without quotes", SettingName(r.c, name+"-file"), path))
@@ -297,7 +305,8 @@ func LogFlags(level string) []cli.Flag {
 // Logger returns the logger that LogFlags describe. Its level may be changed while it is in use.
 func (r *Reader) Logger() (*slog.Logger, *slog.LevelVar) {
 	level := new(slog.LevelVar)
-	_ = level.UnmarshalText([]byte(r.OneOf("log-level"))) // a wrong one is noted
+	// A wrong level is noted.
+	_ = level.UnmarshalText([]byte(r.OneOf("log-level")))
 
 	options := &slog.HandlerOptions{Level: level}
 	var handler slog.Handler = slog.NewTextHandler(r.c.App.ErrWriter, options)

@@ -116,7 +116,8 @@ func (r *reloader) Run(ctx context.Context) error {
 			r.reload("SIGHUP")
 		case <-tick.C:
 			if d := digest(r.inForce()); d != r.files {
-				r.files = d // a file with a fault is reported once
+				// A file with a fault is reported once.
+				r.files = d
 				r.reload("a file changed")
 			}
 		}

@@ -173,7 +173,8 @@ func (l *LiveTLS) Client() *tls.Config {
 			if cert := l.Load().Cert; cert != nil {
 				return cert, nil
 			}
-			return new(tls.Certificate), nil // none is shown
+			// None is shown.
+			return new(tls.Certificate), nil
 		},
 	}
 	if l.Load().roots == nil {

@@ -85,7 +85,8 @@ func newDeadRow(e ops.SpoolEvent) deadRow {
 		Kind      string `json:"kind"`
 		RequestID string `json:"request_id"`
 	}
-	_ = json.Unmarshal(e.Data, &event) // damaged data is listed without a kind
+	// Damaged data is listed without a kind.
+	_ = json.Unmarshal(e.Data, &event)
 
 	return deadRow{
 		Seq:       e.Seq,
@@ -138,7 +139,8 @@ func showDead(c *cli.Context) error {
 		Event json.RawMessage `json:"event"`
 	}{newDeadRow(event), event.Data}
 	if !json.Valid(event.Data) {
-		shown.Event, _ = json.Marshal(string(event.Data)) // a string always encodes
+		// A string can always be encoded.
+		shown.Event, _ = json.Marshal(string(event.Data))
 	}
 
 	return print.Output(c, shown, func(t *print.Table) {

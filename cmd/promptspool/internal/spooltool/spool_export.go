@@ -65,7 +65,8 @@ func export(c *cli.Context, events func(do func(ops.SpoolEvent) error) error) (e
 			// It is named as it comes, and counted for the exit code at the end.
 			unread++
 			fmt.Fprintln(c.App.ErrWriter, "promptspool:", print.Printable(e.Error))
-			return nil // the others can still be exported
+			// The others can still be exported.
+			return nil
 		}
 
 		count++
