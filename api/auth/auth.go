@@ -43,7 +43,9 @@ type Config struct {
 type Auth struct {
 	store Store
 	now   func() time.Time
-	uses  *uses
+
+	mu   sync.Mutex
+	used map[string]time.Time // under mu; when keys were last used, by id, until Run has stored it
 }
 
 // New returns an Auth on config.Store.
@@ -51,7 +53,7 @@ func New(config Config) *Auth {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &Auth{store: config.Store, now: config.Now, uses: newUses()}
+	return &Auth{store: config.Store, now: config.Now, used: map[string]time.Time{}}
 }
 
 // Authenticate returns the identity that a key belongs to. An empty, unknown, revoked or
@@ -100,7 +102,9 @@ func (a *Auth) Authenticate(ctx context.Context, key wire.Secret) (wire.Identity
 
 	// The time of last use is stored later: a write for each request would cost more than
 	// the request.
-	a.uses.note(k, now)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.used[k.ID] = now.UTC()
 
 	return id, nil
 }
@@ -306,33 +310,6 @@ func checkAccount(name string) []wire.FieldError {
 // usesEvery is how often the times of last use are stored, with one write for all keys.
 const usesEvery = time.Minute
 
-// uses collects when keys were last used, until that is stored. It is bounded by the
-// number of keys.
-type uses struct {
-	mu   sync.Mutex
-	last map[string]time.Time // under mu; by key id
-}
-
-func newUses() *uses { return &uses{last: map[string]time.Time{}} }
-
-// note records a use.
-func (u *uses) note(k wire.Key, now time.Time) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.last[k.ID] = now.UTC()
-}
-
-// take returns what was collected, and starts over.
-func (u *uses) take() map[string]time.Time {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-
-	last := u.last
-	u.last = map[string]time.Time{}
-
-	return last
-}
-
 // usesPatience is how long a stop waits for a database that does not answer.
 const usesPatience = 2 * time.Second
 
@@ -357,7 +334,11 @@ func (a *Auth) Run(ctx context.Context) error {
 // StoreUses stores when keys were used since the last call. On an error, these uses are
 // dropped.
 func (a *Auth) StoreUses(ctx context.Context) error {
-	used := a.uses.take()
+	a.mu.Lock()
+	used := a.used
+	a.used = map[string]time.Time{}
+	a.mu.Unlock()
+
 	if len(used) == 0 {
 		return nil
 	}

@@ -73,7 +73,7 @@ func TestARemovalCountsImmediatelyInSessionsOfTheIssuer(t *testing.T) {
 	f := newFixture(t, wire.SignUpInvite)
 	ann := f.owner()
 	eve := f.enter(login("eve@example.com", wire.Grant{Project: "default", Role: wire.RoleEditor}))
-	if _, err := f.SetDisabled(t.Context(), ann, eve.User.ID, true, nil); err != nil {
+	if _, err := f.SetDisabled(t.Context(), ann, eve.User.ID, true); err != nil {
 		t.Fatal(err)
 	}
 

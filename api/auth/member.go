@@ -64,23 +64,38 @@ func (p *People) Uninvite(ctx context.Context, by wire.User, id string) error {
 }
 
 // SetRole changes the role of a member, and signs them out. The last owner must stay one
-// (wire.CodeConflict). With still, it reverts a change: wire.ErrChanged if that is false by now, and
-// the role may be "", for a member who has only that of groups.
-func (p *People) SetRole(
-	ctx context.Context, by wire.User, id string, role wire.Role, still func(wire.User) bool,
-) (wire.User, error) {
-	if still == nil && !role.Known() {
+// (wire.CodeConflict).
+func (p *People) SetRole(ctx context.Context, by wire.User, id string, role wire.Role) (wire.User, error) {
+	if !role.Known() {
 		return wire.User{}, wire.Invalid(errRole())
 	}
-	return p.change(ctx, by, id, wire.UserChange{Role: &role, Still: still}, "set role", string(role))
+	return p.change(ctx, by, id, wire.UserChange{Role: &role}, "set role", string(role))
 }
 
-// SetDisabled disables a member, who can then not sign in, or enables them again; with still as
-// SetRole.
-func (p *People) SetDisabled(
-	ctx context.Context, by wire.User, id string, disabled bool, still func(wire.User) bool,
-) (wire.User, error) {
-	return p.change(ctx, by, id, wire.UserChange{Disabled: &disabled, Still: still}, disabling(disabled), "")
+// RevertRole gives a member the role that they had before SetRole, which is "" if they have only that of
+// groups. It is wire.ErrChanged if the member is not still as SetRole left them.
+func (p *People) RevertRole(
+	ctx context.Context, by wire.User, id string, role wire.Role, still func(wire.User) bool,
+) error {
+	if role != "" && !role.Known() {
+		return wire.Invalid(errRole())
+	}
+	_, err := p.change(ctx, by, id, wire.UserChange{Role: &role, Still: still}, "set role", string(role))
+	return err
+}
+
+// SetDisabled disables a member, who can then not sign in, or enables them again.
+func (p *People) SetDisabled(ctx context.Context, by wire.User, id string, disabled bool) (wire.User, error) {
+	return p.change(ctx, by, id, wire.UserChange{Disabled: &disabled}, disabling(disabled), "")
+}
+
+// RevertDisabled enables a member whom SetDisabled disabled; wire.ErrChanged as in RevertRole.
+func (p *People) RevertDisabled(
+	ctx context.Context, by wire.User, id string, still func(wire.User) bool,
+) error {
+	change := wire.UserChange{Disabled: new(false), Still: still}
+	_, err := p.change(ctx, by, id, change, disabling(false), "")
+	return err
 }
 
 // disabling names the change in the audit log.

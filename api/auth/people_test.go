@@ -427,15 +427,15 @@ func TestChangesEndSessions(t *testing.T) {
 
 	for what, change := range map[string]func() error{
 		"role": func() error {
-			_, err := f.SetRole(t.Context(), owner, bob.ID, wire.RoleViewer, nil)
+			_, err := f.SetRole(t.Context(), owner, bob.ID, wire.RoleViewer)
 			return err
 		},
 		"disabled": func() error {
-			_, err := f.SetDisabled(t.Context(), owner, bob.ID, true, nil)
+			_, err := f.SetDisabled(t.Context(), owner, bob.ID, true)
 			return err
 		},
 	} {
-		if _, err := f.SetDisabled(t.Context(), owner, bob.ID, false, nil); err != nil {
+		if _, err := f.SetDisabled(t.Context(), owner, bob.ID, false); err != nil {
 			t.Fatal(err)
 		}
 
@@ -469,11 +469,11 @@ func TestChangesEndSessions(t *testing.T) {
 func TestTheLastOwnerStaysAndTheLogRemembers(t *testing.T) {
 	f := newFixture(t, "")
 	owner := f.owner()
-	_, err := f.SetRole(t.Context(), owner, owner.ID, wire.RoleViewer, nil)
+	_, err := f.SetRole(t.Context(), owner, owner.ID, wire.RoleViewer)
 	wantError(t, err, wire.CodeConflict, "is the last owner of the project")
 
 	bob := f.guest(owner, "bob@example.com", wire.RoleOwner)
-	if _, err := f.SetRole(t.Context(), bob, owner.ID, wire.RoleEditor, nil); err != nil {
+	if _, err := f.SetRole(t.Context(), bob, owner.ID, wire.RoleEditor); err != nil {
 		t.Fatal(err)
 	}
 

@@ -75,7 +75,7 @@ func (t throttle) begin(ctx context.Context, now time.Time, message string, sour
 	if err := t.check(ctx, now, message, 0, sources...); err != nil {
 		return err
 	}
-	if err := t.failed(ctx, now, sources...); err != nil {
+	if err := t.store.AddFailure(ctx, hashes(sources), now, now.Add(throttleWindow)); err != nil {
 		return err
 	}
 
@@ -102,11 +102,6 @@ func (t throttle) check(
 	}
 
 	return nil
-}
-
-// failed counts a failure of each source.
-func (t throttle) failed(ctx context.Context, now time.Time, sources ...source) error {
-	return t.store.AddFailure(ctx, hashes(sources), now, now.Add(throttleWindow))
 }
 
 // takeBack uncounts one failure of each source, for an attempt that succeeded or was not

@@ -210,7 +210,7 @@ func TestAViewerIsNotShownAFormForEditors(t *testing.T) {
 	s := openSite(t)
 	form := s.edited("eve@example.com")
 	ann, eve := s.signed["ann@example.com"].User, s.signed["eve@example.com"].User
-	if _, err := s.people.SetRole(t.Context(), ann, eve.ID, wire.RoleViewer, nil); err != nil {
+	if _, err := s.people.SetRole(t.Context(), ann, eve.ID, wire.RoleViewer); err != nil {
 		t.Fatal(err)
 	}
 

@@ -112,7 +112,7 @@ func TestADisableThatWasMadeAgainIsNotUndone(t *testing.T) {
 
 	// As another owner would in another session.
 	for _, disabled := range []bool{false, true} {
-		if _, err := s.people.SetDisabled(t.Context(), s.signed[ann].User, person, disabled, nil); err != nil {
+		if _, err := s.people.SetDisabled(t.Context(), s.signed[ann].User, person, disabled); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -157,7 +157,7 @@ func TestAnUndoIsThatOfItsSessionForAWhile(t *testing.T) {
 	}
 
 	// Another change since, and the time, end it.
-	if _, err := s.people.SetRole(t.Context(), s.signed[ann].User, person, wire.RoleOwner, nil); err != nil {
+	if _, err := s.people.SetRole(t.Context(), s.signed[ann].User, person, wire.RoleOwner); err != nil {
 		t.Fatal(err)
 	}
 	r := s.call(ann, "POST", "/undo", s.form(ann, "undo", sealed))

@@ -76,7 +76,7 @@ func (p *pages) setRole(c *frame.Exchange) error {
 	if err != nil {
 		return err
 	}
-	u, err := p.people.SetRole(c.Context(), c.User, c.PathValue("id"), wire.Role(c.PostForm.Get("role")), nil)
+	u, err := p.people.SetRole(c.Context(), c.User, c.PathValue("id"), wire.Role(c.PostForm.Get("role")))
 	if err != nil {
 		return p.peopleFault(c, err)
 	}
@@ -97,7 +97,7 @@ func (p *pages) setDisabled(c *frame.Exchange) error {
 	if err != nil {
 		return err
 	}
-	u, err := p.people.SetDisabled(c.Context(), c.User, c.PathValue("id"), disabled, nil)
+	u, err := p.people.SetDisabled(c.Context(), c.User, c.PathValue("id"), disabled)
 	switch {
 	case err != nil:
 		return p.peopleFault(c, err)
@@ -137,9 +137,8 @@ func roleText(u frame.Undo) string {
 // undoRole does not notice changes that led back to the role.
 func (p *pages) undoRole(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
 	still := func(m wire.User) bool { return string(m.ByHand()) == u.Now }
-	_, err = p.people.SetRole(c.Context(), c.User, u.Of, wire.Role(u.Was), still)
 
-	return "/people", "undone", err
+	return "/people", "undone", p.people.RevertRole(c.Context(), c.User, u.Of, wire.Role(u.Was), still)
 }
 
 func disabledText(u frame.Undo) string { return u.Name + " can no longer sign in." }
@@ -147,9 +146,8 @@ func disabledText(u frame.Undo) string { return u.Name + " can no longer sign in
 // undoDisabled enables a person, unless they were enabled since, or disabled again.
 func (p *pages) undoDisabled(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
 	still := func(m wire.User) bool { return m.DisabledAt != nil && m.DisabledAt.UTC().Format(disabledAt) == u.Now }
-	_, err = p.people.SetDisabled(c.Context(), c.User, u.Of, false, still)
 
-	return "/people", "undone", err
+	return "/people", "undone", p.people.RevertDisabled(c.Context(), c.User, u.Of, still)
 }
 
 // disabledAt is how an undo has the moment, in the microseconds that every database keeps.

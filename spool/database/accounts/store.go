@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/keyed"
 )
 
@@ -26,6 +27,8 @@ const (
 	sessions keyed.Kind = "sessions" // wire.Session by hash
 	resets   keyed.Kind = "resets"   // wire.Reset by hash
 	failures keyed.Kind = "failures" // wire.Failures by hash
+	filled   keyed.Kind = "filled"   // the only value of Filled
+	settled  keyed.Kind = "settled"  // the only value of Settled
 )
 
 // ofServer is the account whose changes are those of the server's values.
@@ -188,4 +191,30 @@ func unused(ctx context.Context, r keyed.Reader, name string) error {
 // Account returns the id of an account, or makes it; see auth.UserStore.
 func (s *Store) Account(ctx context.Context, name string) (id string, err error) {
 	return changed(ctx, s, true, func(tx *keyed.Tx) (string, error) { return s.account(ctx, tx, name) })
+}
+
+// Filled implements archive.Filled.
+func (s *Store) Filled(ctx context.Context) (rowcode.Column, error) {
+	end, found, err := keyed.Load[rowcode.Column](ctx, s.rows, keyed.Key{Kind: filled})
+	if err == nil && !found {
+		end = rowcode.FirstColumns // 0.1.0 wrote the rows
+	}
+
+	return end, err
+}
+
+// Settled implements archive.Settled.
+func (s *Store) Settled(ctx context.Context) (bool, error) {
+	done, _, err := keyed.Load[bool](ctx, s.rows, keyed.Key{Kind: settled})
+	return done, err
+}
+
+// SetSettled implements archive.Settled.
+func (s *Store) SetSettled(ctx context.Context) error {
+	return s.put(ctx, keyed.Key{Kind: settled}, true)
+}
+
+// SetFilled implements archive.Filled.
+func (s *Store) SetFilled(ctx context.Context, end rowcode.Column) error {
+	return s.put(ctx, keyed.Key{Kind: filled}, end)
 }
