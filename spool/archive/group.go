@@ -68,6 +68,8 @@ type Record struct {
 	placed   []reports.Place // where it was found then
 	existed  bool            // it had events then
 	owner    [2]string       // its own user and session then
+	trace    string          // its trace then, if it said something for that or took what others said
+	traced   []UUID          // the keys of that trace
 
 	// The effects of the group on it. Nothing is written unless Changed.
 	Changed bool
@@ -217,6 +219,7 @@ func (g *Group) Loaded(r *Record) error {
 	r.Before, r.placed = r.State.Footprint(), r.State.places()
 	r.places, r.in = r.placed, r.placed
 	r.owner = r.State.owner()
+	r.trace, r.traced = r.State.TraceID(), r.State.traceKeys()
 	r.existed, r.hadJoint = len(r.State.History) > 0, r.State.Joint != nil
 	if r.State.Request != nil {
 		r.stood = r.State.Request.ID

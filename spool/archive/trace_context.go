@@ -102,15 +102,21 @@ const TakesMost = 200
 func (u *uniting) takeContexts(changed []*Record) error {
 	said := map[UUID]UUID{} // by the keys of traces that say something else now
 	for _, r := range changed {
-		if err := u.load(r.State.traceKeys()); err != nil {
+		now := r.State.traceKeys()
+		if err := u.load(slices.Concat(r.traced, now)); err != nil {
 			return err
 		}
-		for _, key := range r.State.traceKeys() {
+		for _, key := range r.traced {
+			// An earlier report of the record that came late may be of another trace.
+			if !slices.Contains(now, key) && u.sets.Sets[key].say(r, nil) {
+				said[key], _ = ParseTrace(r.trace)
+			}
+		}
+		for _, key := range now {
 			set := u.sets.Sets[key]
 			set.Decided = set.Decided || r.isNew()
-			if r.State.isFirst() && set.say(r) {
-				trace, _ := ParseTrace(r.State.TraceID())
-				said[key] = trace
+			if set.say(r, r.State.context()) {
+				said[key], _ = ParseTrace(r.State.TraceID())
 			}
 		}
 	}
@@ -133,10 +139,10 @@ func (u *uniting) takeContexts(changed []*Record) error {
 	return nil
 }
 
-// say has a first span say what it does for its trace, and reports whether the trace says something
-// else then.
-func (s *Set) say(r *Record) bool {
-	says, before := r.State.context(), s.Context
+// say has a record say what it does for a trace, nil for nothing, and reports whether the trace says
+// something else then.
+func (s *Set) say(r *Record, says *TraceContext) bool {
+	before := s.Context
 	isOwn := before != nil && before.RecordID == r.ID.String()
 	switch {
 	case r.Removed || says == nil:
@@ -199,8 +205,8 @@ func (u *uniting) renewTraces(said map[UUID]UUID) error {
 			if err := u.load(r.State.traceKeys()); err != nil {
 				return err
 			}
-			if !r.Removed && r.State.isFirst() && slices.Contains(r.State.traceKeys(), key) {
-				u.sets.Sets[key].say(r)
+			if !r.Removed && slices.Contains(r.State.traceKeys(), key) {
+				u.sets.Sets[key].say(r, r.State.context())
 			}
 		}
 	}

@@ -170,7 +170,7 @@ func (r *Record) keys() (keys []UUID) {
 		keys = append(keys, p.Key)
 	}
 
-	return append(keys, r.State.traceKeys()...)
+	return slices.Concat(keys, r.traced, r.State.traceKeys())
 }
 
 // load loads the sets under keys, unless the group has them.
