@@ -156,6 +156,15 @@ func orNull(text string) *string {
 		return nil
 	}
 
-	notEmpty := text // a copy, so that only texts that are not empty go to the heap
+	// A copy, so that only texts that are not empty go to the heap.
+	notEmpty := text
 	return &notEmpty
+}
+
+// textOf is the reverse of orNull.
+func textOf(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
 }

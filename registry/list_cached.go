@@ -97,6 +97,9 @@ func (c *Cache) listCached(
 			Tags:     raw.Tags,
 			Labels:   lastRead[name].meta.labels,
 			Versions: make([]wire.Stamp, raw.Version),
+
+			CreatedAt: raw.CreatedAt,
+			UpdatedAt: raw.CreatedAt,
 		}
 		if q.Match(&head) {
 			heads = append(heads, head)
@@ -113,27 +116,16 @@ func (c *Cache) listCached(
 	}
 	for _, head := range page {
 		if raw, err := c.raw(newest[head.Name]); err == nil {
-			list.Items = append(list.Items, cachedItem(raw, head.Labels))
+			list.Items = append(list.Items, listItem(head, wire.Version{
+				Number:        raw.Version,
+				Blueprint:     raw.Blueprint,
+				Metadata:      raw.Metadata,
+				CommitMessage: textOf(raw.CommitMessage),
+			}, false))
 		}
 	}
 
 	return list, true, nil
-}
-
-func cachedItem(raw *wire.RawTemplate, labels []wire.Label) wire.TemplateListItem {
-	return wire.TemplateListItem{
-		ID:            raw.ID,
-		Name:          raw.Name,
-		Version:       raw.Version,
-		Tags:          nonNil(raw.Tags),
-		Labels:        nonNil(labels),
-		Blueprint:     raw.Blueprint,
-		Metadata:      raw.Metadata,
-		CommitMessage: raw.CommitMessage,
-		ExternalIDs:   []wire.ExternalID{},
-		CreatedAt:     raw.CreatedAt,
-		UpdatedAt:     raw.CreatedAt,
-	}
 }
 
 // largestPage returns how many bytes a page with perPage of these templates may have.

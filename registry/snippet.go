@@ -46,22 +46,18 @@ func (r *Registry) resolveSnippet(
 	return render.ResolvedSnippet{Name: head.Name, Version: number, Blueprint: v.Blueprint}, head, err
 }
 
-// missingSnippet reports a reference that leads nowhere. The head is the zero one if there is
+// missingSnippet reports why a reference leads nowhere. The head is the zero one if there is
 // no such template.
 func missingSnippet(s render.Snippet, head wire.Template) wire.FieldError {
-	return wire.FieldError{Field: "snippet " + s.String(), Reason: whyMissing(s, head)}
-}
-
-// whyMissing explains why a reference leads nowhere.
-func whyMissing(s render.Snippet, head wire.Template) string {
+	why := fmt.Sprintf("the latest version of %s is %d", quote(s.Name), head.Latest())
 	switch {
 	case head.Name == "" || head.DeletedAt != nil:
-		return "does not exist: there is no template " + quote(s.Name)
+		why = "there is no template " + quote(s.Name)
 	case s.Label != "":
-		return fmt.Sprintf("does not exist: %s has no label %s", quote(s.Name), quote(s.Label))
+		why = fmt.Sprintf("%s has no label %s", quote(s.Name), quote(s.Label))
 	}
 
-	return fmt.Sprintf("does not exist: the latest version of %s is %d", quote(s.Name), head.Latest())
+	return wire.FieldError{Field: "snippet " + s.String(), Reason: "does not exist: " + why}
 }
 
 // snippets returns the names of the templates that the latest version of another one, which is

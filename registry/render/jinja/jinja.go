@@ -36,8 +36,8 @@ import (
 //	         replace startswith endswith find rfind index join;
 //	         of mappings: get items keys values; of lists: index
 //
-// That is what public prompts use. What else Jinja has is reported by name when a template
-// is published: includes, inheritance, with, do, break and recursive loops; other filters,
+// That is what public prompts use. The rest of Jinja is reported by name when a template is
+// published: includes, inheritance, with, do, break and recursive loops; other filters,
 // tests, methods, functions and members of loop; the operator **, % of a text, and chains of
 // comparisons; %x and the like in a format; arguments given as * and **.
 //

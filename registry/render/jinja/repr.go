@@ -78,41 +78,36 @@ func (x *run) appendRepr(b *[]byte, v any) {
 
 func (x *run) appendItems(b *[]byte, l *listValue) {
 	brackets := "[]"
-	if l.tuple {
+	switch {
+	// As Python writes a tuple of one: (1,).
+	case l.tuple && len(l.items) == 1:
+		brackets = "(,)"
+	case l.tuple:
 		brackets = "()"
 	}
 
-	*b = append(*b, brackets[0])
-	x.deeper(func() {
-		for i, item := range l.items {
-			if i > 0 {
-				*b = append(*b, ", "...)
-			}
-			x.pay(2)
-			x.appendRepr(b, item)
-		}
-	})
-	// As Python writes a tuple of one: (1,).
-	if l.tuple && len(l.items) == 1 {
-		*b = append(*b, ',')
-	}
-	*b = append(*b, brackets[1])
+	x.appendBlock(b, brackets, len(l.items), func(i int) { x.appendRepr(b, l.items[i]) })
 }
 
 func (x *run) appendMembers(b *[]byte, d *dictValue) {
-	*b = append(*b, '{')
+	x.appendBlock(b, "{}", len(d.keys), func(i int) {
+		x.appendRepr(b, d.keys[i])
+		*b = append(*b, ": "...)
+		x.appendRepr(b, d.values[i])
+	})
+}
 
+// appendBlock appends n parts, each of which one appends, between brackets.
+func (x *run) appendBlock(b *[]byte, brackets string, n int, one func(i int)) {
+	*b = append(*b, brackets[0])
 	x.deeper(func() {
-		for i, key := range d.keys {
+		for i := range n {
 			if i > 0 {
 				*b = append(*b, ", "...)
 			}
 			x.pay(4)
-			x.appendRepr(b, key)
-			*b = append(*b, ": "...)
-			x.appendRepr(b, d.values[i])
+			one(i)
 		}
 	})
-
-	*b = append(*b, '}')
+	*b = append(*b, brackets[1:]...)
 }

@@ -57,10 +57,11 @@ func (c *call) withTools(
 
 	tools := make([]json.RawMessage, len(c.Tools))
 	for i, t := range c.Tools {
-		var err error
-		if tools[i], err = convert(t); err != nil {
+		tool, err := convert(t)
+		if err != nil {
 			return nil, err
 		}
+		tools[i] = tool
 	}
 
 	return append(kwargs, rawjson.MemberOf("tools", rawjson.Array(tools))), nil
