@@ -76,7 +76,8 @@ type (
 
 // Blueprint returns what went into a call that was read from object, as a blueprint.
 func Blueprint(call *Call, provider string, object wire.Object) json.RawMessage {
-	text, _ := jsonscan.Marshal(blueprintOf(call, provider, object)) // it holds JSON that was parsed already
+	// It holds JSON that was parsed already, which always can be written.
+	text, _ := jsonscan.Marshal(blueprintOf(call, provider, object))
 	return text
 }
 
@@ -85,7 +86,8 @@ func Messages(all []Message) json.RawMessage {
 	if len(all) == 0 {
 		return nil
 	}
-	text, _ := jsonscan.Marshal(blueprintsOf(all)) // as in Blueprint
+	// As in Blueprint, it can always be written.
+	text, _ := jsonscan.Marshal(blueprintsOf(all))
 
 	return text
 }
@@ -99,7 +101,8 @@ func ReplyBlueprint(body json.RawMessage) json.RawMessage {
 		return nil
 	}
 
-	w, _ := wire.DecodeRequest(object, false, time.Time{}) // faulty fields are missing
+	// Faulty fields are missing.
+	w, _ := wire.DecodeRequest(object, false, time.Time{})
 	call := ReadObject(context.Background(), object)
 	call.Input = append(call.Input, call.Output...)
 
@@ -121,12 +124,7 @@ func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
 		Metadata: blueprintMetadata{blueprintModel{provider, call.Model, map[string]json.RawMessage{}}},
 	}
 
-	from := "kwargs"
-	if wire.IsLog(object) {
-		from = "parameters"
-	}
-	raw, _ := object.Get(from)
-	b.readArguments(kwargsOf(nodeOf(raw)))
+	b.readArguments(argumentsOf(object))
 
 	return b
 }
@@ -164,7 +162,8 @@ func (b *blueprint) tool(n node) {
 	schema := f.first("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
 	name, kind := f.texts("name"), n.texts("type")
 	for member := range n.names {
-		kind = cmp.Or(kind, name, string(member)) // Google's have no type
+		// Google's have no type.
+		kind = cmp.Or(kind, name, string(member))
 	}
 	tool := map[string]any{
 		"type": kind, "name": cmp.Or(name, kind), "provider": b.Metadata.Model.Provider, "config": n.raw,
@@ -172,7 +171,8 @@ func (b *blueprint) tool(n node) {
 	if name != "" && (schema.exists() || kind == name || kind == "function") {
 		tool = map[string]any{"type": "function", "function": functionOf(f, schema)}
 	}
-	text, _ := jsonscan.Marshal(tool) // as in Blueprint
+	// As in Blueprint, it can always be written.
+	text, _ := jsonscan.Marshal(tool)
 	b.Template.Tools = append(b.Template.Tools, text)
 }
 
@@ -187,7 +187,8 @@ func functionOf(f, schema node) map[string]any {
 			function[member] = v.raw
 		}
 	}
-	schema = schema.at("json").or(schema) // Bedrock has it within json
+	// Bedrock has it within json.
+	schema = schema.at("json").or(schema)
 	if schema.exists() {
 		function["parameters"] = json.RawMessage(googleType.ReplaceAllFunc(schema.raw, bytes.ToLower))
 	}

@@ -24,7 +24,8 @@ func (d Dollars) String() string {
 
 	s := sign + strconv.FormatUint(n/uint64(dollar), 10)
 	if rest := n % uint64(dollar); rest > 0 {
-		digits := strconv.FormatUint(rest+uint64(dollar), 10)[1:] // with leading zeros
+		// They have leading zeros.
+		digits := strconv.FormatUint(rest+uint64(dollar), 10)[1:]
 		s += "." + strings.TrimRight(digits, "0")
 	}
 

@@ -130,7 +130,8 @@ type excerpt struct {
 // line adds a line without the marks in it, as far as it fits.
 func (x *excerpt) line(line string) {
 	x.add(' ')
-	link := -1 // where the last [ is, which may begin a link
+	// Where the last [ is, which may begin a link.
+	link := -1
 	skip := 0
 	for i, r := range line {
 		if x.runes == ExcerptRunesMax {

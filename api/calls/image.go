@@ -112,7 +112,8 @@ func (m *Message) file(n node, f file, texts PartKind) {
 
 	kind := n.texts("modality", "type", "block_type")
 	for _, name := range []string{"image", "document", "video", "audio", "inlineData", "fileData"} {
-		if kind == "" && n.at(name).exists() { // Bedrock and Gemini name the kind by a member
+		// Bedrock and Gemini name the kind by a member.
+		if kind == "" && n.at(name).exists() {
 			kind = name
 		}
 	}

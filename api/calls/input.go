@@ -15,19 +15,22 @@ func readInput(kwargs, args node) (in []Message) {
 	for _, n := range []node{kwargs, kwargs.first("generation_config", "generationConfig", "config")} {
 		for _, name := range systemNames {
 			m := readMessage(n.at(name), "system")
-			m.Role = "system" // Gemini writes its system instruction as a user's content
+			// Gemini writes its system instruction as a user's content.
+			m.Role = "system"
 			add(m)
 		}
 	}
 	messages := kwargs.first("messages", "contents", "history", "chat_history")
 	if messages.isArray() && !isMessages(messages) && kwargs.at("contents").exists() {
-		add(readMessage(messages, "user")) // Gemini accepts a list of parts as one user's content
+		// Gemini accepts a list of parts as one user's content.
+		add(readMessage(messages, "user"))
 	} else {
 		in = append(in, readMessages(messages)...)
 	}
 	// Calls and their results are their own items in the responses API, beside the messages.
 	in = append(in, readEach(kwargs.at("input"), readItem, "user")...)
-	add(readMessage(kwargs.at("message"), "user")) // Cohere v1: what follows chat_history
+	// Cohere v1: what follows chat_history.
+	add(readMessage(kwargs.at("message"), "user"))
 	in = append(in, readMessages(kwargs.first("prompt", "prompts", "inputText", "inputs", "texts"))...)
 	// A caller's wrapper may have passed everything by position.
 	if len(in) == 0 {
@@ -70,7 +73,8 @@ func readEach(list node, read func(n node, usual string) Message, usual string) 
 		add(list)
 	}
 	for e := range list.each {
-		if e.isArray() && isMessages(e) { // LangChain sends a list of messages for each prompt
+		// LangChain sends a list of messages for each prompt.
+		if e.isArray() && isMessages(e) {
 			messages = append(messages, readEach(e, read, usual)...)
 		} else {
 			add(e)

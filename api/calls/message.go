@@ -130,7 +130,8 @@ func readMessage(n node, usual string) Message {
 	}
 	m.add(PartRefusal, n.texts("refusal"))
 	m.add(PartText, n.at("audio").texts("transcript"))
-	m.add(PartText, n.texts("tool_plan")) // Cohere's, before its calls
+	// Cohere's, before its calls.
+	m.add(PartText, n.texts("tool_plan"))
 	// OpenAI has tool calls beside the content; function_call
 	// is the older form, with one call.
 	for c := range n.first("tool_calls", "toolCalls").each {
@@ -155,7 +156,8 @@ func (m *Message) langchain(n node) node {
 	if !kwargs.isObject() || !n.at("lc").exists() {
 		return n
 	}
-	for e := range n.at("id").each { // the class is the last one
+	// The class is the last one.
+	for e := range n.at("id").each {
 		m.Role = role(e.text())
 	}
 
@@ -171,7 +173,8 @@ func (m *Message) call(n node) {
 		Arguments: f.first("arguments", "input", "args", "parameters", "tool_kwargs", "code").compact(),
 	}
 	if call.Name == "" && f.at("code").isText() {
-		call.Name = "code_execution" // Gemini's own tool, which has no name
+		// Gemini's own tool, which has no name.
+		call.Name = "code_execution"
 	}
 	if call.Name != "" || call.Arguments != "" {
 		m.ToolCalls = append(m.ToolCalls, call)

@@ -75,14 +75,17 @@ func formOf(n node) (form, node) {
 	if f, ok := typeForms[kind]; ok {
 		return f, n
 	}
-	switch { // each tool has its own types
+	// Each tool has types of its own.
+	switch {
 	case strings.HasSuffix(kind, "_tool_use"):
 		return formCall, n
 	case strings.HasSuffix(kind, "_tool_result"), strings.HasSuffix(kind, "_output"):
 		return formResult, n
-	case strings.HasSuffix(kind, "_result"): // within the result of a tool
+	// It is within the result of a tool.
+	case strings.HasSuffix(kind, "_result"):
 		return formNested, n
-	case n.first("filename").exists() && n.at("text").isText(): // of a file that was searched
+	// It is of a file that was searched.
+	case n.first("filename").exists() && n.at("text").isText():
 		return formNested, n
 	case n.at("text").isText(), n.at("text").isObject():
 		return formText, n
@@ -134,7 +137,8 @@ func (m *Message) part(n node, at depth) {
 	switch form {
 	case formHidden:
 	case formText:
-		if string(n.at("thought").raw) == "true" { // Gemini's
+		// Gemini's.
+		if string(n.at("thought").raw) == "true" {
 			at.kind = PartThinking
 		}
 		// The Assistants API has the text in an object, and so has Bedrock's guarded content.
@@ -157,12 +161,14 @@ func (m *Message) part(n node, at depth) {
 		m.add(at.kind, inner.words())
 	default:
 		if m.Role == "assistant" {
-			at.kind = PartResult // beside the model's words
+			// It is beside the words of the model.
+			at.kind = PartResult
 		}
 		if f := fileOf(n); f.held {
 			m.file(n, f, at.kind)
 		}
-		m.add(at.kind, n.words()) // to be found
+		// So that a search finds it.
+		m.add(at.kind, n.words())
 	}
 }
 
@@ -181,10 +187,12 @@ func (m *Message) result(n node, at depth) {
 		m.ToolCallID = n.texts("tool_use_id", "toolUseId", "call_id", "toolCallId", "tool_call_id", "ref", "id")
 	}
 
-	m.part(n.at("parts"), at.deeper()) // Gemini has files beside the response
+	// Gemini has files beside the response.
+	m.part(n.at("parts"), at.deeper())
 	content := n.first("content", "output", "outputs", "response", "result", "results")
 	isTyped := n.at("type").isText() && content.at("type").isText()
-	if value := content.at("value"); isTyped && value.exists() { // the AI SDK tells a text from JSON
+	// The AI SDK tells a text from JSON.
+	if value := content.at("value"); isTyped && value.exists() {
 		content, isTyped = value, false
 	}
 	// An object is a tool's own JSON, whatever its members are, unless both say what they are.
@@ -205,7 +213,8 @@ func (m *Message) nested(part, n node, at depth) {
 	if s := n.first("source", "resource"); s.isObject() {
 		source = s.indexed()
 	}
-	hasText := source.texts("type") == "text" // where others have their bytes
+	// Others have their bytes there.
+	hasText := source.texts("type") == "text"
 	if !hasText && !source.first(nestedIn...).exists() {
 		if f := fileOf(part); f.held {
 			m.file(part, f, at.kind)
@@ -275,7 +284,8 @@ func (m *Message) itemCall(n node, tool string) {
 		Arguments: n.first("arguments", "input", "action", "queries", "code", "operation").compact(),
 	}
 	m.ToolCalls = append(m.ToolCalls, call)
-	if n.at("result").isBytes() { // a picture
+	// It is a picture.
+	if n.at("result").isBytes() {
 		m.file(n, fileOf(n), PartResult)
 		return
 	}

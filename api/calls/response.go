@@ -61,7 +61,8 @@ func streamText(n node) node {
 	}
 
 	var objects []string
-	var lines []byte // of an event whose data have several
+	// The lines of an event whose data have several.
+	var lines []byte
 	for line := range strings.SplitSeq(lineEnds.Replace(text)+"\n", "\n") {
 		line, isData := strings.CutPrefix(strings.TrimSpace(line), "data:")
 		switch {
@@ -75,7 +76,8 @@ func streamText(n node) node {
 			}
 			lines = nil
 		case !isEvents:
-			return n // a text with an object in it
+			// A text with an object in it.
+			return n
 		}
 	}
 	// A lone object may be an answer in JSON, as it was asked for.
@@ -152,13 +154,15 @@ func (c *Call) readResponse(r node) bool {
 	switch {
 	case r.isText():
 		c.answer(readMessage(r, "assistant"))
-	case r.element().isArray(): // LangChain's, without what is around it
+	// LangChain's, without what is around it.
+	case r.element().isArray():
 		c.answers(r)
 	}
 
 	if r.isArray() && len(c.Output) == 0 {
 		for _, m := range readEach(r, readItem, "assistant") {
-			if m.Role == "user" { // as some libraries write all of theirs
+			// As some libraries write all of theirs.
+			if m.Role == "user" {
 				m.Role = "assistant"
 			}
 			c.answer(m)
@@ -236,7 +240,8 @@ func (c *Call) answers(n node) {
 // one reads an answer. Streams that a client put together have role and content directly in the choice, or a
 // delta.
 func (c *Call) one(n node) {
-	n = n.at("kwargs").or(n) // as LangChain's dumps writes it
+	// As dumps of LangChain writes it.
+	n = n.at("kwargs").or(n)
 	message := n
 	for _, name := range []string{"message", "delta", "content"} {
 		if inner := n.at(name); inner.isObject() {
@@ -273,4 +278,34 @@ func isVectors(r node) bool {
 	data := r.at("data")
 	return !r.first("embeddings", "embedding").empty() || r.texts("object") == "list" && !data.exists() ||
 		!data.element().first("embedding", "url", "b64_json").empty()
+}
+
+// normalFinish is the normal form of the words of providers and libraries for why an answer ended.
+var normalFinish = func() map[string]string {
+	forms := map[string]string{}
+	for form, words := range map[string]string{
+		"stop":       "stop end_turn stop_sequence completed complete end finished eos eos_token",
+		"length":     "length max_tokens max_output_tokens model_length model_context_window_exceeded",
+		"tool_calls": "tool_calls tool_call tool_use function_call",
+		"content_filter": "content_filter content_filtered safety recitation blocklist prohibited_content spii " +
+			"image_safety guardrail_intervened refusal",
+		"error": "error error_toxic failed malformed_function_call unexpected_tool_call",
+	} {
+		for word := range strings.FieldsSeq(words) {
+			forms[word] = form
+		}
+	}
+
+	return forms
+}()
+
+// NormalFinish returns the normal form of a finish reason. That is stop, length, tool_calls,
+// content_filter or error, and otherwise the word itself, in lower case.
+func NormalFinish(reason string) string {
+	word := strings.ToLower(strings.ReplaceAll(reason, "-", "_"))
+	if form, known := normalFinish[word]; known {
+		return form
+	}
+
+	return word
 }

@@ -29,16 +29,24 @@ func ReadSent(body json.RawMessage) (s Sent) {
 		return s
 	}
 
-	from := "kwargs"
 	if wire.IsLog(object) {
-		from = "parameters"
 		input, _ := object.Get("input")
 		eachTool(startReading(context.Background(), input).at("tools"), s.tool)
 	}
-	raw, _ := object.Get(from)
-	s.read(kwargsOf(startReading(context.Background(), raw)), groups)
+	s.read(argumentsOf(object), groups)
 
 	return s
+}
+
+// argumentsOf returns the arguments of the call in a body.
+func argumentsOf(object wire.Object) node {
+	name := "kwargs"
+	if wire.IsLog(object) {
+		name = "parameters"
+	}
+	raw, _ := object.Get(name)
+
+	return kwargsOf(startReading(context.Background(), raw))
 }
 
 // set makes a set of names.

@@ -36,7 +36,8 @@ func (s *Story) Next(c *Call) (added []int) {
 		if m.isSystem() || len(all[i]) == 0 {
 			continue
 		}
-		if at = s.chain(at, all[i]); s.starts[at] {
+		at = s.chain(at, all[i])
+		if s.starts[at] {
 			known = i + 1
 		}
 		s.starts[at] = true

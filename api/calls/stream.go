@@ -46,7 +46,8 @@ func (c *Call) readStream(list node, usage *tally) bool {
 		s.element(e, mayFail)
 	}
 	if !s.known {
-		s.reading.elements = met // it is read once more, as something else
+		// It is read once more, as something else.
+		s.reading.elements = met
 		return false
 	}
 
@@ -67,7 +68,8 @@ func (s *stream) element(n node, mayFail bool) {
 
 	switch {
 	case isEvent:
-		s.known = s.known || kind != "text" // which may be a part of a message
+		// A text may be a part of a message.
+		s.known = s.known || kind != "text"
 		s.ofItems = s.ofItems || strings.HasPrefix(kind, "response.")
 		s.take(n, nil, pieces)
 	case s.chunk(n), s.members(n):
@@ -102,7 +104,8 @@ func (s *stream) about(n node, kind string) {
 	message := n.at("message")
 	switch {
 	case s.id != "":
-	case kind != "": // its id is that of an event or part
+	// Its id is that of an event or a part.
+	case kind != "":
 		s.id = message.or(n.at("response")).texts("id")
 	default:
 		s.id = idOf(n)
@@ -196,7 +199,8 @@ func (s *stream) choice(index int64) *choice {
 
 // end notes why a choice ended.
 func (s *stream) end(c *choice, reason string) {
-	if reason != "" && reason != "null" { // DashScope's, of all but the last
+	// DashScope's, of all but the last.
+	if reason != "" && reason != "null" {
 		c.finish = cmp.Or(c.finish, Clip(reason))
 		s.ended = true
 	}

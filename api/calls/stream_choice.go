@@ -52,7 +52,8 @@ func (c *choice) endPart() {
 // add adds what a piece has, as if it were a message.
 func (c *choice) add(m Message) {
 	for _, p := range m.Parts {
-		if p.Kind != PartMedia && p.Kind != PartResult { // which are whole
+		// Files and results are whole.
+		if p.Kind != PartMedia && p.Kind != PartResult {
 			c.write(p.Kind, p.Text)
 			continue
 		}

@@ -273,7 +273,8 @@ func (u *Usage) place(cacheOutside, hasThoughts bool, total *int64) {
 	in, out, reasoned := wire.OrZero(u.Input), wire.OrZero(u.Output), wire.OrZero(u.Reasoning)
 	cached := wire.OrZero(u.Cached) + wire.OrZero(u.CacheWrite)
 	if hasThoughts {
-		reasoned = 0 // Output has them already
+		// Output has them already.
+		reasoned = 0
 	}
 
 	// Parts that are more than the whole can only be beside it.
@@ -336,7 +337,8 @@ func (c *Call) settle(t *tally, kwargs node) {
 	c.Usage, c.Price = t.usage(c.Model), t.price()
 	if c.Usage == (Usage{}) {
 		var own tally
-		own.object(kwargs.at("usage").or(kwargs.at("kwargs", "usage")), "") // LlamaIndex's handler
+		// LlamaIndex's handler.
+		own.object(kwargs.at("usage").or(kwargs.at("kwargs", "usage")), "")
 		c.Usage = own.usage(c.Model)
 	}
 }

@@ -35,7 +35,8 @@ func Bulk(
 			return err
 		}
 		b := bulkSpan{isObject: v.json[0] == '{'}
-		_ = bulkLayout.read(&b, v) // JSON was checked before
+		// JSON was checked before.
+		_ = bulkLayout.read(&b, v)
 		d.take = func(_ item, body []byte) error {
 			return take(BulkSpan{
 				Span: Span{

@@ -84,7 +84,8 @@ func decode(body []byte, form Form, d *decoding) (Refused, error) {
 	request := value{field: field{bytes: body}}
 	if form == JSON {
 		var err error
-		if request, err = jsonRequest(body); err != nil {
+		request, err = jsonRequest(body)
+		if err != nil {
 			return Refused{}, err
 		}
 	}

@@ -43,7 +43,8 @@ func eachMember(object []byte, fn func(name, value []byte) error) error {
 		start := c.At
 		c.At = jsonscan.SkipValue(object, start)
 		value := object[start:c.At:c.At]
-		if isNull(value) { // a member that is not set
+		// A member that is not set is null.
+		if isNull(value) {
 			continue
 		}
 		if err := fn(camelCase(c.Name), value); err != nil {

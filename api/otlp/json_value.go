@@ -64,7 +64,8 @@ func jsonPair(o *output, json []byte, i, level int) int {
 	before := len(o.b)
 	o.begin()
 	hasKey, hasValue, secret := false, false, false
-	valueAt, valueEnd := 0, 0 // in what is written
+	// Both are indices of what is written.
+	valueAt, valueEnd := 0, 0
 
 	c := jsonscan.Enter(json, i)
 	for c.Next() {
@@ -180,7 +181,8 @@ func jsonValues(
 ) (end int) {
 	o.put(opening)
 	switch json[i] {
-	case '[': // without the object around it
+	// It is without the object around it.
+	case '[':
 		end = elements(o, json, i, level+1)
 	case '{':
 		// Whatever else the object has is skipped, so that the index after it is right.
@@ -336,7 +338,8 @@ func jsonDouble(o *output, raw []byte) {
 
 	word, _ := jsonWord(raw)
 	f, err := jsonFloat(word)
-	if err != nil && !math.IsInf(f, 0) { // beyond what a double holds is infinite
+	// Beyond what a double holds is infinite.
+	if err != nil && !math.IsInf(f, 0) {
 		o.stringValue(jsonText(raw))
 		return
 	}

@@ -103,7 +103,8 @@ func newBuilder(spans []wire.TraceSpan) *builder {
 
 // place gives a node and those above it their parents and depths.
 func (b *builder) place(i int) {
-	var path []int // from the node upwards
+	// It leads from the node upwards.
+	var path []int
 	for at := i; at != none && b.depths[at] == unplaced; at = b.parents[at] {
 		b.depths[at] = underWay
 		path = append(path, at)
@@ -134,7 +135,8 @@ func (b *builder) place(i int) {
 
 // addUp gives each node the total of itself and of all below it.
 func (b *builder) addUp() {
-	counted := make(map[string]bool, len(b.nodes)) // calls, by their requests
+	// The calls that were counted, by their requests.
+	counted := make(map[string]bool, len(b.nodes))
 	byDepth := make([][]int, wire.TraceDepthMax)
 	for i := range b.nodes {
 		n := &b.nodes[i]

@@ -94,7 +94,8 @@ func parseRow(f []string) (p price, err error) {
 		case cell == &p.over:
 			*cell, err = strconv.ParseInt(text, 10, 64)
 		default:
-			*cell, err = calls.ParseDecimal(text, 6) // dollars per million tokens are 10^6 picodollars per token
+			// Dollars per million tokens are 10^6 picodollars per token.
+			*cell, err = calls.ParseDecimal(text, 6)
 		}
 		if err != nil {
 			return p, fmt.Errorf("%q: %w", text, err)

@@ -29,7 +29,8 @@ func Over(under *Table, file []byte) (*Table, error) {
 	}
 
 	t := &Table{models: make(map[string][]price), under: under}
-	delete(entries, "sample_spec") // it explains the form in words
+	// It explains the form in words.
+	delete(entries, "sample_spec")
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		p, found, err := communityPrice(entries[name])
 		if err != nil {

@@ -137,7 +137,8 @@ func (r rates) cost(u calls.Usage, percent uint64) (calls.Dollars, bool) {
 	case u.Output != nil:
 		plain = *u.Output - reasoned - spoken
 	case r[output] >= 0:
-		return 0, false // the model has output, but its amount is unknown
+		// The model has output, but its amount is unknown.
+		return 0, false
 	}
 	sum.add(plain, r[output])
 	sum.add(reasoned, r[reasoning], r[output])
@@ -172,7 +173,8 @@ func (t *total) add(tokens int64, prices ...int64) {
 
 // dollars returns the percentage of the sum in billionths, rounded half up.
 func (t *total) dollars(percent uint64) (calls.Dollars, bool) {
-	const unit = 1000 * 100 // picodollars in a billionth, times percent
+	// Picodollars in a billionth of a dollar, times percent.
+	const unit = 1000 * 100
 
 	hi, lo := bits.Mul64(t.sum, percent)
 	lo, carry := bits.Add64(lo, unit/2, 0)

@@ -52,7 +52,8 @@ func candidates(provider, model string) []string {
 		}
 	}
 
-	if at := strings.LastIndexByte(model, '/'); at >= 0 { // a cloud's path, or a gateway's provider/model
+	// A cloud's path, or a gateway's provider/model.
+	if at := strings.LastIndexByte(model, '/'); at >= 0 {
 		// The community's file may list the whole path; our
 		// own table has the model alone.
 		names = append(names, model)

@@ -61,7 +61,8 @@ func outputOf(v value) conversation {
 		switch kind := first.texts("type"); {
 		case first.at("message").isObject():
 			return conversation{raw: encoded(map[string]value{"choices": out})}
-		case kind == "reasoning" || strings.HasSuffix(kind, "_call"): // of OpenAI's responses
+		// These are of OpenAI's responses.
+		case kind == "reasoning" || strings.HasSuffix(kind, "_call"):
 			return conversation{raw: encoded(map[string]value{"output": out})}
 		case looksLikeMessages(out) || v.isArray() && first.isText():
 			return messagesOf(out, "assistant")

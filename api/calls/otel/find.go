@@ -31,7 +31,8 @@ var (
 // newTables returns those of the dialects that all spans may follow, and perhaps those of agents.
 func newTables(agents bool) *tables {
 	t := &tables{byMeaning: map[dialect.Meaning][]line{}}
-	taken := map[string]bool{} // by a dialect of agents
+	// The keys that a dialect of agents has taken.
+	taken := map[string]bool{}
 	for _, d := range dialect.All {
 		limited := len(d.Of) > 0
 		if limited && !agents {

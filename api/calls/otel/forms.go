@@ -128,7 +128,8 @@ func textAndCalls(s *span, key, role string) (c conversation) {
 // adkRequest reads Gemini's request.
 func adkRequest(s *span, key, _ string) conversation {
 	request := s.own.get(key).inner()
-	if !request.has("contents", "config") { // {} and <not serializable> are nothing
+	// {} and <not serializable> are nothing.
+	if !request.has("contents", "config") {
 		return conversation{}
 	}
 

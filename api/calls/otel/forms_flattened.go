@@ -57,7 +57,8 @@ func (c *conversation) inference(m attributes, role string) {
 	b := builder{message: message{
 		Role: role, Name: m.text("message.name"), ToolCallID: m.text("message.tool_call_id"),
 	}}
-	if b.ToolCallID != "" && role == userRole { // Anthropic's, whose content may be a list of parts
+	// Anthropic's, whose content may be a list of parts.
+	if b.ToolCallID != "" && role == userRole {
 		b.Role = "tool"
 		b.content(m.get("message.content"))
 	} else {

@@ -114,14 +114,16 @@ func messagesOf(list value, role string) conversation {
 	var c conversation
 	parsed := list.inner()
 	if nested := parsed.element(); nested.isArray() {
-		parsed = nested // LangChain's lists of lists: of one prompt each
+		// LangChain's lists of lists: of one prompt each.
+		parsed = nested
 	}
 
 	switch {
 	case parsed.isObject():
 		c.message(parsed, role)
 	case list.isText() && !parsed.element().isObject():
-		return oneText(role, list.text()) // a text in brackets is still a text
+		// A text in brackets is still a text.
+		return oneText(role, list.text())
 	default:
 		for _, m := range parsed.elements() {
 			c.message(m, role)
@@ -265,12 +267,14 @@ func (b *builder) part(p value) {
 	case "tool_call_response", "tool-result", "server_tool_call_response":
 		b.result(p)
 	case "blob", "uri", "binary", "image", "file", "image-url", "document-url", "audio-url", "video-url":
-		b.add(p) // as they are written, which package calls reads
+		// Package calls reads them as they are written.
+		b.add(p)
 	default:
 		if content := p.first("content", "text"); content != nil && string(p.at("thought")) != "true" {
 			b.say(content)
 		} else {
-			b.add(p) // as Gemini and Bedrock have them, which package calls reads
+			// Package calls reads them as Gemini and Bedrock have them.
+			b.add(p)
 		}
 	}
 }
@@ -280,7 +284,8 @@ func (b *builder) say(v value) {
 	switch {
 	case v.absent() || string(v) == `""`:
 	case v.isText():
-		b.sayText(v) // as it is written: prompts are long
+		// As it is written: prompts are long.
+		b.sayText(v)
 	default:
 		b.text(string(v))
 	}
@@ -345,7 +350,8 @@ func (b *builder) result(p value) {
 	b.flush()
 	answer := p.first("response", "result", "output", "server_tool_call_response", "content")
 	if kind := answer.texts("type"); kind != "" && answer.has("value") {
-		answer = answer.at("value") // the AI SDK tells a text from JSON
+		// The AI SDK tells a text from JSON.
+		answer = answer.at("value")
 	}
 	b.done = append(b.done, message{
 		Role:       "tool",

@@ -26,7 +26,8 @@ func (g *metadataSet) add(key, text string) {
 	}
 	if utf8.RuneCountInString(key) > wire.MetadataKeyRunesMax || len(text) > wire.MetadataValueBytesMax ||
 		len(g.all) >= wire.MetadataKeysMax || g.bytes+len(key)+len(text) > wire.MetadataBytesMax {
-		return // the raw attributes have it
+		// The raw attributes have it.
+		return
 	}
 
 	g.all[key] = text
@@ -38,7 +39,8 @@ func (s *span) metadata() (map[string]string, []wire.Score) {
 	g := metadataSet{all: map[string]string{}}
 	s.each(dialect.Metadata, func(key string, v value) {
 		if key == dialect.ServiceKey && strings.HasPrefix(v.text(), "unknown_service") {
-			return // what an SDK writes where the app set no name
+			// An SDK writes this where the app set no name.
+			return
 		}
 		g.add(key, v.shown())
 	})

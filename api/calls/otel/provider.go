@@ -48,7 +48,8 @@ func (s *span) provider() string {
 		found = strings.ToLower(s.own.get("metadata").inner().texts("ls_provider"))
 	}
 
-	found, _, _ = strings.Cut(found, "/") // Genkit's are followed by the model
+	// Genkit's are followed by the model.
+	found, _, _ = strings.Cut(found, "/")
 	for _, api := range apis {
 		found = strings.TrimSuffix(found, api)
 	}

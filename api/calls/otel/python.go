@@ -62,7 +62,8 @@ func (p *python) value(level int) bool {
 		return p.list(')', '[', level, p.value)
 	case c == '\'' || c == '"':
 		return p.string()
-	case c == '<': // an object at 0x...
+	// An object in angle brackets, such as one at 0x...
+	case c == '<':
 		end := bytes.IndexByte(p.in, '>')
 		p.out = jsonscan.AppendString(p.out, string(p.next(end+1)))
 		return end >= 0
@@ -93,7 +94,8 @@ func (p *python) list(end, open byte, level int, item func(int) bool) bool {
 		}
 	}
 	p.next(1)
-	p.out = append(p.out, open+2) // in ASCII ] and } come two after [ and {
+	// In ASCII ] and } come two after [ and {.
+	p.out = append(p.out, open+2)
 
 	return true
 }

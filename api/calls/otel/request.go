@@ -156,7 +156,8 @@ func (s *span) kwargs(in conversation, kind dialect.Kind) map[string]any {
 		set(name, v)
 	}
 	s.each(dialect.Parameter, func(name string, v value) {
-		if name == "max_tokens" && string(v) == "-1" { // OpenLIT's way to say none
+		// OpenLIT's way to say none.
+		if name == "max_tokens" && string(v) == "-1" {
 			return
 		}
 		set(name, parameter(name, v))
@@ -219,7 +220,8 @@ func textsOf(messages []turn) []string {
 func (s *span) systemMessage(known bool) value {
 	v := s.find(dialect.System)
 	if v == nil {
-		v = s.rawResponse().at("instructions") // OpenAI's responses repeat them
+		// OpenAI's responses repeat them.
+		v = s.rawResponse().at("instructions")
 	}
 	if v.absent() && !known {
 		v = s.own.get("input.value").inner().first(systemNames...)
@@ -278,7 +280,8 @@ func (s *span) response(out conversation, r *Span) map[string]any {
 		s.find(dialect.ResponseID) == nil:
 		return response
 	case r.Kind == dialect.Embedding:
-		response["object"] = "list" // of vectors, which are left out
+		// A list of vectors, which are left out.
+		response["object"] = "list"
 	default:
 		response["choices"] = choices(out, reasons)
 	}
@@ -314,7 +317,8 @@ func (s *span) response(out conversation, r *Span) map[string]any {
 // read of it.
 func (s *span) rawResponse() value {
 	raw := s.find(dialect.RawResponse).inner()
-	if list := raw.elements(); len(list) == 1 { // of @openai/agents
+	// A list of one is that of @openai/agents.
+	if list := raw.elements(); len(list) == 1 {
 		raw = list[0]
 	}
 	if raw.isObject() && isResponse(raw) {
@@ -372,7 +376,8 @@ func (s *span) finishReasons() []string {
 
 	var all []string
 	for _, e := range v.elements() {
-		if reason := e.shown(); reason != "in_progress" { // of a stream, before the one that counts
+		// A stream has it before the one that counts.
+		if reason := e.shown(); reason != "in_progress" {
 			all = append(all, reason)
 		}
 	}

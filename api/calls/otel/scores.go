@@ -34,7 +34,8 @@ var olderParts = map[string]string{
 
 // scores returns the evaluations of the span. Whatever a score cannot hold of them becomes metadata.
 func (s *span) scores(g *metadataSet) []wire.Score {
-	scores := map[wire.ScoreSlot]wire.Score{} // of one slot the last counts, as if they were sent one by one
+	// Of one slot the last counts, as if they were sent one by one.
+	scores := map[wire.ScoreSlot]wire.Score{}
 	add := func(prefix string, get func(string) value) {
 		if score := evaluation(prefix, get, g); score.Kind != wire.ScoreNone {
 			scores[score.ScoreSlot] = score
@@ -51,7 +52,8 @@ func (s *span) scores(g *metadataSet) []wire.Score {
 			})
 		}
 	}
-	for _, member := range []string{"annotation", "evaluation"} { // both of OpenInference
+	// Both are names of OpenInference.
+	for _, member := range []string{"annotation", "evaluation"} {
 		for _, a := range s.own.items(member + "s.") {
 			add(member+".", a.get)
 		}
@@ -79,7 +81,8 @@ func evaluation(prefix string, get func(string) value, g *metadataSet) wire.Scor
 	}
 	name := cmp.Or(wire.Clip(first("name").text(), wire.NameRunesMax), wire.DefaultScoreName)
 	author := first("evaluator.id", "identifier").shown()
-	if author == "" { // Pydantic Evals has an object
+	// Pydantic Evals has an object.
+	if author == "" {
 		author = first("evaluator.source").inner().at("name").text()
 	}
 	author = wire.Clip(strings.ReplaceAll(author, "\x00", ""), wire.NameRunesMax)

@@ -92,11 +92,13 @@ func ReadObject(object wire.Object) Span {
 	s.own = readAttributes(s.body.attributes)
 	s.own.unfold("braintrust.span_attributes", "braintrust.metadata", "braintrust.metrics")
 	s.readEvents(logs)
-	if s.body.name == nil && object.Has("log") { // as the conventions name the span
+	// The conventions name the span so.
+	if s.body.name == nil && object.Has("log") {
 		name := s.own.text("gen_ai.operation.name") + " " + s.own.text("gen_ai.request.model")
 		s.body.name = quoted(strings.TrimSpace(name))
 	}
-	if s.tables = general; dialect.IsAgent(s) {
+	s.tables = general
+	if dialect.IsAgent(s) {
 		s.tables = ofAgents
 	}
 
@@ -134,7 +136,8 @@ func (b *spanBody) member(name string) *value {
 		return &b.parentID
 	case "name":
 		return &b.name
-	case "startTimeUnixNano", "timeUnixNano", "observedTimeUnixNano": // a log record has no start
+	// A log record has no start.
+	case "startTimeUnixNano", "timeUnixNano", "observedTimeUnixNano":
 		return &b.start
 	case "endTimeUnixNano":
 		return &b.end

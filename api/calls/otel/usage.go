@@ -100,7 +100,8 @@ func (s *span) countedUsage() value {
 		u.Total = nil
 	}
 	if s.tables == ofAgents && u.Output != nil {
-		*u.Output += wire.OrZero(s.own.get("thoughts_token_count").count()) // as Gemini counts
+		// Gemini counts so.
+		*u.Output += wire.OrZero(s.own.get("thoughts_token_count").count())
 	}
 
 	return encoded(u)

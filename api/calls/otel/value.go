@@ -144,7 +144,8 @@ func (v value) element() value {
 // number returns a finite number, also one that was sent as text.
 func (v value) number() (float64, bool) {
 	if v.absent() {
-		return 0, false // most are, and strconv's error is an allocation
+		// Most are, and an error of strconv is an allocation.
+		return 0, false
 	}
 
 	text := string(v)
@@ -201,7 +202,8 @@ func quoted(s string) value { return jsonscan.AppendString(nil, s) }
 // long.
 func (v value) plain() value {
 	if !v.isObject() {
-		return v // see appendPlain
+		// As in appendPlain.
+		return v
 	}
 	if c := jsonscan.Enter(v, 0); c.Next() && (string(c.Name) == `"stringValue"` || string(c.Name) == `"boolValue"`) {
 		end := jsonscan.SkipValue(v, c.At)
@@ -277,7 +279,8 @@ func appendValues(dst, b []byte, i int, bracket string) ([]byte, int) {
 		c.At = each.At
 	}
 
-	return append(dst, bracket[0]+2), c.At // in ASCII ] and } come two after [ and {
+	// In ASCII ] and } come two after [ and {.
+	return append(dst, bracket[0]+2), c.At
 }
 
 // appendMember appends a KeyValue as a member of an object.

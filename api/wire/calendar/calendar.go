@@ -43,7 +43,8 @@ func StartOfDay(year int, month time.Month, day int, zone *time.Location) time.T
 			return first
 		}
 		if _, after := change.Zone(); wall-int64(after) < change.Unix() {
-			return change // the clock skips midnight
+			// The clock skips midnight.
+			return change
 		}
 	}
 

@@ -37,7 +37,8 @@ func (c *Cursor) Next() bool {
 
 	b := c.b
 	i := SkipSpace(b, c.At)
-	c.At = -1 // unless the rest is well-formed
+	// Unless the rest is well-formed.
+	c.At = -1
 
 	switch {
 	case i == len(b):

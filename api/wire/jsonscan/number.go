@@ -14,7 +14,8 @@ func Magnitude[T ~string | ~[]byte](number T) int {
 		switch c := number[i]; {
 		case c == '.':
 			behind = true
-		case c < '0' || c > '9': // a sign
+		// It is a sign.
+		case c < '0' || c > '9':
 		case !significant && c == '0':
 			if behind {
 				magnitude--

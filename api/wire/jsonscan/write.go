@@ -38,7 +38,8 @@ var unescaped = func() (table [256]bool) {
 func AppendEscaped[T string | []byte](b []byte, s T) []byte {
 	const hex = "0123456789abcdef"
 
-	done := 0 // s is written up to here
+	// Up to here s is written.
+	done := 0
 	for i := 0; i < len(s); {
 		c := s[i]
 		if unescaped[c] {

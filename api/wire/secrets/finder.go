@@ -119,7 +119,8 @@ func (f *finder) addValue(from, end int) {
 }
 
 func (f *finder) note(s secret) {
-	if f.many = f.many || len(f.found) == secretsMax; !f.many {
+	f.many = f.many || len(f.found) == secretsMax
+	if !f.many {
 		f.found = append(f.found, s)
 	}
 }
