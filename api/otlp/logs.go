@@ -82,8 +82,8 @@ var errUnjoined = errors.New("an event about a model call must have the traceId 
 // The names of the events that are kept without a span: one judges a call, one is all
 // about it.
 const (
-	evaluation = "gen_ai.evaluation.result"
-	details    = "gen_ai.client.inference.operation.details"
+	Evaluation = "gen_ai.evaluation.result"
+	Details    = "gen_ai.client.inference.operation.details"
 )
 
 // responseIDMax bounds the id of a provider's response.
@@ -97,11 +97,11 @@ func (p *logRecord) withIDs(event text, body []byte, from int) *logRecord {
 	switch {
 	case p.check() == nil:
 		return nil
-	case string(event.beginning(len(details)+1)) == details:
+	case string(event.beginning(len(Details)+1)) == Details:
 		id := sha256.Sum256(body[from:])
 		joined.traceID, joined.spanID = id[:16], id[16:24]
 		return &joined
-	case string(event.beginning(len(evaluation)+1)) != evaluation:
+	case string(event.beginning(len(Evaluation)+1)) != Evaluation:
 		return nil
 	}
 

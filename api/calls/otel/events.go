@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"promptspool/api/otlp"
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 )
@@ -49,7 +50,7 @@ func (s *span) readEvents(logs value) {
 	// The event with the details of an operation has attributes of its span, some of which that
 	// may lack. There may be an event for what went in, and one for what came out.
 	for _, e := range s.events {
-		if e.name == detailsEvent {
+		if e.name == otlp.Details {
 			for _, a := range slices.Concat(readAttributes(e.body).all, e.all) {
 				s.own.add(a.key, a.value)
 			}
@@ -57,13 +58,10 @@ func (s *span) readEvents(logs value) {
 	}
 }
 
-// detailsEvent is the name of an event with everything about a call.
-const detailsEvent = "gen_ai.client.inference.operation.details"
-
 // HasDetails reports whether a stored log record is the event with the details of a call.
 func HasDetails(stored wire.Object) bool {
 	log, _ := stored.Get("log")
-	return eventName(value(log)) == detailsEvent
+	return eventName(value(log)) == otlp.Details
 }
 
 // newEvent reads a log record.
@@ -181,7 +179,7 @@ func LogTime(log json.RawMessage) time.Time {
 
 // Evaluates reports whether a stored log record is a judgement of its call.
 func Evaluates(stored json.RawMessage) bool {
-	return eventName(value(stored).at("log")) == evaluationEvent
+	return eventName(value(stored).at("log")) == otlp.Evaluation
 }
 
 // logRecord is a log record with what orders it.
@@ -208,7 +206,7 @@ func recordOf(log value) logRecord {
 	r := logRecord{
 		log:       log,
 		time:      nanos(log.at("timeUnixNano")),
-		evaluates: eventName(log) == evaluationEvent,
+		evaluates: eventName(log) == otlp.Evaluation,
 	}
 	if r.time == 0 {
 		r.time = nanos(log.at("observedTimeUnixNano"))

@@ -8,14 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	"promptspool/api/otlp"
 	"promptspool/api/wire"
 )
 
 // evaluationKey begins the keys of metadata that hold what a score cannot.
 const evaluationKey = "evaluation."
-
-// evaluationEvent is the name of an event that judges a call.
-const evaluationEvent = "gen_ai.evaluation.result"
 
 // judges has which of wire.ScoreSources the libraries' kinds of evaluators are, in lower case.
 var judges = map[string]string{
@@ -43,7 +41,7 @@ func (s *span) scores(g *metadataSet) []wire.Score {
 	}
 
 	for _, e := range s.events {
-		if e.name == evaluationEvent {
+		if e.name == otlp.Evaluation {
 			add("gen_ai.evaluation.", func(part string) value {
 				if v := e.at(part); !v.absent() {
 					return v
