@@ -19,8 +19,6 @@ package dashboard
 
 import (
 	"log/slog"
-	"net/url"
-	"time"
 
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/dashboard/overview"
@@ -30,7 +28,6 @@ import (
 	"promptspool/api/dashboard/scores"
 	"promptspool/api/dashboard/sessions"
 	"promptspool/api/dashboard/templates"
-	"promptspool/api/wire"
 )
 
 // People signs people up and in, and lets owners manage those of their account.
@@ -63,58 +60,31 @@ type Scoring interface {
 // Retention limits what the server keeps of each account.
 type Retention = overview.Retention
 
-// Config is what a dashboard is made from. All fields are required, except Issuer,
-// Now, those of `up` and those about the address.
+// Config is what a dashboard is made from. All fields are required.
 type Config struct {
+	frame.Config // without People, Keys and Definitions, which are here
+
 	People    People
-	Issuer    frame.Issuer
 	Keys      Keys
 	Records   Records
 	Recorder  frame.Recorder
 	Scoring   Scoring
 	Templates templates.Templates
 	Providers []string // the providers that llm_kwargs can be made for
-	Sidecars  frame.Sidecars
 	Retention Retention
-	Version   string
-	Logger    *slog.Logger
-	Now       func() time.Time // time.Now if nil
-
-	// SidecarURL is that of the sidecar which `up` runs beside this server, PrintedKey the key
-	// of the first project that it shows in the terminal.
-	SidecarURL string
-	PrintedKey wire.Secret
-
-	// PublicURL is where people open the dashboard, without a slash at its end; nil is wherever
-	// they call it. CookiesInsecure lets sessions travel over plain HTTP.
-	PublicURL       *url.URL
-	CookiesInsecure bool
 }
 
 // New returns the dashboard of a server. It panics if one of its pages does not parse.
 func New(c Config) *frame.Frame {
-	around := frame.Config{
-		People:          c.People,
-		Keys:            c.Keys,
-		Issuer:          c.Issuer,
-		Version:         c.Version,
-		Logger:          c.Logger,
-		Now:             c.Now,
-		Definitions:     c.Scoring,
-		SidecarURL:      c.SidecarURL,
-		PrintedKey:      c.PrintedKey,
-		Sidecars:        c.Sidecars,
-		PublicURL:       c.PublicURL,
-		CookiesInsecure: c.CookiesInsecure,
-	}
+	c.Config.People, c.Config.Keys, c.Definitions = c.People, c.Keys, c.Scoring
 
-	return frame.New(around, sections(c, around)...)
+	return frame.New(c.Config, sections(c)...)
 }
 
 // sections returns all sections of a server.
-func sections(c Config, around frame.Config) []frame.Section {
+func sections(c Config) []frame.Section {
 	return []frame.Section{
-		documentation(around),
+		documentation(c.Config),
 		frame.SignIn(),
 		overview.Pages(c.Records, c.Retention),
 		requests.Pages(c.Records, c.Recorder, c.Templates),
@@ -135,7 +105,7 @@ func NewDocs(version string, logger *slog.Logger) *frame.Frame {
 
 // Routes lists what the dashboard serves, except its files.
 func Routes() (all []frame.Route) {
-	for _, section := range sections(Config{}, frame.Config{}) {
+	for _, section := range sections(Config{}) {
 		all = append(all, section.Routes...)
 	}
 

@@ -82,15 +82,13 @@ func openSite(t *testing.T) *site {
 		Logger:      quiet,
 	})
 	s.config = Config{
+		Config:    frame.Config{Sidecars: db, Version: "test", Logger: quiet},
 		People:    s.people,
 		Keys:      auth.New(auth.Config{Store: db}),
 		Records:   s.records,
 		Recorder:  s.records,
 		Scoring:   db,
 		Templates: s.drafts,
-		Sidecars:  db,
-		Version:   "test",
-		Logger:    quiet,
 	}
 	s.d = New(s.config)
 

@@ -18,6 +18,7 @@ import (
 	"promptspool/api/calls"
 	"promptspool/api/client"
 	"promptspool/api/dashboard"
+	"promptspool/api/dashboard/frame"
 	"promptspool/api/ops"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
@@ -139,23 +140,24 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	fleet := fleetAndDrops{db, drops}
 	connections, opsConnections := machine.ConnectionBounds(serverConnectionsMax, ops.ConnectionsMax, c.logger)
 	pages := dashboard.New(dashboard.Config{
+		Config: frame.Config{
+			Issuer:          c.signIn.at(issuer),
+			Sidecars:        fleet,
+			Version:         version,
+			Logger:          c.logger,
+			SidecarURL:      c.sidecarURL,
+			PrintedKey:      c.printedKey,
+			PublicURL:       c.public.url,
+			CookiesInsecure: c.public.cookiesInsecure,
+		},
 		People:    people,
-		Issuer:    c.signIn.at(issuer),
 		Keys:      keys,
 		Records:   counted,
 		Recorder:  writes,
 		Scoring:   db,
 		Templates: templates,
-		Sidecars:  fleet,
 		Providers: render.Providers(),
 		Retention: dashboard.Retention(c.retention),
-		Version:   version,
-		Logger:    c.logger,
-
-		SidecarURL:      c.sidecarURL,
-		PrintedKey:      c.printedKey,
-		PublicURL:       c.public.url,
-		CookiesInsecure: c.public.cookiesInsecure,
 	})
 	handlers := api.New(api.Config{
 		Options:        c.options,

@@ -15,6 +15,7 @@ import (
 
 	"promptspool/api/auth"
 	"promptspool/api/dashboard"
+	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/e2e/harness"
 	"promptspool/metrics"
@@ -103,14 +104,12 @@ func slowDashboard(t *testing.T, calls int) (*slowStore, *browser) {
 		t.Fatal(err)
 	}
 	pages := httptest.NewServer(dashboard.New(dashboard.Config{
+		Config:    frame.Config{Sidecars: db, Version: "test", Logger: quiet},
 		People:    people,
 		Keys:      auth.New(auth.Config{Store: db}),
 		Records:   counted,
 		Recorder:  records,
 		Templates: templates,
-		Sidecars:  db,
-		Version:   "test",
-		Logger:    quiet,
 	}))
 	t.Cleanup(pages.Close)
 
