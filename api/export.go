@@ -202,7 +202,9 @@ func (a *API) writeRows(ctx context.Context, id wire.Identity, page wire.SearchP
 			}
 			row = row.WithMetadata(record.Metadata)
 		}
-		_ = w.Write(row.CSVLine(cursor)) // w.Error returns its error after the page
+		line := row.CSV(wire.CSVColumns)
+		line[len(line)-1] = cursor
+		_ = w.Write(line) // w.Error returns its error after the page
 	}
 
 	return nil

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,46 +52,92 @@ type Exported struct {
 	Cursor string // continues after it
 }
 
+// Column is a column of a list of requests.
+type Column struct {
+	Name string // in a CSV and in --columns
+	Also string // words that mean it, too, with blanks between: the field of a Row, the heading of a table
+	cell func(*Row) string
+}
+
+// Columns are the columns of requests, in the order of a CSV.
+var Columns = []Column{
+	{"started_at", "list_time started", func(r *Row) string { return r.ListTime.UTC().Format(time.RFC3339Nano) }},
+	{"request_id", "", func(r *Row) string { return r.RequestID }},
+	{"accepted_at", "", func(r *Row) string { return r.AcceptedAt.UTC().Format(time.RFC3339Nano) }},
+	{"function_name", "", func(r *Row) string { return r.FunctionName }},
+	{"provider", "provider_type", func(r *Row) string { return r.Provider }},
+	{"model", "engine", func(r *Row) string { return r.Engine }},
+	{"status", "", func(r *Row) string { return r.Status }},
+	{"error_type", "", func(r *Row) string { return r.ErrorType }},
+	{"error_message", "", (*Row).errorLine},
+	{"finish_reason", "", func(r *Row) string { return r.FinishReason }},
+	{"latency_seconds", "latency", func(r *Row) string { return decimalCell(r.Latency) }},
+	{"time_to_first_token_ms", "", func(r *Row) string { return decimalCell(r.FirstTokenMS) }},
+	{"input_tokens", "", func(r *Row) string { return integerCell(r.InputTokens) }},
+	{"output_tokens", "", func(r *Row) string { return integerCell(r.OutputTokens) }},
+	{"cached_tokens", "", func(r *Row) string { return integerCell(r.CachedTokens) }},
+	{"cache_write_tokens", "", func(r *Row) string { return integerCell(r.CacheWrites) }},
+	{"reasoning_tokens", "", func(r *Row) string { return integerCell(r.ReasoningTokens) }},
+	{"cost_usd", "price cost", func(r *Row) string { return decimalCell(r.Price) }},
+	{"template", "prompt_name", func(r *Row) string { return textCell(r.PromptName) }},
+	{"version", "prompt_version_number", func(r *Row) string { return integerCell(r.PromptVersion) }},
+	{"label", "prompt_label", func(r *Row) string { return textCell(r.PromptLabel) }},
+	{"scores", "", func(r *Row) string { return inLine(r.Scores, " ") }},
+	{"tags", "tags_array", func(r *Row) string { return strings.Join(r.Tags, ",") }},
+	{"metadata", "", func(r *Row) string { return inLine(r.Metadata, "; ") }},
+	{"session_id", "", func(r *Row) string { return r.SessionID }},
+	{"user_id", "", func(r *Row) string { return r.UserID }},
+	{"environment", "", func(r *Row) string { return r.Environment }},
+	{"trace_id", "", func(r *Row) string { return r.TraceID }},
+	{"group_ids", "", func(r *Row) string { return strings.Join(r.GroupIDs, ",") }},
+	{"sidecar", "", func(r *Row) string { return r.Sidecar }},
+	{"input_excerpt", "", func(r *Row) string { return r.InputExcerpt }},
+	{"output_excerpt", "", func(r *Row) string { return r.OutputExcerpt }},
+	{"tools", "tool_names", func(r *Row) string { return strings.Join(r.ToolNames, ",") }},
+}
+
 // CSVColumns are the columns of an export as CSV. Its heading is sent only where the
 // export begins. The last column has a cursor now and then, which continues after its
 // line.
 //
 // An answer that ends properly by HTTP is complete; one that breaks off is not.
-var CSVColumns = []string{
-	"started_at", "request_id", "accepted_at", "function_name", "provider", "model",
-	"status", "error_type", "error_message", "finish_reason", "latency_seconds", "time_to_first_token_ms",
-	"input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens",
-	"cost_usd",
-	"template", "version", "label", "scores", "tags", "metadata",
-	"session_id", "user_id", "environment", "trace_id", "group_ids", "sidecar",
-	"input_excerpt", "output_excerpt", "cursor",
+var CSVColumns = func() (names []string) {
+	for _, c := range Columns {
+		if c.Name != "tools" {
+			names = append(names, c.Name)
+		}
+	}
+
+	return append(names, "cursor")
+}()
+
+// ColumnName returns the name of the column that a word means, such as "cost"; other words as they are.
+func ColumnName(word string) string {
+	for _, c := range Columns {
+		if slices.Contains(strings.Fields(c.Also), word) {
+			return c.Name
+		}
+	}
+
+	return word
 }
 
-// CSVLine returns the row as a line of CSVColumns, with no cell that a spreadsheet takes
-// for a formula.
-func (r *Row) CSVLine(cursor string) []string {
-	var metadata, scores []string
-	for _, s := range r.Scores {
-		scores = append(scores, s.String())
-	}
-	for _, m := range r.Metadata {
-		metadata = append(metadata, m.Key+"="+m.Value)
+// Cell returns what the column of a name has of a row; "" for a name of none.
+func (r *Row) Cell(name string) string {
+	at := slices.IndexFunc(Columns, func(c Column) bool { return c.Name == name })
+	if at < 0 {
+		return ""
 	}
 
-	line := []string{
-		r.ListTime.UTC().Format(time.RFC3339Nano), r.RequestID, r.AcceptedAt.UTC().Format(time.RFC3339Nano),
-		r.FunctionName, r.Provider, r.Engine,
-		r.Status, r.ErrorType, r.errorLine(), r.FinishReason, decimalCell(r.Latency), decimalCell(r.FirstTokenMS),
-		integerCell(r.InputTokens), integerCell(r.OutputTokens),
-		integerCell(r.CachedTokens), integerCell(r.CacheWrites), integerCell(r.ReasoningTokens), decimalCell(r.Price),
-		textCell(r.PromptName), integerCell(r.PromptVersion), textCell(r.PromptLabel),
-		strings.Join(scores, " "), strings.Join(r.Tags, ","), strings.Join(metadata, "; "),
-		r.SessionID, r.UserID, r.Environment, r.TraceID, strings.Join(r.GroupIDs, ","), r.Sidecar,
-		r.InputExcerpt, r.OutputExcerpt, cursor,
-	}
-	for i := range line {
+	return Columns[at].cell(r)
+}
+
+// CSV returns what the columns of some names have of a row, with no cell that a spreadsheet takes for a formula.
+func (r *Row) CSV(names []string) []string {
+	line := make([]string, len(names))
+	for i, name := range names {
 		// Every cell: names, tags and metadata are what callers sent.
-		line[i] = CSVCell(line[i])
+		line[i] = CSVCell(r.Cell(name))
 	}
 
 	return line
@@ -103,6 +151,16 @@ func (r *Row) errorLine() string {
 	}
 
 	return r.OutputExcerpt
+}
+
+// inLine returns values as text, with a separator between them.
+func inLine[T fmt.Stringer](values []T, between string) string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = v.String()
+	}
+
+	return strings.Join(texts, between)
 }
 
 // The cells of values that may be unknown, which are empty.

@@ -212,6 +212,9 @@ type MetadataRow struct {
 	Truncated bool   `json:"truncated,omitempty"` // the value is cut; the record has it in full
 }
 
+// String returns the key and its value, such as user_id=ann.
+func (m MetadataRow) String() string { return m.Key + "=" + m.Value }
+
 // NameFrom sets the fields that repeat metadata. A truncated value is not a name.
 func (r *Row) NameFrom(metadata []MetadataRow) {
 	for _, m := range metadata {

@@ -1,6 +1,13 @@
 package filter
 
-import "slices"
+import (
+	"slices"
+	"strings"
+
+	"promptspool/api/dashboard/address"
+	"promptspool/api/dashboard/number"
+	"promptspool/api/wire"
+)
 
 // Column is a column of the list of requests. The first one, when a call started and how it ended,
 // is always shown, and is not among them.
@@ -12,38 +19,116 @@ type Column struct {
 	Sort       string // the field that its heading sorts by, one of wire.SortFields; "" if it does not sort
 	ByDefault  bool   // shown unless the reader chose columns
 	Optional   bool   // left out of a list in which it is empty
-	CSV        string // the names of what a CSV has in its place
+	CSV        string // the names of those of wire.Columns that a CSV has in its place
+
+	cell func(*wire.Row) Cell // nil for the text that a CSV has
+}
+
+// Cell is what a column shows of a request.
+type Cell struct {
+	Text, Soft string // Soft is of less weight
+	Href       string // where Text leads; "" for nowhere
+	Badges     []string
 }
 
 // Columns are all columns, in their usual order.
 var Columns = []Column{
 	{Name: "status", Text: "Status", Sort: "status", CSV: "error_type"},
-	{Name: "template", Text: "Template", ByDefault: true, Optional: true, CSV: "template version label"},
+	{Name: "template", Text: "Template", ByDefault: true, Optional: true, CSV: "template version label",
+		cell: templateCell},
 	{Name: "call", Text: "Input → output", ByDefault: true, CSV: "input_excerpt output_excerpt"},
 	{Name: "input", Text: "Input", Excerpt: true, CSV: "input_excerpt"},
 	{Name: "output", Text: "Output", Excerpt: true, CSV: "output_excerpt"},
 	{Name: "model", Text: "Model", Optional: true, CSV: "model"},
 	{Name: "provider", Text: "Provider", Optional: true, CSV: "provider"},
-	{Name: "latency", Text: "Latency", Number: true, Sort: "latency_ms", ByDefault: true, CSV: "latency_seconds"},
-	{Name: "first", Text: "First token", Number: true, Sort: "time_to_first_token_ms", CSV: "time_to_first_token_ms"},
-	{Name: "tokens", Text: "Tokens", Number: true, Sort: "input_tokens", Optional: true,
-		Label: "tokens", CSV: "input_tokens output_tokens cached_tokens reasoning_tokens"},
-	{Name: "cache_writes", Text: "Cache writes", Number: true, Sort: "cache_write_tokens",
-		Label: "cache writes", CSV: "cache_write_tokens"},
-	{Name: "cost", Text: "Cost", Number: true, Sort: "cost", ByDefault: true, Optional: true, CSV: "cost_usd"},
+	{Name: "latency", Text: "Latency", Number: true, Sort: "latency_ms", ByDefault: true, CSV: "latency_seconds",
+		cell: func(r *wire.Row) Cell { return Cell{Text: number.Latency(r.Latency)} }},
+	{Name: "first", Text: "First token", Number: true, Sort: "time_to_first_token_ms",
+		CSV: "time_to_first_token_ms", cell: firstTokenCell},
+	{Name: "tokens", Text: "Tokens", Number: true, Sort: "input_tokens", Optional: true, Label: "tokens",
+		CSV: "input_tokens output_tokens cached_tokens reasoning_tokens", cell: tokensCell},
+	{Name: "cache_writes", Text: "Cache writes", Number: true, Sort: "cache_write_tokens", Label: "cache writes",
+		CSV:  "cache_write_tokens",
+		cell: func(r *wire.Row) Cell { return Cell{Text: number.Tokens(r.CacheWrites)} }},
+	{Name: "cost", Text: "Cost", Number: true, Sort: "cost", ByDefault: true, Optional: true, CSV: "cost_usd",
+		cell: func(r *wire.Row) Cell { return Cell{Text: number.Cost(r.Price)} }},
 	{Name: "score", Text: "Main score", Number: true, Label: "score", ByDefault: true, Optional: true, CSV: "scores"},
-	{Name: "scores", Text: "All scores", Optional: true, CSV: "scores"},
-	{Name: "tags", Text: "Tags", Optional: true, CSV: "tags"},
-	{Name: "metadata", Text: "Metadata", Optional: true, CSV: "metadata"},
-	{Name: "session", Text: "Session", CSV: "session_id"},
+	{Name: "scores", Text: "All scores", Optional: true, CSV: "scores", cell: scoresCell},
+	{Name: "tags", Text: "Tags", Optional: true, CSV: "tags",
+		cell: func(r *wire.Row) Cell { return Cell{Badges: r.Tags} }},
+	{Name: "metadata", Text: "Metadata", Optional: true, CSV: "metadata", cell: metadataCell},
+	{Name: "session", Text: "Session", CSV: "session_id",
+		cell: func(r *wire.Row) Cell { return Cell{Text: r.SessionID, Href: address.Session(r.SessionID)} }},
 	{Name: "user", Text: "User", CSV: "user_id"},
 	{Name: "environment", Text: "Environment", CSV: "environment"},
-	{Name: "trace", Text: "Trace", CSV: "trace_id"},
-	{Name: "tools", Text: "Tools called", Optional: true, CSV: "tools"},
+	{Name: "trace", Text: "Trace", CSV: "trace_id",
+		cell: func(r *wire.Row) Cell {
+			return Cell{Text: r.TraceID[:min(8, len(r.TraceID))], Href: "/traces/" + r.TraceID}
+		}},
+	{Name: "tools", Text: "Tools called", Optional: true, CSV: "tools",
+		cell: func(r *wire.Row) Cell { return Cell{Badges: r.ToolNames} }},
 	{Name: "finish", Text: "Finish reason", Optional: true, CSV: "finish_reason"},
 	{Name: "function", Text: "Function", Optional: true, CSV: "function_name"},
 	{Name: "sidecar", Text: "Sidecar", CSV: "sidecar"},
-	{Name: "groups", Text: "Groups", Optional: true, CSV: "group_ids"},
+	{Name: "groups", Text: "Groups", Optional: true, CSV: "group_ids",
+		cell: func(r *wire.Row) Cell { return Cell{Badges: r.GroupIDs} }},
+}
+
+// Cell returns what the column shows of a request.
+func (c Column) Cell(r *wire.Row) Cell {
+	if c.cell == nil {
+		return Cell{Text: r.Cell(c.CSV)}
+	}
+
+	return c.cell(r)
+}
+
+// IsEmpty reports whether the column shows nothing of a request.
+func (c Column) IsEmpty(r *wire.Row) bool {
+	return !slices.ContainsFunc(strings.Fields(c.CSV), func(name string) bool { return r.Cell(name) != "" })
+}
+
+func templateCell(r *wire.Row) (c Cell) {
+	if r.PromptName != nil {
+		c.Text = *r.PromptName
+	}
+	if r.PromptVersion != nil {
+		c.Soft = "v" + r.Cell("version")
+	}
+
+	return c
+}
+
+func firstTokenCell(r *wire.Row) Cell {
+	if r.FirstTokenMS == nil {
+		return Cell{Text: "–"}
+	}
+
+	return Cell{Text: number.LatencyMS(r.FirstTokenMS)}
+}
+
+func tokensCell(r *wire.Row) Cell {
+	if r.InputTokens == nil && r.OutputTokens == nil {
+		return Cell{Text: "–"}
+	}
+
+	return Cell{Text: number.Tokens(r.InputTokens) + " + " + number.Tokens(r.OutputTokens)}
+}
+
+func scoresCell(r *wire.Row) (c Cell) {
+	for _, s := range r.Scores {
+		c.Badges = append(c.Badges, s.Name+"="+s.Short())
+	}
+
+	return c
+}
+
+func metadataCell(r *wire.Row) (c Cell) {
+	for _, m := range r.Metadata {
+		c.Badges = append(c.Badges, m.Key+" "+m.Value)
+	}
+
+	return c
 }
 
 // ColumnNames returns the names of columns that exist, in their usual order; nil if there are none.

@@ -146,7 +146,7 @@ func (p *pages) writeCSV(ctx context.Context, id wire.Identity, e exported, w io
 				}
 				row = row.WithMetadata(record.Metadata)
 			}
-			_ = lines.Write(csvCells(row, header)) // lines.Error has its error
+			_ = lines.Write(row.CSV(header)) // lines.Error has its error
 		}
 
 		lines.Flush()
@@ -175,18 +175,4 @@ func csvHeader(chosen []string) []string {
 	}
 
 	return header
-}
-
-// csvCells returns what a CSV has of a row, under some names.
-func csvCells(row *wire.Row, names []string) []string {
-	line, cells := row.CSVLine(""), make([]string, len(names))
-	for i, name := range names {
-		if at := slices.Index(wire.CSVColumns, name); at >= 0 {
-			cells[i] = line[at]
-		} else {
-			cells[i] = wire.CSVCell(strings.Join(row.ToolNames, ","))
-		}
-	}
-
-	return cells
 }

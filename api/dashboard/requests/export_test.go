@@ -26,7 +26,7 @@ func TestEveryColumnOfTheListHasItsCells(t *testing.T) {
 			RequestID: "r", ListTime: started, AcceptedAt: started.Add(time.Second), Status: "ERROR",
 			OutputExcerpt: "Overloaded", ToolNames: []string{"=now()", "b"},
 		}
-		line := csvCells(row, header)
+		line := row.CSV(header)
 		want := []string{"2026-11-24T22:30:00.005Z", "ERROR", "Overloaded", "r", "2026-11-24T22:30:01.005Z"}
 		if len(line) != len(header) || !slices.Equal(line[:len(first)], want) {
 			t.Errorf("%s: %v is the line of %v", c.Name, line, header)

@@ -8,7 +8,6 @@ import (
 
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
-	"promptspool/api/dashboard/number"
 	"promptspool/api/dashboard/table"
 	"promptspool/api/wire"
 	"promptspool/api/words"
@@ -19,11 +18,12 @@ type requestRow struct {
 	wire.Row
 	outcome
 	Href   string
-	Texts  map[string]string   // what columns show, by their names
-	Badges map[string][]string // what others show
-	Score  []wire.ScoreValue   // of the one that the list shows, by author
-	NewDay string              // the row's day, if the row before it is of another one
+	Score  []wire.ScoreValue // of the one that the list shows, by author
+	NewDay string            // the row's day, if the row before it is of another one
 }
+
+// Cell returns what a column shows of the request.
+func (r requestRow) Cell(c filter.Column) filter.Cell { return c.Cell(&r.Row) }
 
 // requestRows returns the rows of a page of the list, and the name of the score that they show.
 // n is the number of the first.
@@ -37,7 +37,6 @@ func requestRows(f filter.Filter, page wire.SearchPage, n rowNumber) (rows []req
 		at := listPlace{item.RequestID, page.Start, i, n.plus(i)}
 		row := requestRow{Row: item, outcome: outcome(item.Status), Href: recordAddress(f, at, "")}
 		row.showHit(sought)
-		row.print()
 		for _, s := range item.Scores {
 			if s.Name == main {
 				row.Score = append(row.Score, s.ScoreValue)
@@ -77,18 +76,6 @@ func (r *requestRow) showHit(sought []words.Sought) {
 	}
 }
 
-// print sets what is shown in columns that need no more than a text or badges.
-func (r *requestRow) print() {
-	r.Texts = map[string]string{
-		"input": r.InputExcerpt, "output": r.OutputExcerpt,
-		"model": r.Engine, "provider": r.Provider, "finish": r.FinishReason, "function": r.FunctionName,
-		"user": r.UserID, "environment": r.Environment, "sidecar": r.Sidecar,
-		"latency": number.Latency(r.Latency), "cost": number.Cost(r.Price),
-		"cache_writes": number.Tokens(r.CacheWrites),
-	}
-	r.Badges = map[string][]string{"tags": r.Tags, "tools": r.ToolNames, "groups": r.GroupIDs}
-}
-
 // markDays sets the days of a list by time, in a zone.
 func markDays(rows []requestRow, now time.Time, zone *time.Location) {
 	last := ""
@@ -108,8 +95,7 @@ func markDays(rows []requestRow, now time.Time, zone *time.Location) {
 // sorted by stays.
 func filled(columns []filter.Column, f filter.Filter, rows []requestRow) []filter.Column {
 	return slices.DeleteFunc(columns, func(c filter.Column) bool {
-		names := strings.Fields(c.CSV)
-		isFilled := func(r requestRow) bool { return strings.Join(csvCells(&r.Row, names), "") != "" }
+		isFilled := func(r requestRow) bool { return !c.IsEmpty(&r.Row) }
 		sorted := c.Sort != "" && f.Order.Direction(c.Sort) != ""
 
 		return c.Optional && !sorted && !slices.ContainsFunc(rows, isFilled)

@@ -2,7 +2,6 @@ package print
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -206,26 +205,9 @@ func writeCSV(w io.Writer, items []json.RawMessage, columns []string) error {
 	return csv.NewWriter(w).WriteAll(lines)
 }
 
-// columnNames are the names of columns, by those that a table heads them with and those of the API. The dashboard's
-// CSV has them too.
-var columnNames = map[string]string{
-	"started":               "started_at",
-	"list_time":             "started_at",
-	"cost":                  "cost_usd",
-	"price":                 "cost_usd",
-	"latency":               "latency_seconds",
-	"engine":                "model",
-	"provider_type":         "provider",
-	"prompt_name":           "template",
-	"prompt_version_number": "version",
-	"prompt_label":          "label",
-	"tags_array":            "tags",
-	"tool_names":            "tools",
-}
-
+// columnName returns the name of a column by its heading or by its field in JSON.
 func columnName(name string) string {
-	name = strings.ToLower(strings.ReplaceAll(name, " ", "_"))
-	return cmp.Or(columnNames[name], name)
+	return wire.ColumnName(strings.ToLower(strings.ReplaceAll(name, " ", "_")))
 }
 
 // pick returns where the columns of --columns are among those that exist; nil for all of them.

@@ -18,7 +18,6 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
-	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 )
 
@@ -105,15 +104,6 @@ func Age(d time.Duration) string {
 		return fmt.Sprintf("%dm %ds", d/time.Minute, d%time.Minute/time.Second)
 	}
 	return fmt.Sprintf("%ds", d/time.Second)
-}
-
-// Scores are the scores of a record in one line.
-func Scores(list []wire.Score) string {
-	texts := make([]string, len(list))
-	for i, s := range list {
-		texts[i] = s.String()
-	}
-	return strings.Join(texts, " ")
 }
 
 // Style is how a terminal shows a text.

@@ -169,8 +169,8 @@ func listRows(t *print.Table, rows []wire.Row) {
 			money(r.Price),
 			r.Engine,
 			tokens(r),
-			print.Scores(r.Scores),
-			strings.Join(r.Tags, ","),
+			r.Cell("scores"),
+			r.Cell("tags"),
 		)
 
 		// Elsewhere a line is a record.
