@@ -9,11 +9,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -22,10 +27,12 @@ import (
 	"github.com/dustin/go-humanize/english"
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/wire"
 	"promptspool/api/words"
 	"promptspool/cmd/promptspool/internal/archivetool"
 	"promptspool/cmd/promptspool/internal/completion"
 	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/cmd/promptspool/internal/requests"
 	"promptspool/cmd/promptspool/internal/scores"
 	"promptspool/cmd/promptspool/internal/spooltool"
@@ -186,4 +193,97 @@ func noSuchCommand(c *cli.Context) error {
 		return cli.ShowAppHelp(c)
 	}
 	return cli.ShowSubcommandHelp(c)
+}
+
+// version is that of this source. A release sets all three with -ldflags "-X main.version=...".
+var (
+	version = "0.1.0"
+	commit  = "" // if empty, what Go recorded of the working copy counts
+	date    = "" // of the commit, so that the same source always gives the same binary
+)
+
+func versionCommand() *cli.Command {
+	return config.Command("version", "show the version, its commit and the commit's date",
+		printVersion, config.OutputFlags())
+}
+
+// versionInfo is what `version -o json` prints.
+type versionInfo struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"` // the commit
+	Date     string `json:"date,omitempty"`     // of the commit
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func printVersion(c *cli.Context) error {
+	v := versionInfo{
+		Version:  version,
+		Revision: cmp.Or(commit, recorded("vcs.revision")),
+		Date:     cmp.Or(date, recorded("vcs.time")),
+		Go:       runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
+
+	words := []string{"promptspool", v.Version, v.Platform, v.Go, v.Revision, v.Date}
+	return print.Outcome(c, v, "%s", strings.TrimSpace(strings.Join(words, " ")))
+}
+
+// recorded returns what Go recorded of the working copy that the binary was built from. It is
+// empty for a build outside git, or with -buildvcs=false.
+func recorded(key string) string {
+	// Go writes it into the binary: no script has to.
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == key {
+				return s.Value
+			}
+		}
+	}
+	return ""
+}
+
+// steps are next steps that a server names for callers of its API, each followed by the one at a command line.
+var steps = strings.NewReplacer(
+	"Create one with `promptspool keys create` on the server, "+
+		"and send it as api_key in the body or in the header X-API-KEY.",
+	"Set PROMPTSPOOL_KEY to one that `promptspool keys create --scope full` makes on the server.",
+
+	"GET /prompt-templates lists those that exist.",
+	"`promptspool templates list` shows those that exist.",
+)
+
+// report prints why a command failed, as JSON if its output is, and returns the exit code: the error's own,
+// or 1 failed, 2 usage. found follows the reason of a failure.
+func report(w io.Writer, err error, found string, asJSON bool) int {
+	code, body := 1, wire.ErrorBody{Error: "failed", Message: err.Error(), Fields: []wire.FieldError{}}
+	more := "" // than the message, for people
+	if usage, ok := errors.AsType[config.UsageError](err); ok {
+		code, body.Error, body.Message = 2, "usage", usage.Error()
+		more = fmt.Sprintf("See `%s`.\n", usage.Help())
+	} else if e, ok := errors.AsType[*wire.Error](err); ok {
+		body = e.Body()
+		body.Message = steps.Replace(cmp.Or(e.Message, e.Error()))
+		for _, f := range e.Untold() {
+			more += fmt.Sprintf("  %s %s\n", print.Printable(f.Field), print.Printable(f.Reason))
+		}
+	}
+
+	if code == 1 {
+		body.Message += found
+	}
+	if e, ok := errors.AsType[cli.ExitCoder](err); ok {
+		code = e.ExitCode()
+	}
+	if asJSON {
+		_ = print.JSONLine(w, body) // as every write to stderr
+		return code
+	}
+	prefix := "promptspool: "
+	for line := range strings.SplitSeq(body.Message, "\n") {
+		fmt.Fprintln(w, prefix+print.Printable(line))
+		prefix = ""
+	}
+	fmt.Fprint(w, more)
+	return code
 }

@@ -8,12 +8,12 @@
 //
 // # Files
 //
-//	frame.go, page.go, error.go            routes, sections and files; what is around every page, and its numbers
+//	frame.go, page.go                      routes, sections and files; what is around every page, and its numbers
 //	exchange.go, session.go, sign.go       one request for a page; who makes it, in which project; signing in
 //	issuer.go                              signing in at an OpenID Connect issuer
 //	resume.go, undo.go                     a form that outlives its session; taking back what was just done
 //	public_url.go                          where and when the reader is
-//	keys.go, sidecars.go                   keys; sidecars in need
+//	keys.go                                keys
 //	layout.html                            what is around every page
 //	components/, static/style.css          the parts of pages, each once in both
 package frame

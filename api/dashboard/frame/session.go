@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/wire"
@@ -192,4 +193,34 @@ func (c *Exchange) otherProject(made string) error {
 	return wire.Errorf(wire.CodeConflict, "This form is of the project %s, but meanwhile %s was opened, in another "+
 		"tab or window. Nothing was changed. Open %s again there, then go back here and send the form once more.",
 		made, c.User.AccountName, made)
+}
+
+// Sidecars reports the state of an account's sidecars.
+type Sidecars interface {
+	Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error)
+}
+
+// inNeed is how many sidecars of an account need attention.
+type inNeed struct {
+	count int
+	asOf  time.Time
+}
+
+// Fleet reads the project's sidecars, and remembers for the menu how many need attention.
+func (c *Exchange) Fleet() (wire.Fleet, error) {
+	fleet, err := c.frame.Sidecars.Fleet(c.Context(), c.Identity())
+	c.frame.inNeed.Store(c.User.AccountID, inNeed{fleet.InNeed(), c.Now()})
+
+	return fleet, err
+}
+
+// inNeed returns how many sidecars need attention. It does not read all of them for each page.
+func (c *Exchange) inNeed() int {
+	known, _ := c.frame.inNeed.Load(c.User.AccountID)
+	if n, ok := known.(inNeed); ok && c.Now().Sub(n.asOf) < wire.HeartbeatEvery {
+		return n.count
+	}
+
+	fleet, _ := c.Fleet() // the page is about something else
+	return fleet.InNeed()
 }

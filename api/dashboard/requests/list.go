@@ -1,13 +1,20 @@
 package requests
 
 import (
+	"context"
+	"errors"
 	"html/template"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/conversation"
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
+	"promptspool/api/dashboard/number"
 	"promptspool/api/dashboard/table"
 	"promptspool/api/wire"
 )
@@ -95,3 +102,173 @@ func (v requestsView) Review() string {
 
 // Erase returns the address of the question which requests to delete.
 func (v requestsView) Erase() string { return eraseAddress(v.Filter, "", "") }
+
+// neighbour is a link to the record before another one in a list, or after it.
+type neighbour struct{ Href, Text string }
+
+// steps names the ways to the previous and to the next record of a list.
+func steps(o filter.Order) (previous, next string) {
+	switch o.Direction(filter.ByTime) {
+	case "":
+		return "Previous", "Next"
+	case "ascending":
+		return "Older", "Newer"
+	}
+
+	return "Newer", "Older"
+}
+
+// listPlace is a record's place in a list: how many rows after a cursor. Without an id
+// there is none.
+type listPlace struct {
+	ID     string
+	Cursor string
+	Row    int
+	rowNumber
+}
+
+// rowNumber is the number of a row in the whole list, as it was when the list was opened.
+type rowNumber struct {
+	At int // from 1; unknown if it is less
+	Of int // how many rows there are; negative if there are at least so many
+}
+
+// readNumber reads the number in an address, which may be anything.
+func readNumber(q url.Values) (n rowNumber) {
+	n.At, _ = strconv.Atoi(q.Get("n"))
+	n.Of, _ = strconv.Atoi(q.Get("of"))
+
+	return n
+}
+
+// plus returns the number of a row so many rows later.
+func (n rowNumber) plus(rows int) rowNumber {
+	if n.At > 0 {
+		n.At += rows
+	}
+
+	return n
+}
+
+// set adds the number to an address.
+func (n rowNumber) set(q url.Values) {
+	if n.At > 0 {
+		q.Set("n", strconv.Itoa(n.At))
+		q.Set("of", strconv.Itoa(n.Of))
+	}
+}
+
+// String returns the number in words, such as "3 of 9"; "" if it is unknown.
+func (n rowNumber) String() string {
+	at := number.Grouped(int64(n.At))
+	switch {
+	case n.At <= 0:
+		return ""
+	case -n.Of >= n.At:
+		return at + " of at least " + number.Grouped(-int64(n.Of))
+	case n.Of < n.At:
+		return at
+	}
+
+	return at + " of " + number.Grouped(int64(n.Of))
+}
+
+// count returns how many rows there are, in words.
+func (n rowNumber) count() string {
+	if n.Of < 0 {
+		return "At least " + number.Quantity(-int64(n.Of), "request")
+	}
+
+	return number.Quantity(int64(n.Of), "request")
+}
+
+// backAddress returns the address of the page of a list that has the record at a place.
+func backAddress(f filter.Filter, p listPlace) string {
+	q := f.Values()
+	if first := p.plus(-p.Row); first.At > 1 {
+		q.Set("cursor", p.Cursor)
+		first.set(q)
+	}
+
+	return address.Of("/requests", q)
+}
+
+// readPlace reads a record's place in an address.
+func readPlace(id string, q url.Values) listPlace {
+	row, err := strconv.Atoi(q.Get("row"))
+	if err != nil || row < 0 || q.Get("cursor") == "" {
+		return listPlace{} // it was not opened from a list
+	}
+
+	return listPlace{id, q.Get("cursor"), row, readNumber(q)}
+}
+
+// recordAddress returns the address of a record at its place in the list of the filter, with a view of its
+// texts; "" for none.
+func recordAddress(f filter.Filter, p listPlace, view string) string {
+	if p.ID == "" {
+		return ""
+	}
+	q := f.Values()
+	q.Set("cursor", p.Cursor)
+	q.Set("row", strconv.Itoa(p.Row))
+	p.set(q)
+	if view == sentView {
+		q.Set("view", view)
+	}
+
+	return address.Of("/requests/"+p.ID, q)
+}
+
+// neighboursTimeMax bounds the search for neighbours: a page waits for it, and is complete
+// without them.
+const neighboursTimeMax = time.Second
+
+// neighbours returns the addresses of the records before one and after it, in the list
+// that its page was opened from; "" is none. They are not found for a record far from the cursor, or late.
+func (p *pages) neighbours(
+	c *frame.Exchange, f filter.Filter, at listPlace,
+) (previous, next string, err error) {
+	if at.ID == "" {
+		return "", "", nil
+	}
+
+	ctx, cancel := context.WithTimeout(c.Context(), neighboursTimeMax)
+	defer cancel()
+	page, err := f.List(ctx, p.records, c.Identity(), wire.Search{
+		Cursor:  at.Cursor,
+		PerPage: min(at.Row+2, wire.PageItemsMax),
+		Quick:   true,
+	})
+
+	// The list explains what is wrong with its filter.
+	late := errors.Is(err, context.DeadlineExceeded) && c.Context().Err() == nil
+	if late || wire.IsCode(err, wire.CodeInvalid) {
+		return "", "", nil
+	}
+
+	before, after := at.neighbours(page.Items)
+	view := c.URL.Query().Get("view")
+
+	return recordAddress(f, before, view), recordAddress(f, after, view), err
+}
+
+// neighbours returns the places before a place and after it, among the rows after its cursor.
+func (p listPlace) neighbours(rows []wire.Row) (before, after listPlace) {
+	// A record may have left the list since, such as by a score: then others are where it was.
+	i := slices.IndexFunc(rows, func(r wire.Row) bool { return r.RequestID == p.ID })
+	next := i + 1
+	if i < 0 {
+		i = min(p.Row, len(rows))
+		next = i
+	}
+
+	if i > 0 {
+		before = listPlace{rows[i-1].RequestID, p.Cursor, i - 1, p.plus(-1)}
+	}
+	if next < len(rows) {
+		after = listPlace{rows[next].RequestID, p.Cursor, next, p.plus(1)}
+	}
+
+	return before, after
+}

@@ -4,10 +4,10 @@
 // # Files
 //
 //	pages.go                         the table of pages
-//	list.go, row.go                  the list, its columns and rows
+//	list.go, row.go                  the list, its rows, and a request's place in it
 //	suggest.go, export.go            completing its filter; saving it as a file
 //	record.go, text.go               one request, with others that failed like it, and its texts
-//	neighbour.go, replay.go          its place in the list; programs that make the call again
+//	replay.go                        programs that make the call again
 //	trace.go, erase.go               the spans of a trace; deleting requests
 package requests
 

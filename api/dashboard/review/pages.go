@@ -4,8 +4,7 @@
 // # Files
 //
 //	pages.go    the table of pages
-//	queue.go    which calls, and which of them is next
-//	scores.go   the scores to give: what they can be, and the keys for it
+//	queue.go    which calls, and which of them is next; the scores to give, and the keys for them
 //	screen.go   the page: a call with its form, and what that does: saving, skipping, undoing
 package review
 

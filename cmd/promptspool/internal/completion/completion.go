@@ -1,17 +1,26 @@
+// Package completion lets shells complete command lines: by commands and flags, and by values of the server
+// that the command would ask.
 package completion
 
 import (
 	"context"
 	"embed"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/client"
+	"promptspool/api/dashboard/docs"
+	"promptspool/api/filterline"
+	"promptspool/api/wire"
 	"promptspool/api/words"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
+	"promptspool/cmd/promptspool/internal/requests"
 )
 
 // patience bounds the wait for values of a server: a person who pressed a key notices more.
@@ -82,4 +91,181 @@ func offersFor(c *cli.Context, typing config.Typing) (all []offer) {
 		return all
 	}
 	return ofArgument(c)
+}
+
+// valuesMax bounds how many values a server is asked for.
+const valuesMax = 100
+
+// ofFlag offers values of a flag.
+func ofFlag(c *cli.Context, f cli.Flag, word string) []offer {
+	usage, name := f.(cli.DocGenerationFlag).GetUsage(), f.Names()[0]
+	key, value, hasKey := strings.Cut(word, "=")
+	at := strings.LastIndex(word, "@")
+
+	switch {
+	case config.Words(f) != nil:
+		return ofWords(c, config.Words(f), word)
+	case strings.Contains(usage, "`file`"), strings.Contains(usage, "`folder`"):
+		return files
+	case name == "context":
+		return contexts()
+	case name == "scope":
+		return plain(wire.ScopeWords, "", "")
+	case name == "label":
+		return plain(wire.LabelNames(registered(c, "")), "", "")
+	case name == "template" && at > 0:
+		return plain(selectors(registered(c, word[:at])), word[:at+1], "")
+	case name == "filter":
+		return ofLine(c, word)
+	case name == "metadata" && hasKey:
+		return plain(existing(c, filterline.TypingAt("metadata."+key+":"+value)), key+"=", "")
+	case name == "metadata":
+		return plain(existing(c, filterline.TypingAt("metadata."+word)), "", "=")
+	}
+	// Flags of a filter are called as their fields of a line.
+	t := filterline.TypingAt(name + ":" + word)
+	if t.Field == filterline.OfMetadata() {
+		return nil
+	}
+	return plain(existing(c, t), "", "")
+}
+
+// ofWords offers the words of a flag. One that ends in a name stands for those that a server has.
+func ofWords(c *cli.Context, words []string, typed string) (all []offer) {
+	for _, word := range words {
+		start, open := strings.CutSuffix(word, config.AnyName)
+		if !open {
+			all = append(all, offer{text: word})
+		} else if strings.HasPrefix(typed, start) || strings.HasPrefix(start, typed) {
+			found := existing(c, filterline.TypingAt(start+strings.TrimPrefix(typed, start)))
+			all = append(all, plain(found, start, "")...)
+		}
+	}
+	return all
+}
+
+// registered returns the templates with a name, or all.
+func registered(c *cli.Context, name string) []wire.TemplateListItem {
+	cl, id, ok := server(c)
+	if !ok {
+		return nil
+	}
+	list, _ := cl.List(c.Context, id, wire.TemplateListQuery{Page: 1, PerPage: wire.PageItemsMax, Name: name})
+	return slices.DeleteFunc(list.Items, func(t wire.TemplateListItem) bool { return name != "" && t.Name != name })
+}
+
+// versions returns the versions of templates, the newest first.
+func versions(templates []wire.TemplateListItem) (all []string) {
+	for _, t := range templates {
+		for n := t.Version; n > 0; n-- {
+			all = append(all, strconv.Itoa(n))
+		}
+	}
+	return all
+}
+
+// selectors returns the labels and the versions of templates.
+func selectors(templates []wire.TemplateListItem) []string {
+	return append(wire.LabelNames(templates), versions(templates)...)
+}
+
+// plain offers words between two texts, without notes.
+func plain(words []string, before, after string) (all []offer) {
+	for _, word := range words {
+		all = append(all, offer{text: before + word + after})
+	}
+	return all
+}
+
+// ofLine offers what continues a filter line.
+func ofLine(c *cli.Context, line string) (all []offer) {
+	t := filterline.TypingAt(line)
+	for _, value := range existing(c, t) {
+		text, _ := t.Offered(filterline.Value{Text: value, Quoted: true})
+		if !t.Value {
+			text = t.Field.CompletedPart(value)
+		}
+		all = append(all, offer{text: t.Kept + text})
+	}
+	if t.Field == nil && !t.Value && !t.IsText() {
+		for _, f := range t.Keys(false) {
+			all = append(all, offer{t.Kept + f.Completed(), f.Help})
+		}
+	}
+	return all
+}
+
+// existing returns values of the field that is typed, or what may follow its dot, as the server has them.
+func existing(c *cli.Context, t filterline.Typing) []string {
+	if t.Field == nil {
+		return nil
+	}
+	q := wire.SuggestQuery{Field: t.Field.PartField(), Prefix: t.Prefix, Limit: valuesMax, Budget: patience}
+	if t.Value {
+		q.Field, q.Key = t.Field.JSON, t.Part
+	}
+	if words := t.Words(); t.Value && words != nil {
+		return words
+	}
+
+	cl, id, ok := server(c)
+	if !ok {
+		return nil
+	}
+	found, _ := cl.Suggest(c.Context, id, q)
+	return found.Values
+}
+
+// server returns the server that the command would ask. ok is false if it asks none, or that is not known.
+func server(c *cli.Context) (cl *client.Client, id wire.Identity, ok bool) {
+	if !slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "context" }) {
+		return nil, id, false
+	}
+	cl, id, err := config.Read(c).Remote()
+	return cl, id, err == nil
+}
+
+// ofArgument offers what may be the next argument of a command, by what the command calls it.
+func ofArgument(c *cli.Context) []offer {
+	arguments := strings.Fields(c.Command.ArgsUsage + " -")
+	switch argument := strings.Trim(arguments[min(c.NArg(), len(arguments)-1)], "[],."); argument {
+	case "FILE", "DIR":
+		return files
+	case "SHELL":
+		return plain(shells, "", "")
+	case "PAGE":
+		return plain(docs.Names(), "", "")
+	case "LABEL":
+		return plain(wire.LabelNames(registered(c, "")), "", "")
+	case "VERSION":
+		return plain(versions(registered(c, c.Args().First())), "", "")
+	case "A", "B":
+		return plain(selectors(registered(c, c.Args().First())), "", "")
+	case "REQUEST_ID", "TRACE_ID":
+		if cl, id, ok := server(c); ok {
+			found, _ := requests.Recent(c, cl, id, argument)
+			return plain(found, "", "")
+		}
+	case "NAME":
+		if strings.Contains(c.Command.HelpName, " contexts ") {
+			return contexts()
+		}
+		return names(registered(c, ""))
+	}
+
+	return nil
+}
+
+// names offers templates by their names.
+func names(templates []wire.TemplateListItem) (all []offer) {
+	for _, t := range templates {
+		all = append(all, offer{text: t.Name})
+	}
+	return all
+}
+
+// contexts offers the servers that login keeps.
+func contexts() []offer {
+	all, _ := config.ReadContexts()
+	return plain(all.Names(), "", "")
 }

@@ -1,3 +1,4 @@
+// Package logging keeps a log readable: what repeats is counted, not written each time.
 package logging
 
 import (

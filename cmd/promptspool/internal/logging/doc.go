@@ -1,2 +1,0 @@
-// Package logging keeps a log readable: what repeats is counted, not written each time.
-package logging

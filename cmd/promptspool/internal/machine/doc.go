@@ -1,2 +1,0 @@
-// Package machine is a process's dealings with its system: memory, processors, open files, sockets, and systemd.
-package machine
