@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"promptspool/registry/render/fstring"
+	"promptspool/registry/render/language"
 )
 
 // refused matches the texts with what of Python's formats no public prompt uses.
@@ -52,7 +53,14 @@ func renderText(template string, vars map[string]json.RawMessage) (string, []str
 	if err != nil {
 		return "", nil, err
 	}
-	return f.Render(vars)
+	return rendered(f, vars)
+}
+
+// rendered renders a text by itself.
+func rendered(t language.Template, vars map[string]json.RawMessage) (string, []string, error) {
+	r := language.NewRendering(vars)
+	b, err := t.AppendTo(nil, &r)
+	return string(b), r.Missing, err
 }
 
 // raw makes variables of JSON texts.
@@ -159,7 +167,7 @@ func FuzzFormat(f *testing.F) {
 		if json.Unmarshal([]byte(variables), &vars) != nil {
 			return
 		}
-		got, missing, err := format.Render(vars)
+		got, missing, err := rendered(format, vars)
 		if err != nil {
 			return
 		}
@@ -167,7 +175,7 @@ func FuzzFormat(f *testing.F) {
 			t.Errorf("%q became invalid UTF-8: %q", template, got)
 		}
 
-		again, missingAgain, _ := format.Render(vars)
+		again, missingAgain, _ := rendered(format, vars)
 		if again != got || !cmp.Equal(missing, missingAgain) {
 			t.Errorf("%q rendered twice differs: %q, %q", template, got, again)
 		}

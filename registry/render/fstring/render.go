@@ -24,20 +24,12 @@ const (
 var errWork = errors.New(
 	"takes too much work to render; pass the parts of large values as separate variables")
 
-// Render fills in the variables, which are JSON values. A string gives its text, anything
-// else what Python's str() would print. A field without a value renders as empty text;
-// missing names it, once.
+// AppendTo appends the rendered text to b. A string gives its text, anything else what
+// Python's str() would print. A field without a value renders as empty text, and is noted
+// as missing.
 //
 // With an error there is no text: the values do not fit the format specs (Python would
-// raise ValueError or TypeError), or a bound was exceeded. If vars is nil, every variable
-// is missing.
-func (f *Format) Render(vars map[string]json.RawMessage) (text string, missing []string, err error) {
-	r := language.NewRendering(vars)
-	b, err := f.AppendTo(nil, &r)
-	return string(b), r.Missing, err
-}
-
-// AppendTo appends the rendered text to b.
+// raise ValueError or TypeError), or a bound was exceeded.
 func (f *Format) AppendTo(b []byte, r *language.Rendering) ([]byte, error) {
 	for i := range f.parts {
 		p := &f.parts[i]

@@ -5,7 +5,6 @@
 package jinja
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -77,24 +76,17 @@ func parse(source string) (t *Template, err error) {
 // of appearance.
 func (t *Template) Variables() []string { return slices.Clone(t.variables) }
 
-// AppendTo appends the rendered text to b.
+// AppendTo appends the rendered text to b. What was written or iterated over but is not
+// there is noted as missing.
+//
+// With an error there is no text: the values do not fit what the text does with them, or
+// a bound was exceeded.
 func (t *Template) AppendTo(b []byte, r *language.Rendering) (out []byte, err error) {
 	defer recoverFailure(&err)
 
 	x := &run{r: r, out: b, scope: &scope{}}
 	x.runBody(t.body)
 	return x.out, nil
-}
-
-// Render renders the text with variables, which are JSON values. missing names those that
-// were written or iterated over but are not there, each once.
-//
-// With an error there is no text: the values do not fit what the text does with them, or
-// a bound was exceeded.
-func (t *Template) Render(vars map[string]json.RawMessage) (text string, missing []string, err error) {
-	r := language.NewRendering(vars)
-	b, err := t.AppendTo(nil, &r)
-	return string(b), r.Missing, err
 }
 
 // The bounds of a template and of its rendering. Those of a rendering hold for all texts

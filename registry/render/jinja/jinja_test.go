@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"promptspool/registry/render/jinja"
+	"promptspool/registry/render/language"
 )
 
 // renderJinja renders a text by itself.
@@ -17,7 +18,7 @@ func renderJinja(template string, vars map[string]json.RawMessage) (string, []st
 	if err != nil {
 		return "", nil, err
 	}
-	return j.Render(vars)
+	return rendered(j, vars)
 }
 
 // differs are the texts of jinja.json for which our result is not Jinja's, with our result.
@@ -95,12 +96,19 @@ func TestWhatIsNotThereIsEmptyAndNamedWhereItIsWritten(t *testing.T) {
 			t.Fatal(c.template, err)
 		}
 
-		got, missing, err := j.Render(raw("a", `"A"`, "m", `{"k":"v"}`))
+		got, missing, err := rendered(j, raw("a", `"A"`, "m", `{"k":"v"}`))
 		if err != nil || got != c.want || !cmp.Equal(missing, c.missing) || !cmp.Equal(j.Variables(), c.variables) {
 			t.Errorf("%s became %q, error %v, missing %q of %q; want %q, missing %q of %q",
 				c.template, got, err, missing, j.Variables(), c.want, c.missing, c.variables)
 		}
 	}
+}
+
+// rendered renders a text by itself.
+func rendered(t language.Template, vars map[string]json.RawMessage) (string, []string, error) {
+	r := language.NewRendering(vars)
+	b, err := t.AppendTo(nil, &r)
+	return string(b), r.Missing, err
 }
 
 // raw makes variables of JSON texts.

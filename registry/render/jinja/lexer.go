@@ -268,36 +268,23 @@ func nameEnd(s string) (end int) {
 	return end
 }
 
-// number reads an int or a float, with _ between digits.
+// number reads an int or a float.
 func (l *lexer) number(rest string) {
-	kind, end := decimalEnd(rest)
-	l.add(kind, strings.ReplaceAll(rest[:end], "_", ""))
+	kind, end := "int", digitsEnd(rest, 0)
+	if end+1 < len(rest) && rest[end] == '.' && isDigit(rest[end+1]) {
+		kind, end = "float", digitsEnd(rest, end+1)
+	}
+	if end < len(rest) && nameEnd(rest[end:]) > 0 {
+		failAt(l.at, "has the number %s, which is not supported; write it without e and _",
+			language.Shorten(rest[:end+nameEnd(rest[end:])]))
+	}
+
+	l.add(kind, rest[:end])
 	l.at += end
 }
 
-// decimalEnd returns the kind and the length of a number.
-func decimalEnd(s string) (kind string, end int) {
-	kind, end = "int", digitsEnd(s, 0)
-	if end+1 < len(s) && s[end] == '.' && isDigit(s[end+1]) {
-		kind, end = "float", digitsEnd(s, end+1)
-	}
-
-	// An e without digits after it is not part of the number.
-	if end < len(s) && (s[end] == 'e' || s[end] == 'E') {
-		first := end + 1
-		if first < len(s) && (s[first] == '+' || s[first] == '-') {
-			first++
-		}
-		if last := digitsEnd(s, first); last > first {
-			kind, end = "float", last
-		}
-	}
-
-	return kind, end
-}
-
 func digitsEnd(s string, at int) int {
-	for at < len(s) && (isDigit(s[at]) || s[at] == '_' && at > 0) {
+	for at < len(s) && isDigit(s[at]) {
 		at++
 	}
 

@@ -26,22 +26,18 @@ func anthropic(c *call) (wire.Object, error) {
 		return c.anthropicCompletion()
 	}
 	kwargs := append(c.newKwargs("model"), rawjson.MemberOf("max_tokens", json.RawMessage(anthropicTokens)))
-	system, err := c.systemTexts()
+	system, err := c.system(textPart)
 	if err != nil {
 		return nil, err
 	}
-	// One text is a plain string, as most people write it;
-	// several keep their borders as blocks.
+	// One text is a plain string, as most people write it; several keep their borders as
+	// blocks.
 	switch len(system) {
 	case 0:
 	case 1:
-		kwargs = append(kwargs, rawjson.MemberOf("system", rawjson.Quote(system[0])))
+		kwargs = append(kwargs, rawjson.MemberOf("system", rawjson.Member(system[0], "text")))
 	default:
-		blocks := make([]json.RawMessage, len(system))
-		for i, s := range system {
-			blocks[i] = textPart(s)
-		}
-		kwargs = append(kwargs, rawjson.MemberOf("system", rawjson.Array(blocks)))
+		kwargs = append(kwargs, rawjson.MemberOf("system", rawjson.Array(system)))
 	}
 
 	turns, err := c.turns(dialect{c.anthropicBlock, anthropicCall, c.anthropicResult})

@@ -30,16 +30,12 @@ func bedrock(c *call) (wire.Object, error) {
 	}
 	kwargs = append(kwargs, rawjson.MemberOf("messages", turnsJSON(turns, "content")))
 
-	system, err := c.systemTexts()
+	system, err := c.system(bareText)
 	if err != nil {
 		return nil, err
 	}
 	if len(system) > 0 {
-		blocks := make([]json.RawMessage, len(system))
-		for i, s := range system {
-			blocks[i] = rawjson.NewObject().Str("text", s).End()
-		}
-		kwargs = append(kwargs, rawjson.MemberOf("system", rawjson.Array(blocks)))
+		kwargs = append(kwargs, rawjson.MemberOf("system", rawjson.Array(system)))
 	}
 
 	kwargs, err = c.bedrockTools(kwargs)
@@ -116,7 +112,7 @@ func (c *call) bedrockBlock(m *prompt.Message, b *prompt.Block) (json.RawMessage
 		if strings.TrimSpace(b.Text) == "" {
 			return nil, nil
 		}
-		return rawjson.NewObject().Str("text", b.Text).End(), nil
+		return bareText(b.Text), nil
 	case "thinking":
 		if m.Role != "assistant" {
 			return nil, c.cannotHold(b, "a message of the role %s; only the assistant thinks", m.Role)
@@ -144,17 +140,18 @@ func (c *call) bedrockFile(b *prompt.Block) (json.RawMessage, error) {
 
 	location := rawjson.NewObject().Str("uri", f.url).End()
 	source := rawjson.NewObject().Raw("s3Location", location).End()
+	kind, out := "", rawjson.NewObject().Str("format", f.format())
 	switch {
 	case f.is("image"):
-		image := rawjson.NewObject().Str("format", f.format()).Raw("source", source).End()
-		return rawjson.NewObject().Raw("image", image).End(), nil
+		kind = "image"
 	case f.is("video"):
-		video := rawjson.NewObject().Str("format", f.format()).Raw("source", source).End()
-		return rawjson.NewObject().Raw("video", video).End(), nil
+		kind = "video"
 	case f.mime == "application/pdf":
 		// Converse requires a name for a document.
-		pdf := rawjson.NewObject().Str("format", "pdf").Str("name", "document").Raw("source", source).End()
-		return rawjson.NewObject().Raw("document", pdf).End(), nil
+		kind, out = "document", out.Str("name", "document")
+	}
+	if kind != "" {
+		return rawjson.NewObject().Raw(kind, out.Raw("source", source).End()).End(), nil
 	}
 
 	return nil, c.cannotHold(b, "a message, as %s; give an image, a video or a PDF", f.describe())

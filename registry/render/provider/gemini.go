@@ -44,16 +44,12 @@ func gemini(c *call) (wire.Object, error) {
 			rawjson.MemberOf("generation_config", rawjson.Encode(config))), nil
 	}
 
-	system, err := c.systemTexts()
+	system, err := c.system(bareText)
 	if err != nil {
 		return nil, err
 	}
 	if len(system) > 0 {
-		parts := make([]json.RawMessage, len(system))
-		for i, s := range system {
-			parts[i] = rawjson.NewObject().Str("text", s).End()
-		}
-		instruction := rawjson.NewObject().Raw("parts", rawjson.Array(parts)).End()
+		instruction := rawjson.NewObject().Raw("parts", rawjson.Array(system)).End()
 		config = rawjson.Set(config, "system_instruction", instruction)
 	}
 

@@ -79,6 +79,9 @@ func (c *call) chunks(
 	return rawjson.Array(list), err
 }
 
+// bareText writes a text as a part without a type.
+func bareText(text string) json.RawMessage { return rawjson.NewObject().Str("text", text).End() }
+
 // textPart writes a text in the form that most providers use.
 func textPart(text string) json.RawMessage {
 	return rawjson.NewObject().Str("type", "text").Str("text", text).End()

@@ -9,32 +9,6 @@ import (
 	"promptspool/registry/render/rawjson"
 )
 
-// canonical is the meaning of parameters that the providers spell differently.
-var canonical = map[string]string{
-	"max_tokens":            "max_tokens",
-	"max_completion_tokens": "max_tokens",
-	"max_output_tokens":     "max_tokens",
-	"maxOutputTokens":       "max_tokens",
-	"maxTokens":             "max_tokens",
-	"max_tokens_to_sample":  "max_tokens",
-
-	"stop":           "stop",
-	"stop_sequences": "stop",
-	"stopSequences":  "stop",
-
-	"top_p": "top_p",
-	"topP":  "top_p",
-	"p":     "top_p",
-
-	"top_k": "top_k",
-	"topK":  "top_k",
-	"k":     "top_k",
-
-	"seed":        "seed",
-	"random_seed": "seed",
-	"temperature": "temperature",
-}
-
 // spelling is how each family of APIs spells the parameters, the preferred way first.
 // Parameters missing here do not exist in the API.
 var spelling = map[string]map[string]string{
@@ -94,6 +68,22 @@ var spelling = map[string]map[string]string{
 		"seed":        "seed",
 		"temperature": "temperature",
 	},
+}
+
+// canonical is the meaning of each name that an API has for a parameter.
+var canonical = meanings()
+
+func meanings() map[string]string {
+	byName := make(map[string]string)
+	for _, names := range spelling {
+		for meaning, spelt := range names {
+			for _, name := range strings.Fields(spelt) {
+				byName[name] = meaning
+			}
+		}
+	}
+
+	return byName
 }
 
 // spell rewrites parameters in the spelling of an API: {"maxOutputTokens": 5} becomes

@@ -47,7 +47,7 @@ func (c *call) said(m *prompt.Message, d dialect) (string, []json.RawMessage, er
 // turns joins what is said in the messages. Consecutive messages of one role become one
 // turn.
 //
-// System messages are left out: see systemTexts. Empty messages, which these providers do
+// System messages are left out: see system. Empty messages, which these providers do
 // not take, are left out with a warning.
 func (c *call) turns(d dialect) ([]turn, error) {
 	var list []turn
@@ -109,10 +109,10 @@ func turnsJSON(list []turn, name string) json.RawMessage {
 
 func isSystem(m *prompt.Message) bool { return m.Role == "system" || m.Role == "developer" }
 
-// systemTexts returns the texts of all messages of the roles system and developer that
-// are not empty.
-func (c *call) systemTexts() ([]string, error) {
-	var texts []string
+// system lists what convert makes of the texts of all messages of the roles system and
+// developer that are not empty.
+func (c *call) system(convert func(text string) json.RawMessage) ([]json.RawMessage, error) {
+	var parts []json.RawMessage
 	for i := range c.Messages {
 		m := &c.Messages[i]
 		if !isSystem(m) {
@@ -123,9 +123,9 @@ func (c *call) systemTexts() ([]string, error) {
 			return nil, err
 		}
 		if strings.TrimSpace(s) != "" {
-			texts = append(texts, s)
+			parts = append(parts, convert(s))
 		}
 	}
 
-	return texts, nil
+	return parts, nil
 }
