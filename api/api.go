@@ -55,8 +55,7 @@ type Recorded interface {
 	Session(ctx context.Context, id wire.Identity, session string) (wire.RollupFound, error)
 
 	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
-	TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.TemplateStatistics, error)
-	CompareVersions(ctx context.Context, id wire.Identity, q wire.ComparisonQuery) (wire.VersionComparison, error)
+	Statistics(ctx context.Context, id wire.Identity, q wire.PartsQuery) (wire.Statistics, error)
 	Suggest(ctx context.Context, id wire.Identity, q wire.SuggestQuery) (wire.Suggestions, error)
 
 	Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error)

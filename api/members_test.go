@@ -109,16 +109,8 @@ func makeLists(v reflect.Value) {
 	}
 }
 
-func (*finder) TemplateStatistics(
-	context.Context, wire.Identity, wire.StatisticsQuery,
-) (wire.TemplateStatistics, error) {
-	return wire.TemplateStatistics{Success: true, Versions: []wire.VersionTotals{}}, nil
-}
-
-func (*finder) CompareVersions(
-	context.Context, wire.Identity, wire.ComparisonQuery,
-) (wire.VersionComparison, error) {
-	return wire.VersionComparison{Success: true, Metrics: []wire.ComparedMetric{}}, nil
+func (*finder) Statistics(context.Context, wire.Identity, wire.PartsQuery) (wire.Statistics, error) {
+	return wire.Statistics{Success: true, Items: []wire.ValueTotals{}}, nil
 }
 
 // text makes a call and returns its status, its body and the header of warnings.
@@ -144,9 +136,12 @@ func TestAQueryWithAnUnknownMemberIsRejectedWithTheClosestOne(t *testing.T) {
 		{"POST", requests + "/search", `{"filter_group":{"filters":[{"feild":"tags"}]}}`, "filter_group", `"feild"`},
 		{"POST", requests + "/export", `{"fromat":"csv"}`, "fromat", "the closest is format"},
 		{"POST", requests + "/analytics", `{"bucket_size":"day"}`, "bucket_size", "the closest is bucket"},
-		{"POST", requests + "/template-statistics", `{"templates":[]}`, "templates", "which takes "},
-		{"POST", requests + "/template-comparison", `{"prompt_name":"a","versoin_b":2}`,
-			"versoin_b", "the closest is version_b"},
+		{"POST", requests + "/analytics", `{"by":"model"}`, "by", "which takes "},
+		{"POST", requests + "/statistics", `{"templates":[]}`, "templates", "which takes "},
+		{"POST", requests + "/statistics", `{"prompt_name":"a","copmare":[1,2]}`, "copmare", "the closest is compare"},
+		{"POST", requests + "/statistics", `{"prompt_name":"a","compare":[2,2]}`, "compare", "different versions"},
+		{"POST", requests + "/statistics", `{"compare":[1,2]}`, "prompt_name", "is missing"},
+		{"POST", requests + "/statistics", `{"by":"metadata."}`, "by", "must be one of: version, "},
 		{"GET", requests + "/suggestions?field=tags&limits=3", "", "limits", "the closest is limit"},
 		{"GET", requests + "/suggestions?field=tags&filter_group=%7B%22x%22:1%7D", "", "filter_group", `it has "x"`},
 		{"GET", requests + "/orphans?page=2", "", "page", "which takes per_page, cursor"},
@@ -197,7 +192,7 @@ func TestAMemberOfTheHostedServiceWithoutAnEffectIsAcceptedWithAWarning(t *testi
 	for _, tt := range []struct{ method, path, body, names string }{
 		{"POST", requests + "/search", `{"metadata_cost_breakdown_key":"team"}`, "metadata_cost_breakdown_key"},
 		{"POST", requests + "/analytics", `{"sort_by":"cost","sort_order":"desc"}`, "sort_by sort_order"},
-		{"POST", requests + "/template-statistics", `{"sort_by":"cost"}`, "sort_by"},
+		{"POST", requests + "/statistics", `{"sort_by":"cost","by":"metadata.plan"}`, "sort_by"},
 		{"POST", requests + "/export", `{"page":2,"format":"csv"}`, "page"},
 		{"POST", "/prompt-templates/a", `{"workspace_id":3}`, "workspace_id"},
 		{"POST", "/rest/prompt-templates",

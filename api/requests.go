@@ -52,23 +52,24 @@ func (a *API) listOrphans(c *exchange) error {
 
 // analyzeRequests aggregates what a search with the same filter would find.
 func (a *API) analyzeRequests(c *exchange) error {
-	return answerFrom(c, a.decodeStatistics, a.recorded.Analyze)
-}
-
-// templateStatistics aggregates it by template version.
-func (a *API) templateStatistics(c *exchange) error {
-	return answerFrom(c, a.decodeStatistics, a.recorded.TemplateStatistics)
-}
-
-// compareVersions compares two versions of a template.
-func (a *API) compareVersions(c *exchange) error {
-	return answerFrom(c, func(object wire.Object) (wire.ComparisonQuery, error) {
-		q, err := wire.DecodeComparison(object)
+	return answerFrom(c, func(object wire.Object) (wire.StatisticsQuery, error) {
+		q, err := wire.DecodeStatistics(object)
 		if err == nil {
-			err = a.carryOut(&q.FilterLine, &q.FilterGroup, &q.Q)
+			err = a.carryOutStatistics(&q)
 		}
 		return q, err
-	}, a.recorded.CompareVersions)
+	}, a.recorded.Analyze)
+}
+
+// statistics aggregates it by template version or another value, or compares two versions.
+func (a *API) statistics(c *exchange) error {
+	return answerFrom(c, func(object wire.Object) (wire.PartsQuery, error) {
+		q, err := wire.DecodeParts(object)
+		if err == nil {
+			err = a.carryOutStatistics(&q.StatisticsQuery)
+		}
+		return q, err
+	}, a.recorded.Statistics)
 }
 
 // suggestValues completes what a person types into a filter.

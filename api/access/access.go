@@ -68,8 +68,8 @@ var Table = []Entry{
 	{
 		Does: "Search, read, count and export calls", Scope: wire.ScopeRead, Role: wire.RoleViewer,
 		Routes: "search-requests get-request get-trace search-spans search-sessions get-session " +
-			"export-requests suggest-values list-orphans analyze-requests template-statistics " +
-			"compare-versions backtest list-score-definitions",
+			"export-requests suggest-values list-orphans analyze-requests statistics " +
+			"backtest list-score-definitions",
 		Pages: "GET /{$}, GET /projects, GET /requests, POST /requests/view, GET /suggestions, GET /requests/export, " +
 			"GET /requests/{id}, GET /requests/{id}/raw, GET /requests/{id}/text, GET /traces/{id}, " +
 			"GET /traces, GET /sessions, GET /sessions/{id}, GET /users, GET /scores, GET /scores/{id}, " +

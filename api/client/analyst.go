@@ -45,18 +45,11 @@ func (c *Client) Analyze(
 	return ask[wire.Analytics](ctx, c, post(id, "/api/public/v2/requests/analytics", q))
 }
 
-// TemplateStatistics sums up the same records by template version.
-func (c *Client) TemplateStatistics(
-	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
-) (wire.TemplateStatistics, error) {
-	return ask[wire.TemplateStatistics](ctx, c, post(id, "/api/public/v2/requests/template-statistics", q))
-}
-
-// CompareVersions compares two versions of a template by their newest records.
-func (c *Client) CompareVersions(
-	ctx context.Context, id wire.Identity, q wire.ComparisonQuery,
-) (wire.VersionComparison, error) {
-	return ask[wire.VersionComparison](ctx, c, post(id, "/api/public/v2/requests/template-comparison", q))
+// Statistics sums up the same records by q.By, and compares two versions of a template.
+func (c *Client) Statistics(
+	ctx context.Context, id wire.Identity, q wire.PartsQuery,
+) (wire.Statistics, error) {
+	return ask[wire.Statistics](ctx, c, post(id, "/api/public/v2/requests/statistics", q))
 }
 
 // Delete deletes one record, or all with a metadata value, of a session or of a trace, for good.

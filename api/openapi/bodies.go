@@ -562,16 +562,22 @@ type ExportLine struct {
 	Export *wire.ExportMark `json:"export,omitempty"`
 }
 
-// Comparison names two versions, and chooses the records by which they are compared.
-type Comparison struct {
-	open
-	wire.ComparisonQuery
-}
-
-// Statistics chooses the records that are summed up.
-type Statistics struct {
+// StatisticsQuery chooses the records that are summed up.
+type StatisticsQuery struct {
 	open
 	wire.StatisticsQuery
+	Unsorted
+}
+
+// PartsQuery chooses the records that are summed up by something, and two versions to compare.
+type PartsQuery struct {
+	open
+	wire.PartsQuery
+	Unsorted
+}
+
+// Unsorted are what statistics cannot be sorted by.
+type Unsorted struct {
 	// No effect on sums; the answer has a warning.
 	SortBy string `json:"sort_by,omitempty"`
 	// No effect on sums; the answer has a warning.

@@ -122,19 +122,20 @@ func (v *value) parse() any {
 
 // types are those that the tables name.
 var types = byName(
-	BacktestQuery{}, ChangesQuery{}, CloseQuery{}, Comparison{}, Continue{}, CreateGroup{}, CreateLabel{},
+	BacktestQuery{}, ChangesQuery{}, CloseQuery{}, Continue{}, CreateGroup{}, CreateLabel{},
 	DefineScore{}, DeletionQuery{}, Empty{}, Export{}, ExportLine{}, ExportLogs{}, ExportMetrics{},
 	ExportTraces{}, Exported{}, FetchTemplate{}, Heartbeat{}, ListQuery{}, LogRequest{}, MoveLabel{},
 	NamedQuery{}, OK{}, OrphanQuery{}, PatchTemplate{}, PublishTemplate{}, PublishTemplateOld{}, RawQuery{},
-	RollupSearch{}, Scan{}, Search{}, SpanSearch{}, SpansBulk{}, Statistics{}, SuggestQuery{}, Trace{},
+	PartsQuery{}, RollupSearch{}, Scan{},
+	Search{}, SpanSearch{}, SpansBulk{}, StatisticsQuery{}, SuggestQuery{}, Trace{},
 	TraceQuery{}, TrackAnyRequest{}, TrackGroup{}, TrackMetadata{}, TrackPrompt{}, TrackRequest{}, TrackScore{},
 	wire.Analytics{}, wire.Backtest{}, wire.BatchAnswer{}, wire.Changes{}, wire.Deleted{}, wire.Done{},
 	wire.Event{}, wire.Fleet{}, wire.GroupCreated{}, wire.KeyVerdict{}, wire.Labels{}, wire.Logged{},
 	wire.OrphanPage{}, wire.PlacedLabel{}, wire.Published{}, wire.RawTemplate{}, wire.Record{},
 	wire.RenderedTemplate{}, wire.Repriced{}, wire.RollupFound{}, wire.RollupPage{},
 	wire.Scanned{}, wire.ScoreDefinitionList{}, wire.Scored{}, wire.SearchPage{}, wire.SpanPage{}, wire.SpansTaken{},
-	wire.Suggestions{}, wire.TemplateList{}, wire.TemplateStatistics{}, wire.TraceClosed{}, wire.Tracked{},
-	wire.TrackedRequest{}, wire.VersionComparison{},
+	wire.Statistics{}, wire.Suggestions{}, wire.TemplateList{}, wire.TraceClosed{}, wire.Tracked{},
+	wire.TrackedRequest{},
 )
 
 func byName(values ...any) map[string]reflect.Type {

@@ -15,9 +15,8 @@ import (
 // Buckets are the intervals that a series can be divided into. Days are in UTC.
 var Buckets = []string{"second", "minute", "hour", "day"}
 
-// StatisticsQuery is the body of POST /api/public/v2/requests/analytics and of a
-// template's statistics. It counts the records that a search with the same filter_group
-// and q would find.
+// StatisticsQuery is the body of POST /api/public/v2/requests/analytics. It counts the
+// records that a search with the same filter_group and q would find.
 type StatisticsQuery struct {
 	FilterGroup *Filter `json:"filter_group,omitempty"` // what records must match
 	Q           string  `json:"q,omitempty"`            // words in the prompt or response: a line without keys
@@ -53,7 +52,13 @@ type StatisticsQuery struct {
 // DecodeStatistics reads a StatisticsQuery.
 func DecodeStatistics(object Object) (StatisticsQuery, error) {
 	f := fields{object: object}
-	q := StatisticsQuery{
+	q := f.statistics()
+
+	return q, f.err()
+}
+
+func (f *fields) statistics() StatisticsQuery {
+	return StatisticsQuery{
 		FilterGroup:    f.filter("filter_group"),
 		Q:              f.text("q", false, QueryRunesMax),
 		FilterLine:     f.filterLine(),
@@ -61,7 +66,51 @@ func DecodeStatistics(object Object) (StatisticsQuery, error) {
 		ScoreAgreement: f.text("score_agreement", false, NameRunesMax),
 		Bucket:         f.oneOf("bucket", Buckets),
 	}
+}
+
+// PartsQuery is the body of POST /api/public/v2/requests/statistics.
+type PartsQuery struct {
+	StatisticsQuery
+
+	// By names the values that records are summed up by: version, template, model, provider, tag, or a key of the metadata,
+	// such as metadata.plan. The default is version, and nothing if versions are compared.
+	By string `json:"by,omitempty"`
+
+	Compare  []int  `json:"compare,omitempty"`     // two versions, of which the second may be better
+	Template string `json:"prompt_name,omitempty"` // the name of the template that has these versions
+}
+
+// PartsBy are what PartsQuery.By can be.
+var PartsBy = []string{"version", "template", "model", "provider", "tag", ByMetadata + "KEY"}
+
+// ByMetadata precedes a metadata key in PartsQuery.By.
+const ByMetadata = "metadata."
+
+// DecodeParts reads a PartsQuery.
+func DecodeParts(object Object) (PartsQuery, error) {
+	f := fields{object: object}
+	q := PartsQuery{StatisticsQuery: f.statistics(), Compare: f.versions("compare")}
+	q.Template = f.text("prompt_name", q.Compare != nil, NameRunesMax)
+	q.By = f.fitting("by", PartsBy, func(by string) bool {
+		key, ok := strings.CutPrefix(by, ByMetadata)
+		return ok && key != "" || slices.Contains(PartsBy, by)
+	})
+
 	return q, f.err()
+}
+
+// versions reads two versions of a template; nil if they are absent.
+func (f *fields) versions(name string) []int {
+	v, ok := f.raw(name, false)
+	if !ok {
+		return nil
+	}
+
+	var two []int
+	if json.Unmarshal(v, &two) != nil || len(two) != 2 || min(two[0], two[1]) < 1 || two[0] == two[1] {
+		f.fault(name, "must be two different versions, such as [1, 2]")
+	}
+	return two
 }
 
 // Progress is how many of the matching records an answer counts.
@@ -237,25 +286,31 @@ type BucketTotals struct {
 	Totals
 }
 
-// VersionTotals are the totals of one version of a template.
-type VersionTotals struct {
-	Template string `json:"template"` // the template's name
-	Version  *int   `json:"version"`  // null: links whose version is unknown
+// ValueTotals are the totals of one value, such as a model or a version of a template.
+type ValueTotals struct {
+	Value   string `json:"value"`   // of a version, the template's name
+	Version *int   `json:"version"` // null: of anything else, or links whose version is unknown
 	Totals
 	Series []BucketTotals `json:"series"` // buckets without requests are left out
+
+	Truncated bool `json:"truncated,omitempty"` // the value is the beginning of a long one
 }
 
-// TemplateStatistics are the statistics by template and version, sorted by both.
-type TemplateStatistics struct {
+// Statistics answers POST /api/public/v2/requests/statistics.
+type Statistics struct {
 	Success       bool          `json:"success"`
 	ChartInterval ChartInterval `json:"chartInterval"`
-	// The versions, sorted by template and number.
-	Versions        []VersionTotals `json:"versions"`
-	PercentileError float64         `json:"percentile_error"` // the maximum relative error of percentiles
 
-	// How many requests are of versions that are not listed.
-	VersionsLeftOut int64 `json:"versions_left_out,omitempty"`
+	// The versions, sorted by template and number. Of anything else the 50 values with the most requests,
+	// the most first.
+	Items           []ValueTotals `json:"items"`
+	PercentileError float64       `json:"percentile_error"` // the maximum relative error of percentiles
+
+	// How many requests are of values that are not listed.
+	LeftOut int64 `json:"left_out,omitempty"`
 	Progress
+
+	Comparison *VersionComparison `json:"comparison,omitempty"` // if versions are compared
 	Warned
 }
 
@@ -341,6 +396,42 @@ type Analytics struct {
 	PercentileError  float64  `json:"percentileError"` // the maximum relative error of percentiles
 	Progress
 	Warned
+}
+
+// Series returns what the answer has by interval in our form, without the statuses.
+func (a Analytics) Series() (series []BucketTotals) {
+	at := func(values map[string]float64, date string) *float64 {
+		if v, ok := values[date]; ok {
+			return &v
+		}
+		return nil
+	}
+	for _, s := range a.Stats {
+		t := Totals{
+			Requests:       s.Requests,
+			Errors:         s.Requests - s.StatusCounts["SUCCESS"],
+			Cost:           s.Cost,
+			InputTokens:    s.InputTokens,
+			OutputTokens:   s.OutputTokens,
+			CachedTokens:   s.CachedTokens,
+			CacheWrites:    s.CacheWrites,
+			ThinkingTokens: s.ThinkingTokens,
+			Latency: Percentiles{
+				Mean: s.Latency,
+				P50:  at(a.Latency.P50, s.Date),
+				P90:  at(a.Latency.P90, s.Date),
+				P95:  at(a.Latency.P95, s.Date),
+				P99:  at(a.Latency.P99, s.Date),
+			},
+			Scores: s.Scores,
+		}
+		if t.Requests > 0 {
+			t.ErrorRate = float64(t.Errors) / float64(t.Requests)
+		}
+		series = append(series, BucketTotals{s.Date, t})
+	}
+
+	return series
 }
 
 // AnalyticsListMax bounds each list and map of Analytics.
@@ -454,38 +545,6 @@ func (p *Pair) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// ComparisonQuery is the body of POST /api/public/v2/requests/template-comparison. It compares the calls
-// of two versions of a template, among those that a search with the same filter_group and q would find.
-type ComparisonQuery struct {
-	Template string `json:"prompt_name"` // the template's name
-	VersionA int    `json:"version_a"`   // the version to compare with
-	VersionB int    `json:"version_b"`   // the version that may be better
-
-	FilterGroup *Filter `json:"filter_group,omitempty"` // what records must match
-	Q           string  `json:"q,omitempty"`            // words in the prompt or response: a line without keys
-	FilterLine          // see Search
-}
-
-// DecodeComparison reads a ComparisonQuery.
-func DecodeComparison(object Object) (ComparisonQuery, error) {
-	f := fields{object: object}
-	q := ComparisonQuery{
-		Template:    f.text("prompt_name", true, NameRunesMax),
-		VersionA:    f.version("version_a"),
-		VersionB:    f.version("version_b"),
-		FilterGroup: f.filter("filter_group"),
-		Q:           f.text("q", false, QueryRunesMax),
-		FilterLine:  f.filterLine(),
-	}
-	f.raw("version_a", true)
-	f.raw("version_b", true)
-	if q.VersionA > 0 && q.VersionA == q.VersionB {
-		f.fault("version_b", "must be another version than version_a")
-	}
-
-	return q, f.err()
-}
-
 // ComparedMax is how many calls of a version are compared: the newest.
 const ComparedMax = 20_000
 
@@ -495,7 +554,6 @@ const TogetherMin = 50
 // VersionComparison is how version B of a template differs from version A, metric by metric. Intervals
 // are of 95 %. Verdicts are corrected for the number of metrics.
 type VersionComparison struct {
-	Success bool             `json:"success"`
 	A       ComparedCalls    `json:"a"`       // the calls of version A
 	B       ComparedCalls    `json:"b"`       // the calls of version B
 	Metrics []ComparedMetric `json:"metrics"` // scores first, the most frequent before the others
@@ -504,7 +562,6 @@ type VersionComparison struct {
 	// if not, all are shown, without intervals and verdicts.
 	Together bool   `json:"together"`
 	Note     string `json:"note"` // when each version ran, whether most of its errors are from one day, and together
-	Warned
 }
 
 // ComparedCalls are the calls of a version that were compared.

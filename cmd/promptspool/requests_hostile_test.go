@@ -30,10 +30,8 @@ func TestNoCommandLetsDataDriveTheTerminal(t *testing.T) {
 		"events":[{"id":` + h + `,"kind":` + h + `,"sidecar":` + h + `}],"request":` + call + `}`
 
 	totals := `{"requests":1,"errors":1,"scores":[{"name":` + h + `,"count":1}],"latency":{}}`
-	sums := `{"success":true,"overall":` + totals + `,"byModel":{` + h + `:` + totals + `},"byProvider":{` + h + `:` +
-		totals + `},"stats":[{"date":` + h + `,"requests":1}],
-		"modelRequestsByDay":{` + h + `:[[` + h + `,1]]},"versions":[{"template":` + h +
-		`,"version":1,"requests":1,"series":[{"date":` + h + `}]}]}`
+	sums := `{"success":true,"overall":` + totals + `,"stats":[{"date":` + h + `,"requests":1}],
+		"items":[{"value":` + h + `,"version":1,"requests":1,"series":[{"date":` + h + `}]}]}`
 
 	orphans := `{"success":true,"total":1,"items":[{"request_id":` + h + `,"kinds":[` + h + `]}]}`
 

@@ -229,27 +229,27 @@ func TestASpanThatIsNoCallIsNotShownAsARequest(t *testing.T) {
 	}
 }
 
-// The calls with each value are counted by requests of their own.
 func TestStatisticsByTagsAndMetadata(t *testing.T) {
 	withoutVariables(t)
 	const answer = `{"success":true,"overall":{"requests":3,"cost":0.0000042,
 		"scores":[{"name":"helpful","count":2,"mean":60},{"name":"tone","count":1,"mean":90}]},
-		"tagsBreakdown":[{"tag":"beta"}],"metadataValueBreakdown":[{"key":"user_id","value":"ann"}]}`
-	for by, filter := range map[string]string{
-		"tag":              `{"field":"tags","operator":"is","value":"beta"}`,
-		"user":             `{"field":"user_id","operator":"is","value":"ann"}`,
-		"metadata.user_id": `{"field":"user_id","operator":"is","value":"ann"}`,
+		"items":[{"value":"ann","version":null,"requests":2,"cost":0.0000021}],"left_out":1}`
+	for by, asked := range map[string]string{
+		"tag":              "tag",
+		"user":             "metadata.user_id",
+		"metadata.user_id": "metadata.user_id",
 	} {
 		url, call := answering(t, answer)
 		got := say(t, "requests", "stats", "--by", by, "--model", "m", "--utc", "--url", url, "--key", "k")
-		if !strings.Contains(*call, filter) || !strings.Contains(*call, `"value":"m"`) {
+		if !strings.Contains(*call, `"by":"`+asked+`"`) || !strings.Contains(*call, `"value":"m"`) {
 			t.Errorf("by %s asks %s", by, *call)
 		}
 		heading := strings.ToUpper(strings.NewReplacer(".", " ", "_", " ").Replace(by)) + "  "
 		if !strings.HasPrefix(got.Out, heading) {
 			t.Errorf("by %s: no heading %q in %s", by, heading, got.Out)
 		}
-		if got.Code != 0 || !strings.Contains(got.Out, "  60.0 (2)  ") || !strings.Contains(got.Out, " $0.0000042 ") {
+		if got.Code != 0 || !strings.Contains(got.Out, "  60.0 (2)  ") || !strings.Contains(got.Out, " $0.0000042 ") ||
+			!strings.Contains(got.Out, "\nann ") || !strings.Contains(got.Out, "values that are not listed: 1;") {
 			t.Errorf("by %s: %+v", by, got)
 		}
 		got = say(t, "requests", "stats", "--by", by, "-o", "json", "--url", url, "--key", "k")

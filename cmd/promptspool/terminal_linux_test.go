@@ -96,8 +96,8 @@ func TestStatisticsAsATable(t *testing.T) {
 	answer := `{"success":true,"overall":{` + totals(8, 1) + `},
 		"stats":[{"date":"2026-03-01","requests":6,"cost":0.1},{"date":"2026-03-04","requests":2,"cost":0.4}],
 		"latency":{"p50_latency":{"2026-03-01":0.25,"2026-03-04":2}},
-		"versions":[{"template":"greet","version":1,` + totals(4, 1) + `,"series":[{"date":"2026-03-01","requests":4}]},
-			{"template":"greet","version":null,` + totals(4, 0) + `,"series":[
+		"items":[{"value":"greet","version":1,` + totals(4, 1) + `,"series":[{"date":"2026-03-01","requests":4}]},
+			{"value":"greet","version":null,` + totals(4, 0) + `,"series":[
 				{"date":"2026-03-01","requests":2,"cost":0.05,"latency":{"p50":0.2}},
 				{"date":"2026-03-02","requests":1,"cost":0.05},
 				{"date":"2026-03-04","requests":1,"cost":0.4,"latency":{"p50":0.8}}]}]}`

@@ -31,16 +31,15 @@ func (p *pages) compareVersions(c *frame.Exchange, f filter.Filter, name string,
 	if err != nil {
 		return nil, err
 	}
-	answer, err := p.records.CompareVersions(c.Context(), c.Identity(), wire.ComparisonQuery{
-		Template: name, VersionA: a, VersionB: b, FilterGroup: group,
-		FilterLine: wire.FilterLine{Zone: f.Zone().String()},
-	})
+	q := wire.PartsQuery{Template: name, Compare: []int{a, b}}
+	q.FilterGroup, q.Zone = group, f.Zone().String()
+	answer, err := p.records.Statistics(c.Context(), c.Identity(), q)
 	if err != nil {
 		return nil, err
 	}
 
-	v := &comparison{VersionComparison: answer, Max: wire.ComparedMax}
-	for _, m := range answer.Metrics {
+	v := &comparison{VersionComparison: *answer.Comparison, Max: wire.ComparedMax}
+	for _, m := range v.Metrics {
 		if v.A.Requests > 0 && v.B.Requests > 0 && m.CountA+m.CountB > 0 {
 			v.Rows = append(v.Rows, newComparedRow(m))
 		}

@@ -58,12 +58,7 @@ type TemplateEditor interface {
 type Records interface {
 	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
 	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
-	TemplateStatistics(
-		ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
-	) (wire.TemplateStatistics, error)
-	CompareVersions(
-		ctx context.Context, id wire.Identity, q wire.ComparisonQuery,
-	) (wire.VersionComparison, error)
+	Statistics(ctx context.Context, id wire.Identity, q wire.PartsQuery) (wire.Statistics, error)
 	filter.Searcher
 }
 

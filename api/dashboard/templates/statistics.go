@@ -43,7 +43,7 @@ const versionPointsMax = 20
 
 // statisticsRow is what is known of one version.
 type statisticsRow struct {
-	wire.VersionTotals
+	wire.ValueTotals
 	Labels  []wire.Label
 	Message string
 	Href    string // the address of its requests
@@ -83,15 +83,15 @@ func (p *pages) statisticsPage(c *frame.Exchange, head templateHead) error {
 		Bucket:      v.Bucket,
 		PointsMax:   versionPointsMax,
 	})
-	answer, err := p.records.TemplateStatistics(c.Context(), c.Identity(), query)
+	answer, err := p.records.Statistics(c.Context(), c.Identity(), wire.PartsQuery{StatisticsQuery: query})
 	if err != nil {
 		return err
 	}
 
 	// Rows depend on the score that is shown.
-	v.Counted, v.Cut = page.Counted(answer.Progress), answer.VersionsLeftOut
+	v.Counted, v.Cut = page.Counted(answer.Progress), answer.LeftOut
 	var sums []wire.ScoreSum
-	for _, of := range answer.Versions {
+	for _, of := range answer.Items {
 		sums = append(sums, of.Scores...)
 	}
 	v.Scores = wire.ScoreNames(sums)
@@ -99,7 +99,7 @@ func (p *pages) statisticsPage(c *frame.Exchange, head templateHead) error {
 		v.Score = v.Scores[0]
 	}
 
-	for _, t := range slices.Backward(answer.Versions) {
+	for _, t := range slices.Backward(answer.Items) {
 		v.Rows = append(v.Rows, v.row(f, t))
 	}
 	v.Charts = v.charts(f, answer.ChartInterval)
@@ -132,11 +132,11 @@ var versionColumns = table.Columns[statisticsRow]{
 	"errors": func(r *statisticsRow) float64 { return r.ErrorRate },
 }
 
-func (v *statisticsView) row(f filter.Filter, t wire.VersionTotals) statisticsRow {
+func (v *statisticsView) row(f filter.Filter, t wire.ValueTotals) statisticsRow {
 	row := statisticsRow{
-		VersionTotals: t,
-		Href:          withVersion(f, t.Version).Requests(),
-		Score:         wire.SumOf(t.Scores, v.Score),
+		ValueTotals: t,
+		Href:        withVersion(f, t.Version).Requests(),
+		Score:       wire.SumOf(t.Scores, v.Score),
 	}
 	if mean := meanCost(&t.Totals); !math.IsNaN(mean) {
 		row.Mean = &mean

@@ -88,7 +88,10 @@ func (c *Service) Analyze(
 	asked := question{
 		key:  countKey{id.Account, "analytics", q.Key},
 		want: query.AnalyticsColumns,
-		sums: func(q wire.StatisticsQuery) counter { return counterOf[wire.Analytics]{query.NewAnalytics(q)} },
+		sums: func(q wire.StatisticsQuery) (records.Adder, func() any) {
+			sums := query.NewAnalytics(q)
+			return sums, func() any { return sums.Answer() }
+		},
 	}
 	if match.Spanned() {
 		asked.summed = q.Zone == "" || q.Zone == time.UTC.String()
@@ -97,28 +100,31 @@ func (c *Service) Analyze(
 			asked.first = walkPatience
 		}
 	}
-	progress, err := c.ask(ctx, id, q, asked, func(answer any) { w = answer.(wire.Analytics) })
+	answer, progress, err := c.ask(ctx, id, q, asked)
+	w, _ = answer.(wire.Analytics)
 	w.Progress = progress
 
 	return w, err
 }
 
-// TemplateStatistics sums up records by template version, within q.Budget.
-func (c *Service) TemplateStatistics(
-	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
-) (w wire.TemplateStatistics, err error) {
+// Statistics sums up records by template version or something else, within q.Budget.
+func (c *Service) Statistics(
+	ctx context.Context, id wire.Identity, q wire.PartsQuery,
+) (w wire.Statistics, err error) {
 	if q.Budget == 0 {
-		return c.Service.TemplateStatistics(ctx, id, q)
+		return c.Service.Statistics(ctx, id, q)
 	}
 
-	asked := question{
-		key:  countKey{id.Account, "versions", q.Key},
-		want: query.TemplateVersionsColumns,
-		sums: func(q wire.StatisticsQuery) counter {
-			return counterOf[wire.TemplateStatistics]{query.NewTemplateVersions(q)}
+	answer, progress, err := c.ask(ctx, id, q.StatisticsQuery, question{
+		key:  countKey{id.Account, "statistics", q.Key},
+		want: query.PartsColumns(q),
+		sums: func(defined wire.StatisticsQuery) (records.Adder, func() any) {
+			q.StatisticsQuery = defined
+			sums := query.NewParts(q)
+			return sums, func() any { return sums.Answer() }
 		},
-	}
-	progress, err := c.ask(ctx, id, q, asked, func(answer any) { w = answer.(wire.TemplateStatistics) })
+	})
+	w, _ = answer.(wire.Statistics)
 	w.Progress = progress
 
 	return w, err
@@ -128,49 +134,28 @@ func (c *Service) TemplateStatistics(
 type question struct {
 	key    countKey
 	want   rowcode.Columns
-	sums   func(q wire.StatisticsQuery) counter
 	summed bool          // by summaries of the store, so that it takes no place from other walks
 	first  time.Duration // how long a caller waits at least while there is no answer yet
+
+	// sums returns empty sums, and what answers at any time with what they have counted so far.
+	sums func(q wire.StatisticsQuery) (sums records.Adder, answer func() any)
 }
 
-// counter is a records.Adder that can answer at any time with what it has counted so far.
-type counter interface {
-	records.Adder
-	counted() any
-	merger() query.Sums // nil if it takes no summaries
-}
-
-// counterOf is a counter whose answer is a T.
-type counterOf[T any] struct {
-	sums interface {
-		records.Adder
-		Answer() T
-	}
-}
-
-// Add counts a row.
-func (c counterOf[T]) Add(row *wire.Row) error { return c.sums.Add(row) }
-func (c counterOf[T]) counted() any            { return c.sums.Answer() }
-func (c counterOf[T]) merger() query.Sums {
-	sums, _ := c.sums.(query.Sums)
-	return sums
-}
-
-// ask calls take with the best answer that exists after q.Budget.
+// ask returns the best answer that exists after q.Budget.
 func (c *Service) ask(
-	ctx context.Context, id wire.Identity, q wire.StatisticsQuery, asked question, take func(answer any),
-) (wire.Progress, error) {
+	ctx context.Context, id wire.Identity, q wire.StatisticsQuery, asked question,
+) (answer any, progress wire.Progress, err error) {
 	if err := c.Define(ctx, id, &q); err != nil {
-		return wire.Progress{}, err
+		return nil, progress, err
 	}
 	w, err := c.walkOf(id, q, asked)
 	if err != nil {
-		return wire.Progress{}, err
+		return nil, progress, err
 	}
 
 	if w != nil {
 		if err := w.await(ctx, c.patience(q, asked)); err != nil {
-			return wire.Progress{}, err
+			return nil, progress, err
 		}
 	}
 
@@ -186,10 +171,7 @@ func (c *Service) ask(
 	// A walk that reached its end has the truth of now, whatever was kept
 	// of earlier ones.
 	if w != nil && w.over && (w.whole || w.err != nil) {
-		if w.err == nil {
-			take(w.answer)
-		}
-		return wire.Progress{}, w.err
+		return w.answer, progress, w.err
 	}
 
 	// The walk is not over, or was cut short: the best
@@ -199,15 +181,14 @@ func (c *Service) ask(
 		c.kept.keepPart(asked.key, k, part)
 	}
 	if k.answer == nil { // other questions have displaced it
-		take(asked.sums(q).counted())
-		return wire.Progress{Incomplete: true, Counting: true}, nil
+		_, empty := asked.sums(q)
+		return empty(), wire.Progress{Incomplete: true, Counting: true}, nil
 	}
 
-	progress := k.progress
+	progress = k.progress
 	progress.Counting = !k.fresh()
-	take(k.answer)
 
-	return progress, nil
+	return k.answer, progress, nil
 }
 
 // patience returns how long a caller waits for a walk.

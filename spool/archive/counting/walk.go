@@ -10,6 +10,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/records"
 )
 
 // Why a walk ends before it has counted everything.
@@ -29,11 +30,12 @@ type walk struct {
 
 	done chan struct{} // closed at the end
 
-	mu     sync.Mutex // held for one row at a time, so that part can answer between two
-	sums   counter
-	merger query.Sums // the same, if it takes summaries; else nil
-	steps  int64      // rows and summaries so far
-	at     time.Time  // list time of the last row
+	mu      sync.Mutex // held for one row at a time, so that part can answer between two
+	sums    records.Adder
+	counted func() any
+	merger  query.Sums // the same, if it takes summaries; else nil
+	steps   int64      // rows and summaries so far
+	at      time.Time  // list time of the last row
 
 	// Guarded by Service.mu.
 	placed bool // it has one of the places in Service.walking
@@ -49,9 +51,9 @@ func (c *Service) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked qu
 		asked: asked,
 		begun: time.Now(),
 		done:  make(chan struct{}),
-		sums:  asked.sums(q),
 	}
-	w.merger = w.sums.merger()
+	w.sums, w.counted = asked.sums(q)
+	w.merger, _ = w.sums.(query.Sums)
 	// Not the caller's context: others may join the walk, and the caller may ask again.
 	w.ctx, w.cancel = context.WithCancelCause(c.life)
 	w.unasked = time.AfterFunc(q.Budget+walkUnasked, func() { w.cancel(errWalkUnasked) })
@@ -197,7 +199,7 @@ func (w *walk) part() countedPart {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	return countedPart{w.sums.counted(), w.steps, wire.Progress{Incomplete: true, Since: w.at}}
+	return countedPart{w.counted(), w.steps, wire.Progress{Incomplete: true, Since: w.at}}
 }
 
 // isOver reports whether the walk has ended.

@@ -190,15 +190,15 @@ func (a *Analytics) rebucket() {
 	}
 }
 
-// Statistics returns what Analyze and TemplateStatistics make of rows. It defines the
+// Statistics returns what Analyze and Statistics of a service make of rows. It defines the
 // meaning of both.
-func Statistics(rows []wire.Row, q wire.StatisticsQuery) (wire.Analytics, wire.TemplateStatistics, error) {
-	a, v := NewAnalytics(q), NewTemplateVersions(q)
+func Statistics(rows []wire.Row, q wire.StatisticsQuery) (wire.Analytics, wire.Statistics, error) {
+	a, p := NewAnalytics(q), NewParts(wire.PartsQuery{StatisticsQuery: q})
 	for i := range rows {
-		if err := errors.Join(a.Add(&rows[i]), v.Add(&rows[i])); err != nil {
-			return wire.Analytics{}, wire.TemplateStatistics{}, err
+		if err := errors.Join(a.Add(&rows[i]), p.Add(&rows[i])); err != nil {
+			return wire.Analytics{}, wire.Statistics{}, err
 		}
 	}
 
-	return a.Answer(), v.Answer(), nil
+	return a.Answer(), p.Answer(), nil
 }

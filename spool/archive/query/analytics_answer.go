@@ -2,6 +2,7 @@ package query
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"promptspool/api/wire"
@@ -175,6 +176,8 @@ func (a *Analytics) split(d *dimension[string]) (
 
 	return requests, latency, totals
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // breakdowns fills in what the answer has by tag, metadata, error type and tool.
 func (a *Analytics) breakdowns(w *wire.Analytics) {

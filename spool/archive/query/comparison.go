@@ -35,15 +35,15 @@ type Comparison struct {
 // ComparisonColumns are the columns that Comparison looks at.
 var ComparisonColumns = tallyColumns | rowcode.ColumnsOf(rowcode.ColumnTime, rowcode.ColumnVersion)
 
-// NewComparison returns the comparison of no rows yet. Of the rows since both versions were seen, it will
-// take the first most of each version. Days are those of a time zone, or of UTC.
-func NewComparison(a, b int, most int64, defined wire.ScoreDefinitions, zone string) *Comparison {
-	days, known := calendar.ParseZone(zone)
+// NewComparison returns the comparison that q asks for, of no rows yet. Of the rows since both versions
+// were seen, it will take the first most of each version. Days are those of a time zone, or of UTC.
+func NewComparison(q wire.PartsQuery, most int64) *Comparison {
+	days, known := calendar.ParseZone(q.Zone)
 	if !known {
 		days = time.UTC
 	}
-	c := &Comparison{most: most, zone: days, scores: make(map[scoreKey]*[]significance.Value), defined: defined}
-	c.calls[0].Version, c.calls[1].Version = a, b
+	c := &Comparison{most: most, zone: days, scores: make(map[scoreKey]*[]significance.Value), defined: q.Definitions}
+	c.calls[0].Version, c.calls[1].Version = q.Compare[0], q.Compare[1]
 
 	return c
 }
@@ -173,7 +173,7 @@ func (c *Comparison) Answer(late bool) wire.VersionComparison {
 	c.calls[0].Requests, c.calls[1].Requests = int64(errors.Counts[0]), int64(errors.Counts[1])
 
 	return wire.VersionComparison{
-		Success: true, A: c.calls[0], B: c.calls[1], Metrics: c.metrics, Together: together, Note: note,
+		A: c.calls[0], B: c.calls[1], Metrics: c.metrics, Together: together, Note: note,
 	}
 }
 

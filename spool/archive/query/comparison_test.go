@@ -14,7 +14,7 @@ import (
 
 func TestAComparisonEndsWhenBothVersionsHaveEnough(t *testing.T) {
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
-	c := query.NewComparison(7, 8, 2, nil, "")
+	c := query.NewComparison(wire.PartsQuery{Compare: []int{7, 8}}, 2)
 	for i, step := range []struct {
 		version int64
 		more    bool
@@ -41,7 +41,9 @@ func TestAComparisonEndsWhenBothVersionsHaveEnough(t *testing.T) {
 
 func TestWhatIsBetterDependsOnTheMetric(t *testing.T) {
 	toxic := wire.ScoreDefinition{Name: "toxic", Kind: "boolean", Better: "lower"}
-	c := query.NewComparison(1, 2, 1000, wire.ScoreDefinitions{toxic}, "")
+	q := wire.PartsQuery{Compare: []int{1, 2}}
+	q.Definitions = wire.ScoreDefinitions{toxic}
+	c := query.NewComparison(q, 1000)
 	for i := range int64(800) {
 		version, slower := i%2+1, float64(i%2)
 		price, latency := 0.01+0.001*slower, 1+slower
@@ -71,7 +73,7 @@ func TestWhatIsBetterDependsOnTheMetric(t *testing.T) {
 	if got != want || w.A.Incomplete || !w.B.Since.IsZero() {
 		t.Errorf("%+v %+v:\n%s", w.A, w.B, got)
 	}
-	w = query.NewComparison(1, 2, 9, nil, "").Answer(true)
+	w = query.NewComparison(wire.PartsQuery{Compare: []int{1, 2}}, 9).Answer(true)
 	if !w.A.Incomplete || w.Together || w.Metrics[0].Verdict != wire.VerdictTooFew || w.Note != "" {
 		t.Errorf("%+v", w)
 	}

@@ -156,7 +156,7 @@ type Judge struct {
 
 	query    *Query
 	deadline time.Time // zero: none
-	last     *Position // of the row before; nil: there was none
+	last     *Position // of the row before; nil before the first
 	subject  Subject   // of the row that was judged last
 }
 

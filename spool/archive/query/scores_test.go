@@ -260,7 +260,9 @@ func TestAComparisonTakesAuthorsTogetherAsStatisticsDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := NewComparison(1, 2, 1000, defined, "")
+	q := wire.PartsQuery{Compare: []int{1, 2}}
+	q.Definitions = defined
+	c := NewComparison(q, 1000)
 	for i := range rows {
 		c.Add(&rows[i])
 	}

@@ -133,7 +133,7 @@ func differ(session int, more float64, at func(hour float64, w *week) moment) fl
 }
 
 func different(rows []wire.Row) bool {
-	c := query.NewComparison(1, 2, wire.ComparedMax, nil, "")
+	c := query.NewComparison(wire.PartsQuery{Compare: []int{1, 2}}, wire.ComparedMax)
 	for i := range rows {
 		c.Add(&rows[i])
 	}

@@ -145,7 +145,7 @@ func TestStatisticsReachBackForCenturies(t *testing.T) {
 				t.Errorf("a bucket begins %s", s.Date)
 			}
 		}
-		if len(analytics.Stats) > most || sum != int64(len(rows)) || templates.VersionsLeftOut > 0 {
+		if len(analytics.Stats) > most || sum != int64(len(rows)) || templates.LeftOut > 0 {
 			t.Errorf("%s: %d points with %d requests", name, len(analytics.Stats), sum)
 		}
 	}

@@ -29,14 +29,24 @@ func (svc *Service) Analyze(
 	return w, err
 }
 
-// TemplateStatistics sums up records by template version. A filter on prompt_name
-// selects one template.
-func (svc *Service) TemplateStatistics(
-	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
-) (wire.TemplateStatistics, error) {
-	w, progress, err := answer[wire.TemplateStatistics](
-		ctx, svc, id, q, query.TemplateVersionsColumns, query.NewTemplateVersions)
-	w.Progress = progress
+// Statistics sums up records by template version or something else, and compares two versions.
+func (svc *Service) Statistics(
+	ctx context.Context, id wire.Identity, q wire.PartsQuery,
+) (w wire.Statistics, err error) {
+	w.Success = true
+	if q.By != "" || q.Compare == nil {
+		var progress wire.Progress
+		sums := func(defined wire.StatisticsQuery) *query.Parts {
+			q.StatisticsQuery = defined
+			return query.NewParts(q)
+		}
+		w, progress, err = answer[wire.Statistics](ctx, svc, id, q.StatisticsQuery, query.PartsColumns(q), sums)
+		w.Progress = progress
+	}
+	if q.Compare != nil && err == nil {
+		w.Comparison, err = svc.compareVersions(ctx, id, q)
+	}
+
 	return w, err
 }
 
@@ -69,32 +79,31 @@ func (svc *Service) Define(ctx context.Context, id wire.Identity, q *wire.Statis
 // compareBudget is how long the calls of two versions, or of a score's authors, are looked at.
 const compareBudget = 3 * time.Second
 
-// CompareVersions compares the newest records of two versions of a template, as many as there is time
+// compareVersions compares the newest records of two versions of a template, as many as there is time
 // for.
-func (svc *Service) CompareVersions(
-	ctx context.Context, id wire.Identity, s wire.ComparisonQuery,
-) (wire.VersionComparison, error) {
-	name, _ := json.Marshal(s.Template)
-	versions, _ := json.Marshal([]int{s.VersionA, s.VersionB})
+func (svc *Service) compareVersions(
+	ctx context.Context, id wire.Identity, q wire.PartsQuery,
+) (*wire.VersionComparison, error) {
+	name, _ := json.Marshal(q.Template)
+	versions, _ := json.Marshal(q.Compare)
 	where := wire.Filter{Filters: []wire.Filter{
 		{Field: "prompt_name", Operator: "is", Value: name},
 		{Field: "prompt_version_number", Operator: "in", Value: versions},
 	}}
-	if s.FilterGroup != nil {
-		where.Filters = append(where.Filters, *s.FilterGroup)
+	if q.FilterGroup != nil {
+		where.Filters = append(where.Filters, *q.FilterGroup)
 	}
 
-	var defined wire.StatisticsQuery
-	if err := svc.Define(ctx, id, &defined); err != nil {
-		return wire.VersionComparison{}, err
+	if err := svc.Define(ctx, id, &q.StatisticsQuery); err != nil {
+		return nil, err
 	}
-	both := query.NewComparison(s.VersionA, s.VersionB, wire.ComparedMax, defined.Definitions, s.Zone)
+	both := query.NewComparison(q, wire.ComparedMax)
 	late, err := svc.newest(ctx, id, &where, query.ComparisonColumns, both.Add)
 	if err != nil {
-		return wire.VersionComparison{}, err
+		return nil, err
 	}
 
-	return both.Answer(late), nil
+	return new(both.Answer(late)), nil
 }
 
 // Agreement compares the authors of the score that a sum is of, in the newest records that a filter finds.

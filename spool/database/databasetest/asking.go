@@ -195,10 +195,11 @@ func statistics(t *testing.T, open Open) {
 		case "everything":
 			f = wire.Filter{}
 		}
-		question := wire.StatisticsQuery{
-			FilterGroup: &f,
-			Bucket:      rapid.SampledFrom(append([]string{""}, wire.Buckets...)).Draw(t, "bucket"),
+		question := wire.PartsQuery{
+			By: rapid.SampledFrom(append([]string{"", "metadata.user"}, wire.PartsBy...)).Draw(t, "by"),
 		}
+		question.FilterGroup = &f
+		question.Bucket = rapid.SampledFrom(append([]string{""}, wire.Buckets...)).Draw(t, "bucket")
 		q, err := query.Compile(wire.Search{FilterGroup: &f})
 		if err != nil {
 			t.Fatal(err)
@@ -206,18 +207,24 @@ func statistics(t *testing.T, open Open) {
 
 		// The order of the rows must not matter.
 		rows := rapid.Permutation(matching(&q, states, bodies)).Draw(t, "order")
-		wantAll, wantVersions, err := query.Statistics(rows, question)
+		wantAll, _, err := query.Statistics(rows, question.StatisticsQuery)
 		if err != nil {
 			t.Fatal(err)
 		}
+		wantParts := query.NewParts(question)
+		for i := range rows {
+			if err := wantParts.Add(&rows[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
 
-		all, err := a.Analyze(context.Background(), id, question)
+		all, err := a.Analyze(context.Background(), id, question.StatisticsQuery)
 		if diff := cmp.Diff(wantAll, all); err != nil || diff != "" {
 			t.Fatalf("analytics (%v) (-want +got):\n%s", err, diff)
 		}
-		versions, err := a.TemplateStatistics(context.Background(), id, question)
-		if diff := cmp.Diff(wantVersions, versions); err != nil || diff != "" {
-			t.Fatalf("versions (%v) (-want +got):\n%s", err, diff)
+		parts, err := a.Statistics(context.Background(), id, question)
+		if diff := cmp.Diff(wantParts.Answer(), parts); err != nil || diff != "" {
+			t.Fatalf("statistics (%v) (-want +got):\n%s", err, diff)
 		}
 	})
 }

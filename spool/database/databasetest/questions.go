@@ -91,11 +91,13 @@ func (a *asker) page(w wire.Search) int {
 
 func (a *asker) templateStatistics(n int) int {
 	filter := &wire.Filter{Filters: []wire.Filter{template(n)}}
-	w, err := a.a.TemplateStatistics(context.Background(), a.id, wire.StatisticsQuery{FilterGroup: filter})
+	w, err := a.a.Statistics(context.Background(), a.id, wire.PartsQuery{
+		StatisticsQuery: wire.StatisticsQuery{FilterGroup: filter},
+	})
 	if err != nil {
 		a.b.Fatal(err)
 	}
-	return len(w.Versions)
+	return len(w.Items)
 }
 
 func (a *asker) analytics(int) int {

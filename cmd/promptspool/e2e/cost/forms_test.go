@@ -67,7 +67,7 @@ func lineShapes() (all []*shape) {
 		tokens = append(tokens, f.Example+" ", "-"+f.Example+" ", f.Name+":a ", f.Name+":* ", f.Name+":(a or b) ")
 	}
 	for _, token := range tokens {
-		for _, path := range []string{"search", "analytics", "template-statistics", "export"} {
+		for _, path := range []string{"search", "analytics", "statistics", "export"} {
 			all = append(all, &shape{
 				name:   "a line of " + quoted(token) + " for " + path,
 				method: "POST",

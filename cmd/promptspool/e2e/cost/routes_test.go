@@ -171,7 +171,7 @@ func routeAttacks() []attack {
 			body := strings.Repeat(`{"logic":"AND","filters":[`, n) +
 				`{"field":"tags","operator":"is","value":"a"}` + strings.Repeat(`]}`, n)
 			for _, path := range []string{
-				"search", "analytics", "template-statistics", "template-comparison", "reprice", "scan",
+				"search", "analytics", "statistics", "reprice", "scan",
 				"export",
 			} {
 				p.call("POST", "/api/public/v2/requests/"+path, `{"filter_group":`+body+`}`)

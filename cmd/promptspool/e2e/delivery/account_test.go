@@ -38,11 +38,11 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 	key := createKey(t, server, "other", "full")
 
 	fields := map[string]map[string]any{
-		"POST /prompts/greet/label":                        {"name": "x", "prompt_version_number": 1},
-		"PATCH /prompt-labels/1":                           {"prompt_version_number": 1},
-		"PATCH /rest/prompt-templates/greet":               {"commit_message": "m", "release_labels": []string{"x"}},
-		"POST /rest/backtest":                              {"prompt_name": "greet", "version": 1},
-		"POST /api/public/v2/requests/template-comparison": {"prompt_name": "greet", "version_a": 1, "version_b": 2},
+		"POST /prompts/greet/label":               {"name": "x", "prompt_version_number": 1},
+		"PATCH /prompt-labels/1":                  {"prompt_version_number": 1},
+		"PATCH /rest/prompt-templates/greet":      {"commit_message": "m", "release_labels": []string{"x"}},
+		"POST /rest/backtest":                     {"prompt_name": "greet", "version": 1},
+		"POST /api/public/v2/requests/statistics": {"by": "version", "prompt_name": "greet", "compare": []int{1, 2}},
 	}
 	for path, want := range map[string]int{
 		"GET /api/public/v2/requests/" + id:         404,
@@ -70,8 +70,7 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		"DELETE /api/public/v2/sessions/chat-9":                               200,
 		"DELETE /api/public/v2/traces/" + hidden:                              200,
 		"POST /api/public/v2/requests/analytics":                              200,
-		"POST /api/public/v2/requests/template-statistics":                    200,
-		"POST /api/public/v2/requests/template-comparison":                    200,
+		"POST /api/public/v2/requests/statistics":                             200,
 		"POST /api/public/v2/requests/reprice":                                200,
 		"POST /api/public/v2/requests/scan":                                   200,
 		"POST /api/public/v2/requests/export":                                 200,

@@ -87,10 +87,10 @@ func TestALineNarrowsEveryQuery(t *testing.T) {
 	if ask("POST", requests+"analytics", byDay, &sums); len(sums.Stats) != 1 || sums.Stats[0].Date != today {
 		t.Errorf("the requests of %s are those of %+v", today, sums.Stats)
 	}
-	var versions wire.TemplateStatistics
-	ask("POST", requests+"template-statistics", map[string]any{"filter": "user_id:u0"}, &versions)
-	if len(versions.Versions) != 1 || versions.Versions[0].Requests != 2 {
-		t.Errorf("a line compares %+v", versions.Versions)
+	var versions wire.Statistics
+	ask("POST", requests+"statistics", map[string]any{"filter": "user_id:u0"}, &versions)
+	if len(versions.Items) != 1 || versions.Items[0].Requests != 2 {
+		t.Errorf("a line compares %+v", versions.Items)
 	}
 	var suggested wire.Suggestions
 	ask("GET", requests+"suggestions?field=metadata_values&metadata_key=user_id&filter=user_id:u1+Hi", nil, &suggested)

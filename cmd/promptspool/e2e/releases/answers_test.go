@@ -25,9 +25,11 @@ type answered struct {
 // ask asks a server a question. One of a release says what this version does not describe.
 func ask(t *testing.T, server *harness.Node, question string) json.RawMessage {
 	t.Helper()
-	client := http.DefaultTransport
+	client, answer := http.DefaultTransport, func(text json.RawMessage) json.RawMessage { return text }
 	if server.Cmd.Path != harness.Program(t) {
 		client = direct
+	} else if before, after, ok := strings.Cut(question, "/template-statistics "); ok {
+		question, answer = before+"/statistics "+after, asVersions
 	}
 	method, rest, _ := strings.Cut(question, " ")
 	if method != strings.ToUpper(method) {
@@ -50,7 +52,25 @@ func ask(t *testing.T, server *harness.Node, question string) json.RawMessage {
 	if err != nil {
 		t.Fatalf("%s: %v", question, err)
 	}
-	return asJSON(t, res.Header.Get("Content-Type"), text)
+	return answer(asJSON(t, res.Header.Get("Content-Type"), text))
+}
+
+// asVersions returns statistics with the names that version 0.1.0 had for what it summed up.
+func asVersions(text json.RawMessage) json.RawMessage {
+	var statistics map[string]any
+	if json.Unmarshal(text, &statistics) != nil {
+		return text
+	}
+	items, _ := statistics["items"].([]any)
+	for _, v := range items {
+		version := v.(map[string]any)
+		version["template"] = version["value"]
+		delete(version, "value")
+	}
+	statistics["versions"] = items
+	delete(statistics, "items")
+	renamed, _ := json.Marshal(statistics) // maps of JSON always encode
+	return renamed
 }
 
 // asJSON returns an answer as one value: lines as a list, and those of CSV by the names of their columns.

@@ -3,7 +3,6 @@ package requests
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api/client"
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
@@ -22,187 +20,94 @@ import (
 
 // statsDimensions are what statistics can be by.
 var statsDimensions = []string{"version", "model", "provider", "tag", "user", "session", "environment",
-	"metadata." + config.AnyName}
+	wire.ByMetadata + config.AnyName}
+
+// knownKeys are metadata keys by the shorter names that they have here.
+var knownKeys = map[string]string{"user": "user_id", "session": "session_id", "environment": "environment"}
 
 func requestStats(c *cli.Context) error {
 	v := config.Read(c)
 	by, bucket := v.OneOf("by"), v.OneOf("bucket")
-	key, isKey := strings.CutPrefix(by, "metadata.")
 	line, selected := filter.Read(v)
 	cl, id, err := v.Remote()
 	if err != nil {
 		return err
 	}
 
-	q := wire.StatisticsQuery{FilterGroup: selected, Bucket: bucket}
-	q.Zone = filter.Zone(v)
-	if !isKey {
-		key = map[string]string{"user": "user_id", "session": "session_id", "environment": "environment"}[by]
+	q := wire.PartsQuery{By: by}
+	q.FilterGroup, q.Bucket, q.Zone = selected, bucket, filter.Zone(v)
+	if key, ok := knownKeys[by]; ok {
+		q.By = wire.ByMetadata + key
 	}
-	q.MetadataKey = key
-	// Also for versions, which have no line of all requests.
-	sums, err := cl.Analyze(c.Context, id, q)
+	// Calls without a value are in no row but the one of all.
+	sums, err := cl.Analyze(c.Context, id, q.StatisticsQuery)
+	if err != nil {
+		return err
+	}
+	parts, err := cl.Statistics(c.Context, id, q)
 	if err != nil {
 		return err
 	}
 
-	var versions wire.TemplateStatistics
-	var values []valueTotals
-	var shown any
-	if by == "version" {
-		versions, err = cl.TemplateStatistics(c.Context, id, q)
-		shown = versions
-	} else {
-		values, err = countEach(c, cl, id, q, valuesBy(by, key, sums))
-		shown = map[string][]valueTotals{"items": values}
-	}
-	if err != nil {
-		return err
-	}
-	return print.Output(c, shown, func(t *print.Table) {
+	return print.Output(c, parts, func(t *print.Table) {
+		key, isKey := strings.CutPrefix(by, wire.ByMetadata)
 		switch {
 		case sums.Incomplete:
 		case sums.Overall.Requests == 0:
 			printUnmatched(c, t, cl, id, line, "requests")
 			return
-		case isKey && len(values) == 0:
+		case isKey && len(parts.Items) == 0:
 			line.Terms = append(line.Terms, filterline.Where("metadata", key, "*"))
 			printUnmatched(c, t, cl, id, line, "requests with "+by)
 			return
 		}
+
 		g := newStatsTable(c, t, by, sums)
-		g.versions(versions)
-		g.values(values)
-		g.finish(len(values))
+		g.values(parts.Items)
+		g.finish(parts)
 	})
-}
-
-// valuesMax is how many values are counted, each by one call.
-const valuesMax = 20
-
-// valueTotals are the totals of one value, such as a tag.
-type valueTotals struct {
-	Value string `json:"value"`
-	wire.Totals
-	sums wire.Analytics
-}
-
-// valuesBy returns conditions for the values that requests are counted by.
-func valuesBy(by, key string, sums wire.Analytics) (terms []filterline.Term) {
-	field, part, _ := strings.Cut(by, ".")
-	var values []string
-	switch by {
-	case "model":
-		values = mostFirst(sums.ByModel)
-	case "provider":
-		values = mostFirst(sums.ByProvider)
-	case "tag":
-		for _, t := range sums.TagsBreakdown {
-			values = append(values, t.Tag)
-		}
-	}
-
-	for _, value := range values {
-		terms = append(terms, filterline.Where(field, part, value))
-	}
-	for _, m := range sums.MetadataValueBreakdown {
-		term := filterline.Where(field, part, m.Value)
-		if m.Truncated {
-			term = term.With(filterline.Begins)
-		}
-		if key != "" && m.Key == key {
-			terms = append(terms, term)
-		}
-	}
-	return terms[:min(len(terms), valuesMax)]
-}
-
-// mostFirst returns names, those of the most requests first.
-func mostFirst(totals map[string]wire.Totals) []string {
-	return slices.SortedFunc(maps.Keys(totals), func(a, b string) int {
-		return cmp.Or(cmp.Compare(totals[b].Requests, totals[a].Requests), cmp.Compare(a, b))
-	})
-}
-
-// countEach counts the requests of each condition, those of the most first.
-func countEach(
-	c *cli.Context, cl *client.Client, id wire.Identity, q wire.StatisticsQuery, terms []filterline.Term,
-) ([]valueTotals, error) {
-	all := []valueTotals{}
-	progress := print.NewProgress(c, "Counting", "values", int64(len(terms)))
-	defer progress.End()
-	for _, term := range terms {
-		selected, err := term.Compile(filterline.Clock{})
-		if err != nil {
-			return all, err
-		}
-		of := q
-		of.FilterGroup = filterline.Both(selected, q.FilterGroup)
-		sums, err := cl.Analyze(c.Context, id, of)
-		if err != nil {
-			return all, err
-		}
-		all = append(all, valueTotals{term.Values[0].Text, sums.Overall, sums})
-		progress.Add(1)
-	}
-	slices.SortStableFunc(all, func(a, b valueTotals) int { return cmp.Compare(b.Requests, a.Requests) })
-	return all, nil
 }
 
 // values adds a row for each value.
-func (g statsTable) values(all []valueTotals) {
+func (g statsTable) values(all []wire.ValueTotals) {
+	// Not all have all dates, and their trends must be aligned.
+	var series []wire.BucketTotals
 	for _, v := range all {
-		g.totals(print.Styled(v.Value, print.Cyan), v.Totals, trendsOf(v.sums), g.dates)
+		series = append(series, v.Series...)
+	}
+
+	dates := datesOf(series)
+	for _, v := range all {
+		name := cmp.Or(v.Value, "unknown")
+		switch {
+		case v.Version != nil:
+			name += "@" + strconv.Itoa(*v.Version)
+		case g.by == "version":
+			name += "@?"
+		}
+		g.totals(print.Styled(name, print.Cyan), v.Totals, v.Series, dates)
 	}
 }
 
-// versions adds a row for each version of a template.
-func (g statsTable) versions(versions wire.TemplateStatistics) {
-	all := make(map[string]bool)
-	for _, v := range versions.Versions {
-		for _, b := range v.Series {
-			// Not all versions have all dates, and their trends must be aligned.
-			all[b.Date] = true
-		}
+func datesOf(series []wire.BucketTotals) (dates []string) {
+	for _, b := range series {
+		dates = append(dates, b.Date)
 	}
+	slices.Sort(dates)
 
-	order := slices.Sorted(maps.Keys(all))
-	for _, v := range versions.Versions {
-		t := trends{make(map[string]float64), make(map[string]float64), make(map[string]float64)}
-		for _, b := range v.Series {
-			t.requests[b.Date], t.cost[b.Date] = float64(b.Requests), b.Cost
-			if b.Latency.P50 != nil {
-				t.latency[b.Date] = *b.Latency.P50
-			}
-		}
-		name := v.Template + "@?"
-		if v.Version != nil {
-			name = v.Template + "@" + strconv.Itoa(*v.Version)
-		}
-		g.totals(print.Styled(name, print.Cyan), v.Totals, t, order)
-	}
-}
-
-// trends are what a row draws, by date. The latency is the median.
-type trends struct{ requests, latency, cost map[string]float64 }
-
-// trendsOf are the trends of everything that an answer counts.
-func trendsOf(sums wire.Analytics) trends {
-	t := trends{make(map[string]float64), sums.Latency.P50, make(map[string]float64)}
-	for _, s := range sums.Stats {
-		t.requests[s.Date], t.cost[s.Date] = float64(s.Requests), s.Cost
-	}
-	return t
+	return slices.Compact(dates)
 }
 
 // statsTable is a table with a row for each of what is counted.
 type statsTable struct {
 	*print.Table
-	sums   wire.Analytics // of all
-	bars   int            // of a trend
-	zone   string         // of the dates
-	dates  []string       // of trends
-	scores []string       // by name, the most frequent first, which is the one that rows have
+	by     string
+	sums   wire.Analytics      // of all
+	series []wire.BucketTotals // of all
+	dates  []string            // of all
+	bars   int                 // of a trend
+	zone   string              // of the dates
+	scores []string            // by name, the most frequent first, which is the one that rows have
 }
 
 func newStatsTable(c *cli.Context, t *print.Table, by string, sums wire.Analytics) statsTable {
@@ -210,22 +115,22 @@ func newStatsTable(c *cli.Context, t *print.Table, by string, sums wire.Analytic
 	if t.Width > 0 { // what the other columns leave
 		bars = min(max((t.Width-116)/3, trendBarsMin), trendBarsMax)
 	}
+	title := strings.NewReplacer(".", " ", "_", " ").Replace(by)
 	if by == "version" {
-		by = "template"
+		title = "template"
 	}
-	by = strings.NewReplacer(".", " ", "_", " ").Replace(by)
-	t.Head("~"+strings.ToUpper(by), ">REQUESTS", "TREND", ">ERRORS", ">SCORE", "0..100",
+	t.Head("~"+strings.ToUpper(title), ">REQUESTS", "TREND", ">ERRORS", ">SCORE", "0..100",
 		">P50", "TREND", ">P95", ">P99", ">COST", "TREND", ">TOKENS").Spare("TREND", "0..100", "P99", "TOKENS")
 
-	var dates []string
-	for _, s := range sums.Stats {
-		dates = append(dates, s.Date)
-	}
-	return statsTable{t, sums, bars, cmp.Or(filter.Zone(config.Read(c)), "UTC"), dates,
+	series := sums.Series()
+	return statsTable{t, by, sums, series, datesOf(series), bars, cmp.Or(filter.Zone(config.Read(c)), "UTC"),
 		wire.ScoreNames(sums.Overall.Scores)}
 }
 
-func (g statsTable) totals(name print.Cell, t wire.Totals, by trends, dates []string) {
+func (g statsTable) totals(name print.Cell, t wire.Totals, series []wire.BucketTotals, dates []string) {
+	trend := func(value func(t *wire.Totals) *float64, join func([]float64) float64) print.Cell {
+		return print.Styled(trend(series, value, dates, g.bars, join), print.Green)
+	}
 	score, spread := g.scoreOf(t.Scores)
 	failed := print.Styled(fmt.Sprintf("%.1f%%", 100*t.ErrorRate), print.Unstyled)
 	if t.Errors > 0 {
@@ -240,24 +145,24 @@ func (g statsTable) totals(name print.Cell, t wire.Totals, by trends, dates []st
 	g.Row(
 		name,
 		humanize.Comma(t.Requests)+mark,
-		print.Styled(trend(by.requests, dates, g.bars, sum), print.Green),
+		trend(func(t *wire.Totals) *float64 { return new(float64(t.Requests)) }, sum),
 		failed,
 		score,
 		print.Styled(spread, print.Yellow),
 		latency(t.Latency.P50),
-		print.Styled(trend(by.latency, dates, g.bars, mean), print.Green),
+		trend(func(t *wire.Totals) *float64 { return t.Latency.P50 }, mean),
 		latency(t.Latency.P95),
 		latency(t.Latency.P99),
 		costOf(t, g.sums.Incomplete),
-		print.Styled(trend(by.cost, dates, g.bars, sum), print.Green),
+		trend(func(t *wire.Totals) *float64 { return &t.Cost }, sum),
 		humanize.Comma(t.Tokens())+mark,
 	)
 }
 
 // finish adds the row of all requests, and below the table what the numbers are of and leave out.
-func (g statsTable) finish(counted int) {
+func (g statsTable) finish(parts wire.Statistics) {
 	all := g.sums.Overall
-	g.totals(print.Styled("all", print.Bold), all, trendsOf(g.sums), g.dates)
+	g.totals(print.Styled("all", print.Bold), all, g.series, g.dates)
 	_ = g.Flush() // which finds out what is left out, and keeps an error
 	left := g.Left()
 
@@ -272,8 +177,8 @@ func (g statsTable) finish(counted int) {
 	if all.Unpriced > 0 {
 		say("Not in the cost, because their price is unknown: %s", humanize.Comma(all.Unpriced))
 	}
-	if counted == valuesMax {
-		say("Only the first %d values are counted; a filter counts others.", valuesMax)
+	if parts.LeftOut > 0 {
+		say("Calls of values that are not listed: %s; a filter counts them.", humanize.Comma(parts.LeftOut))
 	}
 	if left != nil {
 		say("This terminal has no room for: %s", strings.Join(left, ", "))
@@ -343,10 +248,13 @@ func sum(parts []float64) (n float64) {
 
 func mean(parts []float64) float64 { return sum(parts) / float64(max(len(parts), 1)) }
 
-// trend draws a series, the oldest on the left.
+// trend draws a number of a series, the oldest on the left.
 //
 // A server leaves out parts without requests, so the time between two dates may be empty.
-func trend(points map[string]float64, dates []string, bars int, join func([]float64) float64) string {
+func trend(
+	series []wire.BucketTotals, value func(t *wire.Totals) *float64,
+	dates []string, bars int, join func([]float64) float64,
+) string {
 	if len(dates) == 0 {
 		return ""
 	}
@@ -370,13 +278,15 @@ func trend(points map[string]float64, dates []string, bars int, join func([]floa
 	}
 
 	parts := make([][]float64, width)
-	for date, n := range points {
+	for _, b := range series {
 		i := 0
 		if span := last.Sub(first); span > 0 {
-			i = int(float64(at(date).Sub(first)) / float64(span) * float64(width-1))
+			i = int(float64(at(b.Date).Sub(first)) / float64(span) * float64(width-1))
 		}
-		i = min(max(i, 0), width-1)
-		parts[i] = append(parts[i], n)
+		if n := value(&b.Totals); n != nil {
+			i = min(max(i, 0), width-1)
+			parts[i] = append(parts[i], *n)
+		}
 	}
 
 	heights := make([]float64, width)

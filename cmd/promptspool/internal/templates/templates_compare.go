@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -24,23 +25,25 @@ func compareVersions(c *cli.Context) error {
 		return err
 	}
 
-	q := wire.ComparisonQuery{FilterGroup: selected, FilterLine: wire.FilterLine{Zone: filter.Zone(v)}}
-	for i, version := range []*int{&q.VersionA, &q.VersionB} {
-		selector := wire.Selector{Label: args[1+i]}
-		if n, err := strconv.Atoi(args[1+i]); err == nil {
+	var q wire.PartsQuery
+	q.FilterGroup, q.Zone = selected, filter.Zone(v)
+	for _, version := range args[1:] {
+		selector := wire.Selector{Label: version}
+		if n, err := strconv.Atoi(version); err == nil {
 			selector = wire.Selector{Version: n}
 		}
 		raw, err := cl.Raw(c.Context, id, args[0], selector)
 		if err != nil {
 			return err
 		}
-		q.Template, *version = raw.Name, raw.Version
+		q.Template, q.Compare = raw.Name, append(q.Compare, raw.Version)
 	}
-	answer, err := cl.CompareVersions(c.Context, id, q)
+	found, err := cl.Statistics(c.Context, id, q)
 	if err != nil {
 		return err
 	}
 
+	answer := cmp.Or(found.Comparison, &wire.VersionComparison{})
 	return print.Output(c, answer, func(t *print.Table) {
 		t.Head("METRIC", fmt.Sprint(">VERSION ", answer.A.Version), fmt.Sprint(">VERSION ", answer.B.Version),
 			">DIFFERENCE", "95% INTERVAL", "VERDICT").Spare("95% INTERVAL")
