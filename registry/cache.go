@@ -98,7 +98,8 @@ func (k key) isPinned() bool { return k.selector.Version > 0 }
 
 func newKey(account, ident string, s wire.Selector) key {
 	if s.Label != "" {
-		s.Version = 0 // the label wins
+		// The label wins.
+		s.Version = 0
 	}
 
 	return key{account, ident, s}
@@ -301,7 +302,8 @@ func (c *Cache) invalidateLocked(account string, names []string, revision uint64
 // bumpEpochLocked makes answers to requests that are already out count as outdated,
 // whatever revision they carry. mu must be held.
 func (c *Cache) bumpEpochLocked(account string) {
-	if feed := c.feeds[account]; feed != nil { // without a feed nothing was asked yet
+	// Without a feed nothing was asked yet.
+	if feed := c.feeds[account]; feed != nil {
 		feed.epoch++
 	}
 }
@@ -312,7 +314,8 @@ func (c *Cache) bumpEpochLocked(account string) {
 func (c *Cache) markLocked(account string, outdated func(*entry) bool) (marked []key) {
 	for k, e := range c.entries.byKey {
 		if k.account == account && !e.invalid && outdated(e) {
-			e.currentAt = c.confirmedLocked(e) // before invalid changes the answer
+			// Set before invalid, which changes the answer.
+			e.currentAt = c.confirmedLocked(e)
 			e.invalid = true
 			marked = append(marked, k)
 		}

@@ -109,7 +109,8 @@ func (c *Cache) findCopy(id wire.Identity, k key) (found, freshness, error) {
 		return found{}, absent, nil
 	}
 
-	var changed []key // whose files must follow
+	// Whose files must follow.
+	var changed []key
 	// The copy of another selector serves this time; from now on this selector has its
 	// own.
 	if e.key != k {

@@ -109,7 +109,8 @@ func (d disk) decodeFile(content []byte) (*entry, error) {
 }
 
 func (d disk) write(k key, content []byte) error {
-	temp, err := os.CreateTemp(d.dir, "*"+fileTemp) // mode 0600
+	// Mode 0600.
+	temp, err := os.CreateTemp(d.dir, "*"+fileTemp)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,8 @@ func (p packer) entry(k key, raw *wire.RawTemplate, currentAt time.Time) *entry 
 		},
 	}
 	if raw.Name == k.ident {
-		e.meta.name = k.ident // one string for both saves memory
+		// One string for both saves memory.
+		e.meta.name = k.ident
 	}
 
 	return e
@@ -72,7 +73,8 @@ func (p packer) entry(k key, raw *wire.RawTemplate, currentAt time.Time) *entry 
 
 // bytes estimates what the entry takes on disk, which is more than in memory.
 func (e *entry) bytes() int {
-	const rest = 1 << 10 // times, ids, bookkeeping
+	// For times, ids and bookkeeping.
+	const rest = 1 << 10
 	return e.textBytes + 2*len(e.key.ident) + rest
 }
 
@@ -282,7 +284,8 @@ func newPacker() (packer, error) {
 }
 
 func (p packer) pack(raw *wire.RawTemplate) []byte {
-	return slices.Clone(p.encoder.EncodeAll(encodeJSON(raw), nil)) // without spare capacity
+	// Without spare capacity.
+	return slices.Clone(p.encoder.EncodeAll(encodeJSON(raw), nil))
 }
 
 func (p packer) unpack(text []byte) (*wire.RawTemplate, error) {

@@ -65,7 +65,8 @@ func (c *Cache) followLocked(id wire.Identity) {
 		c.unstarted = append(c.unstarted, f)
 		select {
 		case c.added <- struct{}{}:
-		default: // Run has been woken already
+		// Run has been woken already.
+		default:
 		}
 	}
 
@@ -123,7 +124,8 @@ func (c *Cache) run(ctx context.Context, f *feed) {
 			sleep(ctx, rand.N(limit)+time.Millisecond)
 			limit = min(2*limit, retryDelayMax)
 			continue
-		case !productive: // a server that does not hold polls must not be asked in a tight loop
+		// A server that does not hold polls must not be asked in a tight loop.
+		case !productive:
 			sleep(ctx, idlePoll)
 		}
 		limit = retryDelay
@@ -138,7 +140,8 @@ func (c *Cache) run(ctx context.Context, f *feed) {
 // poll asks once. It reports whether the server had something new, or held the poll as
 // long as it should.
 func (c *Cache) poll(ctx context.Context, f *feed) (productive bool, err error) {
-	known := c.identities() // outside mu, as in Run
+	// Outside mu, as in Run.
+	known := c.identities()
 
 	c.mu.Lock()
 	// The key of the last poll may have ended or been revoked since, or see too little.
@@ -153,7 +156,8 @@ func (c *Cache) poll(ctx context.Context, f *feed) (productive bool, err error) 
 	id := f.id
 	q := wire.ChangesQuery{Since: f.position, Wait: pollWait, ProviderBaseURLs: f.urls, Keys: f.keys}
 	if !f.connected {
-		q.Wait = 0 // the sooner the answer, the sooner we know that the server is there
+		// The sooner the answer, the sooner we know that the server is there.
+		q.Wait = 0
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.Wait+pollGrace)
 	defer cancel()
@@ -205,13 +209,15 @@ func (c *Cache) applyLocked(f *feed, changes wire.Changes) {
 
 	// "" is of a server that does not know it, or not yet: what is known here is compared later.
 	if c.rekeyed != nil && f.keys != "" && changes.Keys != "" && changes.Keys != f.keys {
-		go c.rekeyed(f.account) // a stranger's, and mu is held
+		// Not awaited: it is a stranger's, and mu is held.
+		go c.rekeyed(f.account)
 	}
 	f.keys = cmp.Or(changes.Keys, f.keys)
 
 	f.position = changes.Revision
 	f.heardAt = c.now()
-	f.connected = changes.Reset || len(changes.Names) < ChangesNamesMax // a full answer has a successor
+	// A full answer has a successor.
+	f.connected = changes.Reset || len(changes.Names) < ChangesNamesMax
 
 	// Changed templates are fetched now, so that no app waits for them, and the new
 	// version is here if the server goes away. Those beyond the bound are fetched on

@@ -197,7 +197,8 @@ func (c *Cache) isNeededLocked(f *flight, k key) bool {
 	}
 	old := c.entries.byKey[k]
 	if old == nil {
-		return f.isWanted // else it was refreshed in the background, and dropped meanwhile
+		// Otherwise it was refreshed in the background, and dropped meanwhile.
+		return f.isWanted
 	}
 
 	// If a change was reported meanwhile, markLocked removed this flight, and a newer one

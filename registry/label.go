@@ -166,7 +166,8 @@ func (r *Registry) DeleteLabel(ctx context.Context, id wire.Identity, label int6
 	}
 
 	_, _, err = r.relabel(ctx, id, name, by, func(t *wire.Template) (wire.LabelWrite, error) {
-		l, err := labelByID(t, label) // again: it may be gone since
+		// Again: it may be gone since.
+		l, err := labelByID(t, label)
 		return wire.LabelWrite{Name: l.Name}, err
 	})
 
@@ -336,7 +337,8 @@ func placed(t *wire.Template, name string) wire.PlacedLabel {
 	for _, m := range t.Moves {
 		switch {
 		case m.Label != name:
-		case m.Version == 0: // deleted; a later one is another label
+		// It was deleted: a later one is another label.
+		case m.Version == 0:
 			p.CreatedAt = time.Time{}
 		case p.CreatedAt.IsZero():
 			p.CreatedAt = m.At

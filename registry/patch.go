@@ -91,7 +91,8 @@ func patchBlueprint(blueprint json.RawMessage, p wire.TemplatePatch) (json.RawMe
 		}
 	}
 
-	delete(o, "input_variables") // publishing computes them again
+	// Publishing computes them again.
+	delete(o, "input_variables")
 
 	return json.Marshal(o)
 }

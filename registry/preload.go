@@ -83,7 +83,8 @@ func (c *Cache) preloadLabelled(ctx context.Context, id wire.Identity, label str
 
 		for _, t := range list.Items {
 			_, err := c.Raw(ctx, id, t.Name, wire.Selector{Label: label})
-			if err != nil && !wire.IsCode(err, wire.CodeNotFound) { // deleted since the list was made
+			// Deleted since the list was made.
+			if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
 				return err
 			}
 		}

@@ -184,7 +184,8 @@ func unknownMember(path, member string) string {
 func inScalar(content []byte, n *yaml.Node, textLine, textColumn int) (line, column int, exact bool) {
 	line, skipped := n.Line, n.Column-1
 	switch {
-	case n.Style&yaml.LiteralStyle != 0: // the text begins after the line with the |
+	// The text begins after the line with the |.
+	case n.Style&yaml.LiteralStyle != 0:
 		line, skipped = n.Line+textLine, 0
 	case strings.Contains(n.Value, "\n"):
 		return n.Line, n.Column, false

@@ -42,7 +42,8 @@ func Read(root *os.Root) (*Folder, error) {
 		switch {
 		case err != nil:
 			return err
-		case p != "." && strings.HasPrefix(d.Name(), "."): // .git, and what editors leave
+		// Such as .git, and what editors leave.
+		case p != "." && strings.HasPrefix(d.Name(), "."):
 			if d.IsDir() {
 				return fs.SkipDir
 			}

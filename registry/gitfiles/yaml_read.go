@@ -87,7 +87,8 @@ func scalarJSON(n *yaml.Node) (raw json.RawMessage, fault string) {
 	switch tag := n.ShortTag(); tag {
 	case "!!null":
 		return json.RawMessage("null"), ""
-	case "!!str", "!!timestamp": // JSON has no times
+	// JSON has no times.
+	case "!!str", "!!timestamp":
 		return jsonscan.AppendString(nil, n.Value), ""
 	case "!!bool":
 		return json.RawMessage(strings.ToLower(n.Value)), ""

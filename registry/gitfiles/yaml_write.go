@@ -177,7 +177,8 @@ func (w yamlWriter) node(raw json.RawMessage) *yaml.Node {
 
 	n := &yaml.Node{Kind: yaml.ScalarNode, Value: string(raw)}
 	n.Tag = n.ShortTag()
-	if n.Tag == "!!str" { // a number that is too large for YAML's own
+	// A number that is too large for YAML's own.
+	if n.Tag == "!!str" {
 		n.Tag = "!!float"
 	}
 	return n
@@ -186,13 +187,15 @@ func (w yamlWriter) node(raw json.RawMessage) *yaml.Node {
 // text returns a scalar, in quotes or as a block where YAML would change a plain one.
 func (w yamlWriter) text(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
-	if s == "<<" { // YAML would take it for a merge key
+	// YAML would take it for a merge key.
+	if s == "<<" {
 		n.Style = yaml.DoubleQuotedStyle
 	}
 
 	inside := strings.TrimSuffix(s, "\n")
 	if inside == s && !strings.Contains(inside, "\n") {
-		return n // a single line
+		// It is a single line.
+		return n
 	}
 
 	n.Style = yaml.DoubleQuotedStyle

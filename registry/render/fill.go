@@ -113,7 +113,8 @@ func (f *filler) blocks(list []prompt.Block) []prompt.Block {
 			continue
 		}
 
-		if out == nil { // the first one that changes
+		// The first one that changes.
+		if out == nil {
 			out = append(make([]prompt.Block, 0, len(list)), list[:i]...)
 		}
 		switch {
@@ -143,7 +144,8 @@ func (f *filler) block(b *prompt.Block) prompt.Block {
 	f.text = slices.Grow(f.text[:0], len(b.Text)+len(b.Text)/4+256)
 	text, err := b.Template.AppendTo(f.text, &f.Rendering)
 	if err != nil {
-		f.Missing = f.Missing[:missing] // the text stays, so nothing in it is empty
+		// The text stays, so nothing in it is empty.
+		f.Missing = f.Missing[:missing]
 		f.unrendered(b, err)
 		return filled
 	}

@@ -48,7 +48,8 @@ func (x Expanded) Findings(metadata json.RawMessage) []wire.Finding {
 // Hints reports what can be rendered, but is hardly meant so. These are names in doubled braces in
 // the format f-string, and variables that are given and used nowhere.
 func (p *Prepared) Hints(given iter.Seq[string]) []wire.Finding {
-	var unused []wire.Finding // mostly none: this is done for each fetch
+	// Mostly none: this is done for each fetch.
+	var unused []wire.Finding
 	for name := range given {
 		if p.used != nil && !p.used[name] {
 			message := "has " + language.Shorten(name) + ", which is used nowhere"
@@ -80,7 +81,8 @@ func (p *Prepared) prepareHints() {
 	used := map[string]bool{}
 	for b := range p.prompt.Blocks {
 		if b.Fault != nil {
-			return // a text that cannot be parsed may use any variable
+			// A text that cannot be parsed may use any variable.
+			return
 		}
 		used[b.Variable] = true
 		if b.Template != nil {

@@ -38,7 +38,8 @@ func (c *checker) message(path string, raw json.RawMessage) (json.RawMessage, []
 	}
 
 	var used language.Names
-	if role == "placeholder" { // its name is the variable that holds the messages
+	// Its name is the variable that holds the messages.
+	if role == "placeholder" {
 		used.Add(c.text(path+".name", o, "name", true))
 	}
 	if content, ok := o.Get("content"); ok {

@@ -83,7 +83,8 @@ func (p *Prepared) addPlan(k planKey) *plan {
 		plans = *known
 	}
 	if pl := findPlan(&plans, k); pl != nil || len(plans) == plansMax {
-		return pl // another call has added it, or there is no place
+		// Another call has added it, or there is no place.
+		return pl
 	}
 
 	// The caller owns these strings, and may use their memory again.
@@ -95,7 +96,8 @@ func (p *Prepared) addPlan(k planKey) *plan {
 		pl = &plan{key: k}
 	}
 
-	plans = append(slices.Clip(plans), pl) // a copy: readers have the old slice
+	// A copy: readers have the old slice.
+	plans = append(slices.Clip(plans), pl)
 	p.plans.Store(&plans)
 
 	return pl
@@ -215,9 +217,11 @@ func (pl *plan) fill(c Call) (json.RawMessage, bool) {
 		b = append(b, h.before...)
 		switch {
 		case v[0] != '"':
-			b = language.AppendScalar(b, v) // it contains nothing to escape
+			// It contains nothing to escape.
+			b = language.AppendScalar(b, v)
 		case bytes.IndexByte(v, '\\') < 0:
-			b = append(b, v[1:len(v)-1]...) // it is JSON as it came
+			// It is JSON as it came.
+			b = append(b, v[1:len(v)-1]...)
 		default:
 			b = jsonscan.AppendEscaped(b, jsonscan.Unquote(v))
 		}

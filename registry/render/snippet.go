@@ -61,7 +61,8 @@ func Snippets(blueprint json.RawMessage) []Snippet {
 	}
 	collect := func(_, _, text string) (string, error) {
 		_, _, err := replaceSnippets(text, note)
-		return text, err // unchanged
+		// The text is only looked at.
+		return text, err
 	}
 	_, _ = eachText(rawjson.Object(blueprint), collect)
 

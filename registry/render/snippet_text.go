@@ -158,7 +158,8 @@ func eachTextOf(o wire.Object, at string, change changeText) ([]string, error) {
 	}
 
 	if len(blocks) > 0 {
-		rawjson.Set(o, "content", rawjson.Array(blocks)) // in place: o has a content
+		// In place: o has a content.
+		rawjson.Set(o, "content", rawjson.Array(blocks))
 	}
 
 	return used.List, nil

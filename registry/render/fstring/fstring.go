@@ -261,7 +261,8 @@ func parseName(text string) (*field, error) {
 			}
 			step, text = text[1:end], text[end:]
 		case '[':
-			end := strings.IndexByte(text, ']') // there is one: nameEnd found it
+			// There is one: nameEnd found it.
+			end := strings.IndexByte(text, ']')
 			step, text = text[1:end], text[end+1:]
 		}
 		isJoined := text == "" || text[0] == '.' || text[0] == '['

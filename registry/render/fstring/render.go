@@ -81,7 +81,8 @@ func (f *field) appendTo(b []byte, r *language.Rendering) ([]byte, error) {
 	}
 
 	if !f.spec.given && f.conversion != 'r' {
-		return language.AppendStr(b, value), nil // the usual case, without a copy
+		// The usual case, without a copy.
+		return language.AppendStr(b, value), nil
 	}
 
 	text, err := f.formatted(value)

@@ -40,26 +40,23 @@ func parseSpec(text string) (spec, error) {
 			language.Shorten(text))
 	}
 
-	s := spec{given: text != "", fill: m[1], align: m[2], grouped: m[5] != "", precision: 6, kind: m[7]}
+	s := spec{
+		given:     text != "",
+		fill:      m[1],
+		align:     m[2],
+		width:     bounded(m[4], 0),
+		grouped:   m[5] != "",
+		precision: bounded(m[6], 6),
+		kind:      m[7],
+	}
 	// After a fill, a 0 is just the first digit of the width.
 	if m[3] != "" && s.fill == "" {
 		s.fill = "0"
 	}
-	for _, n := range []struct {
-		digits string
-		to     *int
-	}{{m[4], &s.width}, {m[6], &s.precision}} {
-		value, err := strconv.Atoi(n.digits)
-		switch {
-		case n.digits == "":
-		case err != nil, value > widthMax:
-			return s, fmt.Errorf("has a format spec with a width or a precision above %d", widthMax)
-		default:
-			*n.to = value
-		}
-	}
 
 	switch {
+	case max(s.width, s.precision) > widthMax:
+		return s, fmt.Errorf("has a format spec with a width or a precision above %d", widthMax)
 	case m[6] != "" && s.kind != "f" && s.kind != "%":
 		return s, errors.New("has a format spec with a precision and without f or %, which is not supported")
 	case s.grouped && s.fill == "0":
@@ -67,6 +64,19 @@ func parseSpec(text string) (spec, error) {
 	}
 
 	return s, nil
+}
+
+// bounded reads a decimal number; one that is too large gives a number above widthMax.
+func bounded(digits string, absent int) int {
+	if digits == "" {
+		return absent
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return widthMax + 1
+	}
+
+	return n
 }
 
 // format writes a JSON value as Python's format() would after json.loads.
@@ -114,47 +124,49 @@ func (s spec) number(number string) (string, error) {
 	}
 
 	x := language.ParseFloat(number)
+
 	// Signbit, not < 0: Python writes the sign of -0.0 too.
-	negative, x := math.Signbit(x), math.Abs(x)
-	text := language.FloatRepr(x)
-	switch {
-	case s.kind == "":
-	case s.kind == "%":
-		text = floatText(x*100, s.precision) + "%"
-	default:
-		text = floatText(x, s.precision)
-	}
-
-	return s.signed(negative, text), nil
+	return s.signed(math.Signbit(x), s.float(math.Abs(x))), nil
 }
 
-func floatText(x float64, precision int) string {
-	if math.IsInf(x, 1) {
-		return "inf"
+// float writes a float that is not negative.
+func (s spec) float(x float64) string {
+	unit := ""
+	if s.kind == "%" {
+		x, unit = x*100, "%"
 	}
-	return strconv.FormatFloat(x, 'f', precision, 64)
+	if s.kind == "" || math.IsInf(x, 1) {
+		return language.FloatRepr(x) + unit
+	}
+
+	return strconv.FormatFloat(x, 'f', s.precision, 64) + unit
 }
 
-// signed groups the digits before the point, and fills up to the width.
+// signed writes a number with its sign, and fills up to the width.
 func (s spec) signed(negative bool, text string) string {
-	whole := len(text) - len(strings.TrimLeft(text, "0123456789"))
 	if s.grouped {
-		var b strings.Builder
-		for i, d := range []byte(text[:whole]) {
-			if i > 0 && (whole-i)%3 == 0 {
-				b.WriteByte(',')
-			}
-			b.WriteByte(d)
-		}
-		text = b.String() + text[whole:]
+		text = withCommas(text)
 	}
-
 	sign := ""
 	if negative {
 		sign = "-"
 	}
 
 	return s.pad(sign, text, ">")
+}
+
+// withCommas groups the digits before the point by thousands.
+func withCommas(text string) string {
+	whole := len(text) - len(strings.TrimLeft(text, "0123456789"))
+	var b strings.Builder
+	for i, d := range []byte(text[:whole]) {
+		if i > 0 && (whole-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte(d)
+	}
+
+	return b.String() + text[whole:]
 }
 
 // pad fills a text up to the width. own is the value's own alignment; the zeros of a number

@@ -160,7 +160,8 @@ func (x *run) integers(op string, i, j int64) any {
 	if j == 0 {
 		fail("divides by zero")
 	}
-	if j == -1 { // Go's division would overflow for the smallest integer
+	// Go's division would overflow for the smallest integer.
+	if j == -1 {
 		if op == "%" {
 			return int64(0)
 		}

@@ -117,7 +117,8 @@ func filterLength(x *run, v any, _ arguments) any {
 	case *dictValue:
 		return int64(len(v.keys))
 	case *undefined:
-		x.str(v) // reports it as missing
+		// Reports it as missing.
+		x.str(v)
 		return int64(0)
 	}
 

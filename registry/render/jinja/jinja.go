@@ -115,7 +115,8 @@ func recoverFailure(err *error) {
 	case nil:
 	case *language.Error:
 		*err = r
-	default: // a text that triggers a bug of ours must not end the process
+	// A text that triggers a bug of ours must not end the process.
+	default:
 		*err = &language.Error{Message: fmt.Sprintf("met a mistake in promptspool, please report it: %v", r)}
 	}
 }

@@ -127,7 +127,8 @@ func appendASCII(b []byte, s string) []byte {
 			b = append(b, `\b`...)
 		case r == '\f':
 			b = append(b, `\f`...)
-		case r >= 0x10000: // a surrogate pair
+		// A surrogate pair.
+		case r >= 0x10000:
 			r -= 0x10000
 			b = fmt.Appendf(b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
 		case r < ' ' || r > '~' || strings.ContainsRune(`<>&'`, r):

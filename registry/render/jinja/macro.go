@@ -50,7 +50,8 @@ func (p *parser) isMacro(name string) bool {
 
 func (p *parser) macroTag(tag token) node {
 	n := &macroNode{name: p.target()}
-	p.bind(n.name) // before its body, which may call it
+	// Bound before its body, which may call it.
+	p.bind(n.name)
 	p.signature(n)
 	n.body = p.block("endmacro", tag, append(n.params, "caller")...)
 
@@ -159,7 +160,8 @@ func (m *macro) setParameters(x *run, a arguments) {
 	}
 	x.set("caller", &undefined{})
 	for i, name := range a.names {
-		x.read(16 * len(m.params)) // a text may name thousands of them
+		// A text may name thousands of them.
+		x.read(16 * len(m.params))
 		switch at := slices.Index(m.params, name); {
 		case at >= len(a.list):
 		case name == "caller":

@@ -138,7 +138,8 @@ func (x *run) contains(hay, needle any) bool {
 			}
 			fail("looks for %s in a text", typeName(needle))
 		}
-		x.read(4 * len(hay)) // searching is slower than reading
+		// Searching is slower than reading.
+		x.read(4 * len(hay))
 		return strings.Contains(hay, s)
 	case *dictValue:
 		_, ok := hay.get(x, needle)
@@ -266,7 +267,8 @@ func filterUnique(x *run, v any, a arguments) any {
 	for _, item := range x.list(v) {
 		k := key(item)
 		if _, ok := k.(*undefined); ok {
-			k = nil // an undefined value cannot be a key
+			// An undefined value cannot be a key.
+			k = nil
 		}
 		if _, ok := seen.get(x, k); !ok {
 			x.put(seen, k, true)

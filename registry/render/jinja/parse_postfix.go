@@ -19,7 +19,8 @@ func (p *parser) postfix(e expression) expression {
 			switch f := e.(type) {
 			case functionName:
 				e = &callExpr{name: string(f), args: p.arguments()}
-			case variable: // see isMacro
+			// See isMacro.
+			case variable:
 				e = &macroCallExpr{name: f, args: p.arguments()}
 			default:
 				failAt(p.now().at, "calls what is not a function")

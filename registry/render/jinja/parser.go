@@ -135,7 +135,8 @@ func (p *parser) body(until string, tag token) (nodes []node) {
 				p.at++
 				nodes = append(nodes, outputNode{p.tuple()})
 				p.want("}}")
-			default: // {%
+			// A tag.
+			default:
 				p.at++
 				if name := p.now(); name.kind == "name" && slices.Contains(ends, name.text) {
 					return
@@ -187,7 +188,8 @@ func (p *parser) ifTag(tag token) node {
 	case "elif":
 		// An elif is an if within the else, so a long chain of them counts as nesting.
 		p.nested(func() { n.otherwise = []node{p.ifTag(tag)} })
-		return n // the inner one took the endif
+		// The inner one took the endif.
+		return n
 	case "else":
 		p.want("%}")
 		n.otherwise = p.body("endif", tag)
@@ -213,7 +215,8 @@ func (p *parser) forTag(tag token) node {
 		if p.takeName("if") {
 			n.cond = p.expr()
 		}
-		p.bind("loop") // which the condition does not see
+		// Bound now: the condition does not see it.
+		p.bind("loop")
 		if p.isName("recursive") {
 			p.unsupported(p.now().at, "loop", "recursive")
 		}

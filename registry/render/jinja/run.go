@@ -36,7 +36,8 @@ func (x *run) spend(steps int) {
 	x.r.Looked = x.r.Steps
 	if x.r.Context != nil && x.r.Context.Err() != nil {
 		x.r.Ended = true
-		x.r.Steps = stepsMax // the texts that follow are not rendered either
+		// The texts that follow are not rendered either.
+		x.r.Steps = stepsMax
 		fail("was not rendered to its end: the call ended")
 	}
 }

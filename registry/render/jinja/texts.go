@@ -57,7 +57,8 @@ func (x *run) split(s string, a arguments) *listValue {
 		fail("splits at an empty text")
 	}
 	if most >= 0 {
-		most++ // Go counts parts, Python counts cuts
+		// Go counts parts, Python counts cuts.
+		most++
 	}
 
 	return x.texts(strings.SplitN(s, sep, most))
@@ -160,7 +161,8 @@ func titleCase(s string) string {
 // does.
 func (x *run) indent(s, width string, first, blank bool) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
-	s += "\n" // so that splitting keeps an empty last line
+	// With it, splitting keeps an empty last line.
+	s += "\n"
 	list := strings.Split(strings.TrimSuffix(s, "\n"), "\n")
 	x.payTimes(len(width)+1, int64(len(list)))
 	x.pay(2*len(s) + 16*len(list))

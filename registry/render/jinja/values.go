@@ -52,7 +52,8 @@ func (x *run) key(v any) any {
 		}
 		return v
 	case string:
-		x.read(len(v)) // to hash it
+		// Hashing reads it.
+		x.read(len(v))
 		return v
 	case nil, int64, bigInteger:
 		return v
@@ -223,7 +224,8 @@ func (x *run) list(v any) []any {
 		}
 		return list
 	case *undefined:
-		x.str(v) // reports it as missing
+		// Reports it as missing.
+		x.str(v)
 		return nil
 	}
 

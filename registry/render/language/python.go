@@ -25,7 +25,8 @@ func AppendStr(b []byte, v json.RawMessage) []byte {
 	if v[0] != '"' {
 		return AppendRepr(b, v)
 	}
-	if bytes.IndexByte(v, '\\') < 0 { // the usual case, without a copy
+	// The usual case, without a copy.
+	if bytes.IndexByte(v, '\\') < 0 {
 		return append(b, v[1:len(v)-1]...)
 	}
 

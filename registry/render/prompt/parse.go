@@ -124,7 +124,8 @@ func FormatOf(o wire.Object) string {
 // ParseTemplate parses a text. It returns nil for a text that renders to itself.
 func ParseTemplate(format, source string) (language.Template, error) {
 	hasBraces := strings.ContainsAny(source, "{}")
-	dropsBreak := format == "jinja2" && strings.HasSuffix(source, "\n") // jinja2 drops the last line break
+	// jinja2 drops the last line break.
+	dropsBreak := format == "jinja2" && strings.HasSuffix(source, "\n")
 	if !hasBraces && !dropsBreak || format == "none" {
 		return nil, nil
 	}
@@ -179,14 +180,16 @@ func parseChoice(raw json.RawMessage) Choice {
 	}
 	if raw[0] == '"' {
 		c := Choice{Mode: rawjson.Text(raw), Raw: raw}
-		if c.Mode == "any" { // as some providers spell it
+		// As some providers spell it.
+		if c.Mode == "any" {
 			c.Mode = "required"
 		}
 		return c
 	}
 
 	// An object names the function that must be called.
-	name := rawjson.Text(rawjson.Member(raw, "name")) // of function_call
+	// This one is of a function_call.
+	name := rawjson.Text(rawjson.Member(raw, "name"))
 	if function := rawjson.Member(raw, "function"); function != nil {
 		name = rawjson.Text(rawjson.Member(function, "name"))
 	}

@@ -66,7 +66,8 @@ func openAIMessages(c *call) (json.RawMessage, error) {
 	b := append(make([]byte, 0, c.size()), '[')
 	for i := range c.Messages {
 		m := &c.Messages[i]
-		if m.Role == "placeholder" { // nothing was filled in
+		// Nothing was filled into it.
+		if m.Role == "placeholder" {
 			continue
 		}
 		// Placeholders leave no comma.
@@ -75,7 +76,8 @@ func openAIMessages(c *call) (json.RawMessage, error) {
 		}
 
 		out := rawjson.Within(b).Str("role", m.Role)
-		if len(m.Content) == 1 && m.Content[0].Kind == "text" { // the usual case, without a copy
+		// The usual case, without a copy.
+		if len(m.Content) == 1 && m.Content[0].Kind == "text" {
 			out = out.Str("content", m.Content[0].Text)
 		} else {
 			content, err := c.openAIContent(m)

@@ -117,7 +117,8 @@ func (c *call) responseItems(m *prompt.Message) ([]json.RawMessage, error) {
 		}
 	}
 	if parts == nil && items == nil && len(m.Calls) == 0 {
-		parts = []json.RawMessage{} // an empty message stays one
+		// An empty message stays one.
+		parts = []json.RawMessage{}
 	}
 	flush()
 
