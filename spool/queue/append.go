@@ -248,7 +248,7 @@ func (q *Queue) commit(batch []*write, seq uint64, at time.Time) error {
 	}
 
 	start := time.Now()
-	txn := q.writing.writer.Begin(&q.framer)
+	txn := q.writing.writer.Begin()
 	defer txn.Discard()
 
 	events := 0

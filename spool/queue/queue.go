@@ -132,9 +132,8 @@ type Queue struct {
 	lanes *lane.Lanes // has its own lock; nil until Open has loaded them
 	guard *guard      // has its own lock
 
-	// Owned by the leader.
-	framer  generation.Framer
-	sealing chan struct{} // closed when the generation before the current one is sealed
+	// Owned by the leader: closed when the generation before the current one is sealed.
+	sealing chan struct{}
 
 	mu      sync.Mutex
 	idle    sync.Cond     // on mu: leading became false, or the spool failed

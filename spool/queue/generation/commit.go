@@ -45,7 +45,6 @@ func (e *Event) Frames() int {
 // Transaction is one commit, as a whole in one generation. Discard it in any case.
 type Transaction struct {
 	writer *Writer
-	framer *Framer
 	txn    *badger.Txn
 
 	frames int
@@ -53,17 +52,15 @@ type Transaction struct {
 }
 
 // Begin starts a commit of at most CommitFramesMax frames with CommitBytesMax bytes, for
-// which the generation must have space. The framer must have no other transaction.
-func (w *Writer) Begin(framer *Framer) Transaction {
-	return Transaction{writer: w, framer: framer, txn: w.db.NewTransaction(true)}
-}
+// which the generation must have space. One commit follows the other.
+func (w *Writer) Begin() Transaction { return Transaction{writer: w, txn: w.db.NewTransaction(true)} }
 
 // Add adds an event under a key that has Seq, Key and At; Add knows the rest.
 func (t *Transaction) Add(k frame.EventKey, e Event) error {
 	k.Bytes = uint32(e.bytes)
 	t.frames += e.Frames()
 	t.bytes += int64(e.bytes)
-	return t.framer.set(t.txn, k, e)
+	return t.writer.framer.set(t.txn, k, e)
 }
 
 // Commit makes the events durable: it returns once both logs are synced.
@@ -85,22 +82,22 @@ func (t *Transaction) Commit() error {
 // Discard ends the transaction, and gives up what was not committed.
 func (t *Transaction) Discard() {
 	// Badger does not look at the buffer any more.
-	t.framer.reset()
+	t.writer.framer.reset()
 	t.txn.Discard()
 }
 
-// Framer makes the frames of one commit after the other. Its zero value is ready.
+// framer makes the frames of one commit after the other. Its zero value is ready.
 //
 // An event of usual size is copied into one frame, in a buffer that the next commit
 // reuses. Not safe for concurrent use.
-type Framer struct{ buffer []byte }
+type framer struct{ buffer []byte }
 
 // framerBytesMax bounds the buffer that is kept: what 64 writers of 4 KB fill.
 const framerBytesMax = 384 << 10
 
 // set adds the frames of one event to a transaction, which reads them until it is
 // committed: they do not change until reset.
-func (m *Framer) set(txn *badger.Txn, k frame.EventKey, e Event) error {
+func (m *framer) set(txn *badger.Txn, k frame.EventKey, e Event) error {
 	frames := e.parts
 	if !e.framed {
 		frames = [][]byte{m.join(e)}
@@ -121,7 +118,7 @@ func (m *Framer) set(txn *badger.Txn, k frame.EventKey, e Event) error {
 }
 
 // join copies the parts of an event into the buffer, after space for a header.
-func (m *Framer) join(e Event) []byte {
+func (m *framer) join(e Event) []byte {
 	size := frame.HeaderBytes + e.bytes
 	if size > cap(m.buffer)-len(m.buffer) {
 		// Do not grow by append: the transaction still refers to the frames in the old
@@ -139,7 +136,7 @@ func (m *Framer) join(e Event) []byte {
 }
 
 // reset takes the buffer back, once the transaction is over.
-func (m *Framer) reset() {
+func (m *framer) reset() {
 	// The memory of one large commit is not kept for the usual small ones.
 	m.buffer = m.buffer[:0]
 	if cap(m.buffer) > framerBytesMax {

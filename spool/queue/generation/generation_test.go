@@ -37,8 +37,7 @@ func create(t *testing.T, first uint64) (*generation.Writer, string) {
 // commit adds events in one transaction, each with the number of its sequence as its text.
 func commit(t *testing.T, w *generation.Writer, seqs ...uint64) {
 	t.Helper()
-	var framer generation.Framer
-	txn := w.Begin(&framer)
+	txn := w.Begin()
 	defer txn.Discard()
 	for _, seq := range seqs {
 		e := generation.NewEvent([][]byte{[]byte("event "), fmt.Append(nil, seq)})

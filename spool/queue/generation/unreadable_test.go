@@ -32,8 +32,7 @@ func TestWhatIsWholeBesideABadBlockCanBeReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	const events = 400
-	var framer generation.Framer
-	txn := w.Begin(&framer)
+	txn := w.Begin()
 	for seq := range uint64(events) {
 		e := generation.NewEvent([][]byte{bytes.Repeat([]byte("x"), 5000)})
 		err = errors.Join(err, txn.Add(frame.EventKey{Seq: 1 + seq, Key: 7, At: time.Unix(1, 0)}, e))

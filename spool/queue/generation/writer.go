@@ -36,6 +36,7 @@ type Writer struct {
 	folder   *os.File // keeps dir open under whatever name
 	db       *badger.DB
 	mapped   mapped
+	framer   framer
 	unplaced //lint:ignore U1000 the portable form has fields
 
 	frames int

@@ -60,26 +60,17 @@ type Prepare func(*cli.Context) (commit func(), err error)
 //
 // It reloads on SIGHUP, and when a file with a secret or a certificate has another content.
 type reloader struct {
-	source  Source
+	Source  // what is in force: settings under mu, files as Run has looked at them last
 	prepare Prepare
 	metrics *metrics.Metrics
 	logger  *slog.Logger
-	files   [32]byte // digest of the files that were looked at last; used by run alone
 
-	mu       sync.Mutex
-	settings []ShownSetting // in force; under mu
+	mu sync.Mutex
 }
 
 // NewReloader returns a reloader of a process that runs with the settings of s.
 func NewReloader(s Source, m *metrics.Metrics, logger *slog.Logger, prepare Prepare) *reloader {
-	return &reloader{
-		source:   s,
-		prepare:  prepare,
-		metrics:  m,
-		logger:   logger,
-		files:    s.files,
-		settings: s.settings,
-	}
+	return &reloader{Source: s, prepare: prepare, metrics: m, logger: logger}
 }
 
 // Settings returns what is in force, for the control socket.
@@ -95,7 +86,7 @@ func (r *reloader) inForce() []ShownSetting {
 
 // Run reloads until ctx ends. Fixed settings stay as they are.
 func (r *reloader) Run(ctx context.Context) error {
-	if r.source.args == nil {
+	if r.args == nil {
 		<-ctx.Done()
 		return nil
 	}
@@ -126,7 +117,7 @@ func (r *reloader) Run(ctx context.Context) error {
 
 // reload reads the whole configuration again. If anything in it is wrong, all stays as it was.
 func (r *reloader) reload(why string) {
-	err := Evaluate(r.source.newApp, r.source.args, func(next *cli.Context) error {
+	err := Evaluate(r.newApp, r.args, func(next *cli.Context) error {
 		commit, err := r.prepare(next)
 		if err != nil {
 			return err
