@@ -35,9 +35,6 @@ const (
 // whenever the server is back or another account's key is known, and every
 // wire.HeartbeatEvery. One that fails is not repeated before the next one is due.
 func (h *Heartbeats) Run(ctx context.Context) error {
-	tick := time.NewTicker(heartbeatLook)
-	defer tick.Stop()
-
 	sent := map[string]time.Time{} // by account
 	wasAway := false
 	for {
@@ -57,10 +54,8 @@ func (h *Heartbeats) Run(ctx context.Context) error {
 		// Without the accounts that are gone.
 		sent, wasAway = known, away
 
-		select {
-		case <-ctx.Done():
+		if sleep(ctx, heartbeatLook, nil) != nil {
 			return nil
-		case <-tick.C:
 		}
 	}
 }

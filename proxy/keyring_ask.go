@@ -53,13 +53,7 @@ func (k *Keyring) Authenticate(ctx context.Context, secret wire.Secret) (wire.Id
 
 	// Without a good verdict, the answer that we asked for is worth a short wait.
 	if stale && (state == keyUnseen || state == keyRefused) {
-		wait := time.NewTimer(firstUseWait)
-		defer wait.Stop()
-		select {
-		case <-answered:
-		case <-wait.C:
-		case <-ctx.Done():
-		}
+		_ = sleep(ctx, firstUseWait, answered)
 		k.mu.Lock()
 		id, state, _ = k.lookLocked(hash, secret)
 		k.mu.Unlock()
@@ -192,15 +186,10 @@ func (k *Keyring) refuseLocked(hash [32]byte) {
 // Run refreshes the verdicts of all keys, the oldest first, until ctx ends; then
 // it returns nil.
 func (k *Keyring) Run(ctx context.Context) error {
-	tick := time.NewTicker(refreshEvery)
-	defer tick.Stop()
-
 	for {
 		k.refresh(ctx)
-		select {
-		case <-ctx.Done():
+		if sleep(ctx, refreshEvery, nil) != nil {
 			return nil
-		case <-tick.C:
 		}
 	}
 }

@@ -167,16 +167,11 @@ type heldRetry struct {
 // ends. Then it returns nil. So held events go out by themselves, also after a restart.
 // Events that a person must decide about stay: dead letters, and those whose key is lost.
 func (p *Proxy) Run(ctx context.Context) error {
-	tick := time.NewTicker(heldAskEvery)
-	defer tick.Stop()
-
 	next := map[uint32]heldRetry{}
 	for {
 		p.retryHeld(ctx, next)
-		select {
-		case <-ctx.Done():
+		if sleep(ctx, heldAskEvery, nil) != nil {
 			return nil
-		case <-tick.C:
 		}
 	}
 }

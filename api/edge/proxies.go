@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -101,13 +102,7 @@ func (p Proxies) peer(at net.Addr) (addr netip.Addr, isTrusted bool) {
 }
 
 func (p Proxies) trusts(addr netip.Addr) bool {
-	for _, network := range p.networks {
-		if network.Contains(addr) {
-			return true
-		}
-	}
-
-	return false
+	return slices.ContainsFunc(p.networks, func(n netip.Prefix) bool { return n.Contains(addr) })
 }
 
 // client returns who called the trusted proxies, of which the last one is at addr. Every proxy

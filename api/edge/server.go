@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -135,13 +136,9 @@ func (p *patient) note(err error) {
 // isShortage reports whether an error of accept passes by itself: too many open files, in the
 // process or the system, no memory for a socket, or a caller that hung up while it waited.
 func isShortage(err error) bool {
-	for _, passing := range []syscall.Errno{
+	passing := []syscall.Errno{
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED,
-	} {
-		if errors.Is(err, passing) {
-			return true
-		}
 	}
 
-	return false
+	return slices.ContainsFunc(passing, func(e syscall.Errno) bool { return errors.Is(err, e) })
 }

@@ -168,11 +168,8 @@ func (p *proof) recover(w walked, cause error) (walked, error) {
 
 	// A rebuild costs disk and time, so do it only if it brings back an event.
 	gain := false
-	sequences := p.evidence.Sequences()
 	for _, hole := range w.holes(max(p.first, p.spool.frontier), p.end) {
-		for _, seq := range sequences {
-			gain = gain || hole.From <= seq && seq < hole.End
-		}
+		gain = gain || p.evidence.NextWhole(hole.From, hole.End) < hole.End
 	}
 	if cause == nil && !gain {
 		return w, nil

@@ -3,6 +3,7 @@ package queue
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/dustin/go-humanize/english"
@@ -111,23 +112,15 @@ func (r *Report) EarlierEvents() (n uint64) {
 // Sound reports whether every event that was acknowledged to the app is whole, or at the
 // server.
 func (r *Report) Sound() bool {
-	for _, l := range r.Lanes {
-		if l.Damaged > 0 || len(l.Errors) > 0 {
-			return false
-		}
-	}
+	damaged := func(l LaneReport) bool { return l.Damaged > 0 || len(l.Errors) > 0 }
+
 	// Damaged events of generations are in Lost.
-	return len(r.Lost) == 0
+	return len(r.Lost) == 0 && !slices.ContainsFunc(r.Lanes, damaged)
 }
 
 // Work reports whether some generation is not as a start would leave it.
 func (r *Report) Work() bool {
-	for _, g := range r.Generations {
-		if g.Plan != PlanKeep {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Generations, func(g GenerationReport) bool { return g.Plan != PlanKeep })
 }
 
 // lose adds the sequences from <= s < end, if there are any.
