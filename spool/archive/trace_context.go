@@ -169,7 +169,12 @@ func (u *uniting) takeContext(r *Record) {
 	}
 	for _, key := range r.State.traceKeys() {
 		set := u.sets.Sets[key]
-		if set == nil || set.Context == nil && r.State.Context == nil || !r.State.lacks(set.Context) {
+		if set == nil {
+			continue
+		}
+		// What the trace does not say yet, another server may just be writing.
+		set.Decided = set.Decided || r.State.takesContext()
+		if set.Context == nil && r.State.Context == nil || !r.State.lacks(set.Context) {
 			continue
 		}
 		r.State.Context = nil
