@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -425,28 +426,43 @@ func sameAsFold(
 	return states
 }
 
-// RunBelonging checks that records find each other that arrive at several servers of a database.
-func RunBelonging(t *testing.T, servers ...archive.Store) {
+// RunTogether checks that writers at all servers of a database lose nothing and take nothing twice, and
+// that records find each other that arrive at the same time.
+func RunTogether(t *testing.T, servers ...archive.Store) {
+	const writers = 4
 	drawn := rapid.Custom(func(t *rapid.T) [][]archive.Event { return [][]archive.Event{drawSent(t)} })
 	for seed := range 20 {
 		events := drawn.Example(seed)[0]
 		account := wire.NewID()
-		var writers sync.WaitGroup
-		for half := range 2 {
-			writers.Go(func() {
-				for i := half; i < len(events); i += 2 {
-					apply(t, servers[half%len(servers)], account, events[i])
+
+		// All writers send the same events, each beginning elsewhere.
+		var wait sync.WaitGroup
+		var accepted atomic.Int64
+		for w := range writers {
+			wait.Go(func() {
+				for i := range events {
+					from := (i + w*5) % len(events)
+					batch := events[from:min(from+1+w%3, len(events))]
+					for _, r := range apply(t, servers[w%len(servers)], account, batch...) {
+						if r.Code == wire.ResultAccepted {
+							accepted.Add(1)
+						}
+					}
 				}
 			})
 		}
-		writers.Wait()
+		wait.Wait()
+
+		if n := accepted.Load(); int(n) != len(events) {
+			t.Errorf("%d events were accepted, of %d that each of %d writers sent", n, len(events), writers)
+		}
 		for _, s := range servers {
 			sameAsFold(t, s, account, events)
 		}
 	}
 }
 
-func belongingTogether(t *testing.T, open Open) {
+func together(t *testing.T, open Open) {
 	s, _ := open(t)
-	RunBelonging(t, s)
+	RunTogether(t, s)
 }

@@ -9,7 +9,7 @@
 //   - Run: each promise of archive.Store as a scene, listed in suite.go
 //   - RunDrawn: many orders of events and questions, without -race
 //   - RunLarge: scenes with many bytes and rows, without -race
-//   - RunTogether (folding.go) and RunBelonging (belonging.go): several servers of one database
+//   - RunTogether (belonging.go): several servers of one database
 //   - RunSpanRetention (tracing.go) and RunWritten (bench.go): by a clock, and by bytes
 //   - RunMove (moving.go): everything is copied from and to each other database
 //

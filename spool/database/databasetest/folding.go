@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -106,64 +105,6 @@ func full(t *testing.T, open Open) {
 	state, _, err := s.Record(context.Background(), account, ID(1000))
 	if err != nil || len(state.History) != 2 || state.Scores[wire.ScoreSlot{Name: "default"}].Value.Number != 3 {
 		t.Errorf("the record is %+v (%v)", state, err)
-	}
-}
-
-func together(t *testing.T, open Open) {
-	s, _ := open(t)
-	RunTogether(t, s)
-}
-
-// RunTogether checks that writers at all servers of one database lose nothing and take nothing
-// twice.
-func RunTogether(t *testing.T, servers ...archive.Store) {
-	const writers, requests = 8, 20
-
-	var events []archive.Event
-	for i := range requests {
-		body := fmt.Sprintf(`{"session_id":"s-%d","user_id":"ann",`, i%3) + requestBody("x")[1:]
-		events = append(events,
-			Event(t, 2*i, wire.KindRequest, ID(1000+i), body),
-			Event(t, 2*i+1, wire.KindScore, ID(1000), fmt.Sprintf(`{"name":"s%d","score":1}`, i)))
-	}
-
-	// All writers send the same events, each beginning elsewhere. Every score is of one
-	// record.
-	var wg sync.WaitGroup
-	accepted := make([]int, writers)
-	for w := range writers {
-		wg.Go(func() {
-			for i := range events {
-				from := (i + w*5) % len(events)
-				batch := events[from:min(from+1+w%3, len(events))]
-				results, err := servers[w%len(servers)].Apply(context.Background(), account, batch)
-				if err != nil || len(results) != len(batch) {
-					t.Errorf("Apply of %d events: %d results, %v", len(batch), len(results), err)
-					return
-				}
-				for _, r := range results {
-					if r.Code == wire.ResultAccepted {
-						accepted[w]++
-					}
-				}
-			}
-		})
-	}
-	wg.Wait()
-
-	sum := 0
-	for _, n := range accepted {
-		sum += n
-	}
-	if sum != len(events) {
-		t.Errorf("%d events were accepted, of %d that each of %d writers sent", sum, len(events), writers)
-	}
-
-	sameViews(t, servers[0], account, events)
-	states, _ := Fold(events)
-	sameRollups(t, states, servers[0], account)
-	if page := search(t, servers[0], account, wire.Search{}); page.Total != requests {
-		t.Errorf("total %d, want %d", page.Total, requests)
 	}
 }
 

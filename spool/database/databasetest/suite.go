@@ -31,11 +31,10 @@ func Run(t *testing.T, open Open) {
 		{"one of another account's ids is unknown", isolation},
 		{"spans are kept by trace and by time, and no list shows them", tracing},
 		{"a call that several report is one request, with what each adds", hearing},
-		{"halves of a call that arrive at the same time find each other", belongingTogether},
 
 		{"beyond the bound of orphans an event comes later", orphansFull},
 		{"a full record refuses more, and says why", full},
-		{"many writers at once lose nothing and take nothing twice", together},
+		{"many writers at once lose nothing, take nothing twice, and what belongs together is found", together},
 		{"lists go by the start of calls, within reason", listTimes},
 		{"a page of a search of texts counts on for a moment", countingOn},
 		{"a filter within a span counts what lies in it, however days cut it", spans},

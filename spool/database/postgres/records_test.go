@@ -276,7 +276,6 @@ func TestRequestsAreFoundByTheirIds(t *testing.T) {
 func TestServersThatFoldTheSameRecordsLoseNothing(t *testing.T) {
 	dsn := postgres.Empty(t)
 	databasetest.RunTogether(t, at(t, dsn, monday), at(t, dsn, monday), at(t, dsn, monday))
-	databasetest.RunBelonging(t, at(t, dsn, monday), at(t, dsn, monday))
 }
 
 func TestAnEditOfWhatHasLostABodyFails(t *testing.T) {
