@@ -42,7 +42,8 @@ func login(c *cli.Context) error {
 	}
 	defer cl.Close()
 	if key == "" {
-		if key, err = askKey(c); err != nil {
+		key, err = askKey(c)
+		if err != nil {
 			return err
 		}
 	}

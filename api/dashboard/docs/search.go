@@ -164,7 +164,8 @@ func (p *passage) excerpt(words []string) string {
 	at := 0
 	byLength := slices.SortedStableFunc(slices.Values(words), func(a, b string) int { return len(b) - len(a) })
 	for _, word := range byLength {
-		if at = max(strings.Index(p.plain, word), 0); at > 0 {
+		at = max(strings.Index(p.plain, word), 0)
+		if at > 0 {
 			break
 		}
 	}

@@ -150,7 +150,8 @@ func (c *Exchange) dropAttempts() (kept int) {
 		if !strings.HasPrefix(cookie.Name, c.frame.cookie.Name+attemptSuffix) {
 			continue
 		}
-		if attempts++; attempts >= attemptsMax {
+		attempts++
+		if attempts >= attemptsMax {
 			c.Remember(cookie.Name, "", -time.Second)
 			continue
 		}

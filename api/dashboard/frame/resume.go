@@ -161,7 +161,8 @@ func (c *Exchange) resume() error {
 	if err != nil || author.ID != c.User.ID {
 		return c.Redirect(next, "other-person")
 	}
-	if c.SignedIn, err = c.frame.People.Open(c.Context(), c.SignedIn, author.AccountName); err != nil {
+	c.SignedIn, err = c.frame.People.Open(c.Context(), c.SignedIn, author.AccountName)
+	if err != nil {
 		return err
 	}
 

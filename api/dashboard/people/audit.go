@@ -43,7 +43,8 @@ func readAuditFilter(c *frame.Exchange) (f auditFilter, err error) {
 		if day == "" {
 			continue
 		}
-		if *at, err = time.ParseInLocation(time.DateOnly, day, c.Filter(nil).Zone()); err != nil {
+		*at, err = time.ParseInLocation(time.DateOnly, day, c.Filter(nil).Zone())
+		if err != nil {
 			return f, wire.Invalid(wire.FieldError{Field: name, Reason: "must be a date such as 2026-11-24"})
 		}
 	}

@@ -42,7 +42,8 @@ var keyColumns = table.Columns[wire.Key]{
 func (p *pages) keysPage(c *frame.Exchange) error { return p.showKeys(c, http.StatusOK, keysView{}) }
 
 func (p *pages) showKeys(c *frame.Exchange, status int, v keysView) (err error) {
-	if v.Keys, err = c.Keys(); err != nil {
+	v.Keys, err = c.Keys()
+	if err != nil {
 		return err
 	}
 	v.Order = table.Read("/keys", c.URL.Query())

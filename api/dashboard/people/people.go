@@ -29,10 +29,12 @@ func (p *pages) peoplePage(c *frame.Exchange) error {
 // showPeople answers a form with the page itself and not with a redirect: a link that
 // works once must not appear in an address.
 func (p *pages) showPeople(c *frame.Exchange, status int, v peopleView) (err error) {
-	if v.People, err = p.people.Members(c.Context(), c.User); err != nil {
+	v.People, err = p.people.Members(c.Context(), c.User)
+	if err != nil {
 		return err
 	}
-	if v.Invites, err = p.people.Invites(c.Context(), c.User); err != nil {
+	v.Invites, err = p.people.Invites(c.Context(), c.User)
+	if err != nil {
 		return err
 	}
 	v.SignUp, v.Roles = p.people.SignUp(), wire.Roles

@@ -69,7 +69,8 @@ func (p *pages) requestsPage(c *frame.Exchange) error {
 	v.Count = n.count()
 	v.Rows, main = requestRows(f, page, n)
 	v.Shown = filled(v.Shown, f, v.Rows)
-	if v.ByDays = f.Order.Direction(filter.ByTime) != ""; v.ByDays {
+	v.ByDays = f.Order.Direction(filter.ByTime) != ""
+	if v.ByDays {
 		markDays(v.Rows, c.Now(), f.Zone())
 	}
 	v.Headings = headings(f, v.Shown, main)

@@ -162,7 +162,8 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 		v.Dropped = call.Dropped
 	}
 
-	if v.Previous.Href, v.Next.Href, err = p.neighbours(c, f, at); err != nil {
+	v.Previous.Href, v.Next.Href, err = p.neighbours(c, f, at)
+	if err != nil {
 		return err
 	}
 	v.Previous.Text, v.Next.Text = steps(f.Order)

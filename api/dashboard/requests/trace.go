@@ -110,7 +110,8 @@ func (p *pages) tracePage(c *frame.Exchange) error {
 	at := s.selected(all)
 	v.show(s, all, at)
 	v.Failed = s.with("span", all[tracetree.FirstFault(all)].ID)
-	if v.Selected, err = p.selectedSpan(c, v.row(s, all[at])); err != nil {
+	v.Selected, err = p.selectedSpan(c, v.row(s, all[at]))
+	if err != nil {
 		return err
 	}
 	v.Scoring = c.Scoring("POST /traces/{id}/score", s.path+"/score", v.Selected.Scores,
@@ -229,7 +230,8 @@ func (p *pages) selectedSpan(c *frame.Exchange, row traceRow) (*spanView, error)
 	t := recordTexts(c, c.Filter(url.Values{}), r)
 	t.Bound(spanTextMax)
 	v.Shown = t.Call(conversation.Read(r.Content()))
-	if v.Earlier = len(v.Input) - spanTurnsMax; v.Earlier > 0 {
+	v.Earlier = len(v.Input) - spanTurnsMax
+	if v.Earlier > 0 {
 		v.Input = v.Input[v.Earlier:]
 	}
 

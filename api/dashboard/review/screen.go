@@ -51,7 +51,8 @@ func (p *pages) screen(c *frame.Exchange, q *queue, call string, answered bool) 
 		nav, v.Back = "requests", q.Filter.Requests()
 	}
 	var err error
-	if v.progress, err = p.find(c, q); err != nil {
+	v.progress, err = p.find(c, q)
+	if err != nil {
 		return err
 	}
 	left := v.Left()

@@ -107,7 +107,8 @@ func (v listView) Review() string {
 	of.Values = nil
 	size := 0
 	for _, r := range v.Rows {
-		if size += len(url.QueryEscape(r.ID)); size <= reviewMax {
+		size += len(url.QueryEscape(r.ID))
+		if size <= reviewMax {
 			of.Values = append(of.Values, filterline.Value{Text: r.ID, Quoted: true})
 		}
 	}

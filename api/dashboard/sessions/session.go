@@ -102,10 +102,12 @@ func (p *pages) readTurns(c *frame.Exchange, v *sessionView) error {
 		return err
 	}
 	rows, known := page.Items, 0
-	if s.Cursor = query.Get("cursor"); s.Cursor != "" {
+	s.Cursor = query.Get("cursor")
+	if s.Cursor != "" {
 		v.First = address.Session(v.ID)
 		known = min(len(rows), turnsBefore)
-		if page, err = p.records.Search(c.Context(), c.Identity(), s); err != nil {
+		page, err = p.records.Search(c.Context(), c.Identity(), s)
+		if err != nil {
 			return err
 		}
 		rows = append(rows[len(rows)-known:], page.Items...)

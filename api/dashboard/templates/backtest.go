@@ -48,10 +48,12 @@ type backtestRow struct {
 
 func (p *pages) backtestPage(c *frame.Exchange, head templateHead) (err error) {
 	v := backtestView{templateHead: head, Select: head.latestVersions(comparedMax)}
-	if v.With, err = versionParam(c, "v", head.Latest()); err != nil {
+	v.With, err = versionParam(c, "v", head.Latest())
+	if err != nil {
 		return err
 	}
-	if v.Sent, err = versionParam(c, "sent", 0); err != nil {
+	v.Sent, err = versionParam(c, "sent", 0)
+	if err != nil {
 		return err
 	}
 

@@ -59,10 +59,12 @@ func (p *pages) editPage(c *frame.Exchange) error {
 	}
 
 	v := editView{Head: head}
-	if v.draft, err = draftFrom(head.Template, raw); err != nil {
+	v.draft, err = draftFrom(head.Template, raw)
+	if err != nil {
 		return err
 	}
-	if v.Variables, err = p.newestVariables(c, head.Name); err != nil {
+	v.Variables, err = p.newestVariables(c, head.Name)
+	if err != nil {
 		return err
 	}
 
@@ -124,7 +126,8 @@ func (p *pages) edit(c *frame.Exchange) error {
 	v := editView{draft: readDraft(c.PostForm), Unsaved: true}
 	if !v.New {
 		var err error
-		if v.Head, err = p.head(c, "edit"); err != nil {
+		v.Head, err = p.head(c, "edit")
+		if err != nil {
 			return err
 		}
 	}
@@ -166,7 +169,8 @@ func (p *pages) save(c *frame.Exchange, v *editView, anyway bool) (wire.Publishe
 			return wire.Published{}, nil
 		}
 	}
-	if v.Question, err = p.newLabel(c, v.Head, v.Label); err != nil || v.Question != "" {
+	v.Question, err = p.newLabel(c, v.Head, v.Label)
+	if err != nil || v.Question != "" {
 		return wire.Published{}, err
 	}
 

@@ -97,7 +97,8 @@ type versionRow struct {
 func (p *pages) templatePage(c *frame.Exchange, head templateHead) (err error) {
 	v := templateView{templateHead: head}
 	if head.DeletedAt == nil {
-		if v.Shown, err = versionParam(c, "v", v.Latest()); err != nil {
+		v.Shown, err = versionParam(c, "v", v.Latest())
+		if err != nil {
 			return err
 		}
 	}
@@ -145,7 +146,8 @@ func (p *pages) showTemplate(c *frame.Exchange, status int, v templateView) erro
 // showVersion reads version v.Shown into the view.
 func (p *pages) showVersion(c *frame.Exchange, v *templateView) (err error) {
 	selector := wire.Selector{Version: v.Shown}
-	if v.Raw, err = p.templates.Source(c.Context(), c.Identity(), v.Name, selector); err != nil {
+	v.Raw, err = p.templates.Source(c.Context(), c.Identity(), v.Name, selector)
+	if err != nil {
 		return err
 	}
 	findings, err := p.templates.FindingsOf(c.Context(), c.Identity(), v.Name, selector)

@@ -98,7 +98,8 @@ func emit(c *cli.Context, v any, write func(io.Writer, any) error) error {
 			}
 			_, err = fmt.Fprintln(c.App.Writer, value)
 		default:
-			if text, err = gojq.Marshal(value); err == nil {
+			text, err = gojq.Marshal(value)
+			if err == nil {
 				err = JSONLine(c.App.Writer, json.RawMessage(text))
 			}
 		}

@@ -22,7 +22,8 @@ func deleteRequests(c *cli.Context) error {
 		d.RequestID = c.Args().First()
 	default:
 		var ok bool
-		if d.Key, d.Value, ok = strings.Cut(pair, "="); !ok || d.Key == "" || d.Value == "" {
+		d.Key, d.Value, ok = strings.Cut(pair, "=")
+		if !ok || d.Key == "" || d.Value == "" {
 			return config.WrongValue(c, "metadata", pair, "is not key=value")
 		}
 		selected, err := filterline.Where("metadata", d.Key, d.Value).Compile(filterline.Clock{})
@@ -38,7 +39,8 @@ func deleteRequests(c *cli.Context) error {
 	}
 
 	if where == nil {
-		if d.RequestID, err = requestID(c, cl, id, d.RequestID); err != nil {
+		d.RequestID, err = requestID(c, cl, id, d.RequestID)
+		if err != nil {
 			return err
 		}
 	}

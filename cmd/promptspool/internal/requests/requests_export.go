@@ -51,7 +51,8 @@ func exportRequests(c *cli.Context) error {
 	e := wire.Export{Search: search, Format: format}
 	lines, err := writeExport(c.Context, cl, id, e, w, print.IsTerminal(out), progress)
 	progress.End()
-	if err = errors.Join(err, w.Flush(), closeOut()); err != nil {
+	err = errors.Join(err, w.Flush(), closeOut())
+	if err != nil {
 		return err
 	}
 

@@ -203,7 +203,8 @@ func (g statsTable) scoreOf(scores []wire.ScoreSum) (mean, spread string) {
 		for _, n := range s.Histogram {
 			bins = append(bins, float64(n))
 		}
-		if mean = fmt.Sprintf("%s (%s)", s, humanize.Comma(s.Count)); name != g.scores[0] {
+		mean = fmt.Sprintf("%s (%s)", s, humanize.Comma(s.Count))
+		if name != g.scores[0] {
 			mean = name + " " + mean
 		}
 		return mean, print.Sparks(bins)

@@ -151,7 +151,8 @@ func (t *tail) follow(ctx context.Context) error {
 			return err
 		}
 
-		if more = page.NextCursor != nil; more {
+		more = page.NextCursor != nil
+		if more {
 			s.Cursor = *page.NextCursor
 		}
 	}
