@@ -257,7 +257,8 @@ var steps = strings.NewReplacer(
 // or 1 failed, 2 usage. found follows the reason of a failure.
 func report(w io.Writer, err error, found string, asJSON bool) int {
 	code, body := 1, wire.ErrorBody{Error: "failed", Message: err.Error(), Fields: []wire.FieldError{}}
-	more := "" // than the message, for people
+	// What people are told besides the message.
+	more := ""
 	if usage, ok := errors.AsType[config.UsageError](err); ok {
 		code, body.Error, body.Message = 2, "usage", usage.Error()
 		more = fmt.Sprintf("See `%s`.\n", usage.Help())
@@ -276,7 +277,8 @@ func report(w io.Writer, err error, found string, asJSON bool) int {
 		code = e.ExitCode()
 	}
 	if asJSON {
-		_ = print.JSONLine(w, body) // as every write to stderr
+		// Nothing can be done if stderr fails.
+		_ = print.JSONLine(w, body)
 		return code
 	}
 	prefix := "promptspool: "

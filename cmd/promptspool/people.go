@@ -135,7 +135,8 @@ func linkBase(c *cli.Context) (string, error) {
 
 // linkTo is the address of a page with a code. A server that listens on all addresses is reached as localhost.
 func linkTo(base, page, code string) string {
-	u, _ := url.Parse(base) // which was parsed before, or is the server's own
+	// It was parsed before, or is the server's own.
+	u, _ := url.Parse(base)
 	if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsUnspecified() {
 		u.Host = net.JoinHostPort("localhost", u.Port())
 	}

@@ -209,7 +209,8 @@ func (p *process) serve(ctx, running context.Context) error {
 	case err := <-p.failed:
 		return failedError(err)
 	case <-running.Done():
-		return nil // a part ended with an error, which the group returns
+		// A part ended with an error, which the group returns.
+		return nil
 	}
 }
 

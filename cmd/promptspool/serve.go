@@ -127,7 +127,8 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	})
 	writes := admission.NewWriteQueue(service, m)
 	counted := counting.New(service)
-	defer counted.Close() // it reads the database
+	// It reads the database.
+	defer counted.Close()
 
 	// Parts that follow the configuration while the server runs.
 	limiter, certificates := new(admission.Limiter), config.NewLiveTLS(c.tls)
@@ -276,12 +277,14 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Now:      clock.Now,
 	})
 	if err == nil {
-		err = crash.Clear() // the spool always reads what it opens
+		// The spool always reads what it opens.
+		err = crash.Clear()
 	}
 	if err != nil {
 		return err
 	}
-	defer spool.Close() // a second time is harmless
+	// Closing it a second time is harmless.
+	defer spool.Close()
 
 	// Ids and accepted times do not go back over a restart, whatever the machine's clock does.
 	_, newest := spool.Newest()

@@ -177,7 +177,8 @@ func describeFleet(t *print.Table, fleet wire.Fleet) {
 		if len(s.Needs) > 0 {
 			t.Row(name + " needs attention: " + strings.Join(s.Needs, " "))
 		}
-		if s.Alive { // or they may be of another day
+		// Those of a sidecar that is offline may be of another day.
+		if s.Alive {
 			describeDrops(t, name+": ", s.DroppedToday)
 		}
 	}

@@ -99,7 +99,8 @@ func up(c *cli.Context) error {
 // newDemo finds the data folder of a demo, and refuses one with data in it.
 func newDemo(c *cli.Context) error {
 	if !c.IsSet("data") {
-		_ = c.Set("data", config.DemoData) // a text is always taken
+		// A text is always accepted.
+		_ = c.Set("data", config.DemoData)
 	}
 	data := c.String("data")
 	if _, err := os.Stat(filepath.Join(data, "server")); !errors.Is(err, os.ErrNotExist) {
@@ -125,7 +126,8 @@ func upConfigs(c *cli.Context, data string) (serverConfig, sidecarConfig, error)
 	}
 	serverSide.data = filepath.Join(data, "server")
 	serverSide.listen, serverSide.opsListen = r.Address("server-listen"), r.Address("server-ops-listen")
-	serverSide.otlpListen = config.Address{} // apps send to the sidecar
+	// Apps send to the sidecar.
+	serverSide.otlpListen = config.Address{}
 	if err := r.Err(); err != nil {
 		return serverConfig{}, sidecarConfig{}, err
 	}
@@ -201,7 +203,8 @@ func keyFile(path string) (wire.Secret, error) {
 	}
 
 	random := make([]byte, 32)
-	_, _ = rand.Read(random) // never fails
+	// Never fails.
+	_, _ = rand.Read(random)
 	key := "ps_" + base64.RawURLEncoding.EncodeToString(random)
 	return wire.Secret(key), os.WriteFile(path, []byte(key+"\n"), 0o600)
 }

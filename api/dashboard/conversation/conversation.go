@@ -164,7 +164,8 @@ func (t *Texts) part(at string, p calls.Part, prose bool) part {
 		shown.Picture = t.Address(at)
 	}
 	if len(image) <= t.images {
-		shown.Image = template.URL(image) // its reader has checked every byte
+		// Its reader has checked every byte.
+		shown.Image = template.URL(image)
 		t.images -= len(image)
 	}
 	if p.Kind == calls.PartMedia && (strings.HasPrefix(p.Text, "https://") || strings.HasPrefix(p.Text, "http://")) {

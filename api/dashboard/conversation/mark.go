@@ -38,7 +38,8 @@ func readVariables(variables json.RawMessage) (n needles) {
 
 	for name, raw := range byName {
 		value := string(raw)
-		_ = json.Unmarshal(raw, &value) // anything but a string stays JSON
+		// Anything but a string stays JSON.
+		_ = json.Unmarshal(raw, &value)
 		if len(value) <= markedBytes && utf8.RuneCountInString(value) >= 2 {
 			n.values = append(n.values, needle{value, name})
 		}

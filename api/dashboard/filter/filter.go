@@ -148,7 +148,8 @@ func (f Filter) During(part string) Filter {
 func (f Filter) Between(from, to time.Time) Filter {
 	layout := time.RFC3339
 	if from.Second() == 0 && to.Second() == 0 {
-		layout = "2006-01-02T15:04Z07:00" // a page may have hundreds of them
+		// A page may have hundreds of them.
+		layout = "2006-01-02T15:04Z07:00"
 	}
 
 	return f.During("since:" + from.In(f.Zone()).Format(layout) + " before:" + to.In(f.Zone()).Format(layout))

@@ -43,11 +43,13 @@ const chipsMax = 20
 func NewForm(path string, f Filter) Form {
 	v := Form{Filter: f, Path: path, Zone: f.Zone().String()}
 	if f.fault != nil {
-		return v // another time would lose what was typed
+		// Another time would lose what was typed.
+		return v
 	}
 	shown := min(len(f.line.Terms), chipsMax)
 	if shown == 1 {
-		shown = 0 // it would say what the line above it says
+		// It would say what the line above it says.
+		shown = 0
 	}
 	for i := range shown {
 		v.Chips = append(v.Chips, chip{f.line.Terms[i].String(), address.Of(path, f.without(i).Values())})
@@ -109,10 +111,12 @@ func (v *Form) Reject(e *wire.Error) {
 	if end < 0 {
 		end = len(rest)
 	}
-	_, reason, _ := strings.Cut(e.Fields[0].Reason, ": ") // the mark says where
+	// The mark says where.
+	_, reason, _ := strings.Cut(e.Fields[0].Reason, ": ")
 	v.Marked = markedLine{Before: string(line[:at]), Wrong: rest[:end], After: rest[end:], Reason: reason + "."}
 	if v.Marked.Wrong == "" {
-		v.Marked.Wrong = "…" // something is missing here
+		// Something is missing here.
+		v.Marked.Wrong = "…"
 	}
 }
 
@@ -176,7 +180,8 @@ func rangeText(from, to, now time.Time, zone *time.Location) string {
 
 	last := to
 	if days {
-		last = to.Add(-1) // a range of days names the last one
+		// A range of days names the last one.
+		last = to.Add(-1)
 	}
 	switch {
 	case from.Year() <= 1 && to.Year() <= 1:

@@ -229,7 +229,8 @@ func (f *Frame) notFound(w http.ResponseWriter, r *http.Request) {
 	allowed := f.methods(r.URL.Path)
 	for folder := range f.files {
 		if strings.HasPrefix(r.URL.Path, folder) {
-			allowed = nil // a file that is not there
+			// A file that does not exist is not a form.
+			allowed = nil
 		}
 	}
 	if len(allowed) == 0 {
@@ -253,7 +254,8 @@ func (f *Frame) refuseCrossSite(w http.ResponseWriter, r *http.Request) {
 func (c *Exchange) previousPage() string {
 	from := c.referer()
 	if from == nil || from.Path == "" || from.Path == c.URL.Path {
-		return "" // "Back" would lead to the same error
+		// "Back" would lead to the same error.
+		return ""
 	}
 
 	return localAddress(from.RequestURI())

@@ -107,7 +107,8 @@ func New(c Config, sections ...Section) *Frame {
 	// An unknown path gets our error page, and not the plain text of net/http.
 	f.mux.HandleFunc("/", f.notFound)
 	f.mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
-		http.ServeFileFS(w, r, static, "icon.svg") // browsers ask for it even on JSON
+		// Browsers ask for it even on JSON.
+		http.ServeFileFS(w, r, static, "icon.svg")
 	})
 	f.add(Section{HTML: files, Files: map[string]fs.FS{"/static/": static}})
 	for _, section := range sections {

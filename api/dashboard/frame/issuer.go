@@ -65,7 +65,8 @@ func (c *Exchange) beginAtIssuer() error {
 	}
 
 	value := func() string {
-		raw, _ := jsonscan.Marshal(attempt) // of texts, which cannot fail to encode
+		// Texts cannot fail to encode.
+		raw, _ := jsonscan.Marshal(attempt)
 		return base64.RawURLEncoding.EncodeToString(raw)
 	}
 	attempt.Next = c.FormValue("next")
@@ -138,7 +139,8 @@ func (c *Exchange) attempt(state string) (a wire.LoginAttempt) {
 	if cookie, err := c.Cookie(c.attemptCookie(state)); err == nil {
 		c.Remember(cookie.Name, "", -time.Second)
 		raw, _ := base64.RawURLEncoding.DecodeString(cookie.Value)
-		_ = json.Unmarshal(raw, &a) // one that is not whole fits no state
+		// One that is not whole fits no state.
+		_ = json.Unmarshal(raw, &a)
 	}
 	return a
 }

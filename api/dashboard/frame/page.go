@@ -189,7 +189,8 @@ func (p CountedPage) Bounded(q wire.StatisticsQuery) wire.StatisticsQuery {
 	if p.patient {
 		q.Budget = patientMax
 	}
-	q.Key = address.Of(p.path, p.query) + "#" + p.zone.String() // today is another day elsewhere
+	// Today is another day elsewhere.
+	q.Key = address.Of(p.path, p.query) + "#" + p.zone.String()
 
 	return q
 }

@@ -55,7 +55,8 @@ func (c *Config) newCookie() http.Cookie {
 func (c *Exchange) setSession(s wire.SignedIn) {
 	cookie := c.frame.cookie
 	cookie.Value = string(s.Token)
-	cookie.Expires = s.ExpiresAt.Add(wire.SessionKept) // a session that has ended still shows whose browser this is
+	// A session that has ended still shows whose browser this is.
+	cookie.Expires = s.ExpiresAt.Add(wire.SessionKept)
 	if s.Token == "" {
 		cookie.MaxAge, cookie.Expires = -1, time.Time{}
 	}
@@ -76,7 +77,8 @@ func (c *Exchange) Remember(name, value string, age time.Duration) {
 // without a session.
 func (c *Exchange) lostCookie() string {
 	if _, err := c.Cookie(c.frame.cookie.Name); err == nil {
-		return "" // it came, but its session has ended
+		// It came, but its session has ended.
+		return ""
 	}
 
 	from := c.referer()
@@ -293,7 +295,8 @@ func (z shownZone) IsUTC() bool { return z.Location == time.UTC }
 func (c *Exchange) chooseZone() error {
 	kept := 365 * 24 * time.Hour
 	if c.PostForm.Get("utc") != "1" {
-		kept = -time.Second // deletes it
+		// An age below zero deletes it.
+		kept = -time.Second
 	}
 	c.Remember(utcCookie, "1", kept)
 

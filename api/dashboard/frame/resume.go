@@ -55,7 +55,8 @@ const pendingBytesMax = formBytesMax - 64<<10
 
 // pending returns a request's form as the sign-in page carries it, or "" if it cannot.
 func (c *Exchange) pending() string {
-	c.PostForm.Del("csrf") // it belongs to a session that has ended
+	// It belongs to a session that has ended.
+	c.PostForm.Del("csrf")
 
 	p := pendingForm{Path: c.URL.Path, Session: c.PostForm.Get("session"), Fields: c.PostForm}
 	if _, ok := c.frame.reviewOf(p.Path); !ok {
@@ -67,7 +68,8 @@ func (c *Exchange) pending() string {
 		return ""
 	}
 
-	raw, _ := jsonscan.Marshal(p) // of texts, which cannot fail to encode
+	// Texts cannot fail to encode.
+	raw, _ := jsonscan.Marshal(p)
 	text := string(raw)
 	if len(url.QueryEscape(text)) > pendingBytesMax {
 		return ""
@@ -109,7 +111,8 @@ func (c *Exchange) formPage() string {
 		return "/"
 	}
 	if !slices.Contains(c.frame.methods(u.Path), http.MethodGet) {
-		return "/" // the page was itself the answer to a form
+		// The page was itself the answer to a form.
+		return "/"
 	}
 
 	// The page's notice is about something that was done before.
@@ -200,7 +203,8 @@ func Review(title, button string, names ...string) func(c *Exchange) error {
 	return func(c *Exchange) error {
 		v := reviewView{Action: c.URL.EscapedPath(), Button: button, Fields: url.Values{}}
 		for name, values := range c.PostForm {
-			if name != "csrf" && name != "session" { // the page has its own
+			// The page that shows the form has its own.
+			if name != "csrf" && name != "session" {
 				v.Fields[name] = values
 			}
 		}

@@ -39,7 +39,8 @@ type Field struct{ Name, Value string }
 func (c *Exchange) Scoring(route, action string, scores []wire.Score, fields ...Field) Scoring {
 	s := Scoring{Scores: scores, Fields: fields, Parts: "scores", CSRF: c.CSRF(), Session: c.FormSession(),
 		Author: c.User.Email}
-	s.Defined, _ = c.scoreDefinitions() // the page is of use without them
+	// The page is of use without them.
+	s.Defined, _ = c.scoreDefinitions()
 	if c.User.Role.Includes(access.Role(route)) {
 		s.Action = action
 	}
@@ -128,7 +129,8 @@ type scoreSet struct {
 }
 
 func setting(name, author string, value any) string {
-	text, _ := json.Marshal(scoreSet{name, author, value}) // texts and booleans always encode
+	// Texts and booleans always encode.
+	text, _ := json.Marshal(scoreSet{name, author, value})
 	return string(text)
 }
 
@@ -201,7 +203,8 @@ func UndoScore(recorder Recorder, read Scored) Undoing {
 				return "", "", err
 			}
 			var was wire.Score
-			_ = json.Unmarshal([]byte(u.Was), &was) // as SetScore sealed it
+			// It is what SetScore sealed.
+			_ = json.Unmarshal([]byte(u.Was), &was)
 			if sealedScore(now, was.ScoreSlot) != u.Now {
 				return "", "", wire.Errorf(wire.CodeConflict, "The score was changed since, so it was not undone.")
 			}
@@ -225,7 +228,8 @@ func scoreIn(scores []wire.Score, slot wire.ScoreSlot) wire.Score {
 
 // sealedScore returns the score of a slot as an Undo has it.
 func sealedScore(scores []wire.Score, slot wire.ScoreSlot) string {
-	text, _ := json.Marshal(scoreIn(scores, slot)) // of texts and numbers, which always encode
+	// Texts and numbers always encode.
+	text, _ := json.Marshal(scoreIn(scores, slot))
 	return string(text)
 }
 

@@ -221,6 +221,7 @@ func (c *Exchange) inNeed() int {
 		return n.count
 	}
 
-	fleet, _ := c.Fleet() // the page is about something else
+	// The page is about something else.
+	fleet, _ := c.Fleet()
 	return fleet.InNeed()
 }

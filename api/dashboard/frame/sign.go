@@ -194,7 +194,8 @@ func (c *Exchange) signUp() error {
 	}
 
 	c.setSession(s)
-	c.SignedIn = s // whose project gets the key
+	// The key is for the project of this person.
+	c.SignedIn = s
 	if v.Invite == nil || v.Invite.Setup {
 		if err := c.makeFirstKey(v.Invite != nil); err != nil {
 			return err

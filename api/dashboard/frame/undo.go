@@ -50,7 +50,8 @@ func (c *Exchange) Offer(to, done string, u Undo) error {
 
 // seal returns the change as an address has it.
 func (c *Exchange) seal(u Undo) string {
-	raw, _ := jsonscan.Marshal(u) // of texts, which cannot fail to encode
+	// Texts cannot fail to encode.
+	raw, _ := jsonscan.Marshal(u)
 	text := base64.RawURLEncoding.EncodeToString(raw)
 
 	return text + "." + base64.RawURLEncoding.EncodeToString(c.sealOf(text))

@@ -163,11 +163,13 @@ func (b *blocks) coloured(l *language, lines *text.Segments) {
 		code.WriteString(padding(line) + b.text[line.Start:line.Stop])
 	}
 
-	i, begin := 0, 0 // a line, and where it begins in code
+	// A line, and where it begins in code.
+	i, begin := 0, 0
 	l.scan(code.String(), func(kind string, from, to int) {
 		for from < to {
 			line := lines.At(i)
-			first := begin + line.Padding // where it begins in the text, too
+			// Where it begins in the text, too.
+			first := begin + line.Padding
 			last := first + line.Stop - line.Start
 			end := min(to, last)
 
@@ -243,7 +245,8 @@ func (b *blocks) linked(w util.BufWriter, _ []byte, n ast.Node, entering bool) (
 
 	b.link = n
 	openLink(w, address)
-	if n.FirstChild() == nil { // something to press
+	// A link without a text needs something to press.
+	if n.FirstChild() == nil {
 		escape(w, address)
 	}
 

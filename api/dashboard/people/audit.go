@@ -49,7 +49,8 @@ func readAuditFilter(c *frame.Exchange) (f auditFilter, err error) {
 		}
 	}
 	if !f.until.IsZero() {
-		f.until = f.until.AddDate(0, 0, 1) // the whole day counts
+		// The whole day counts.
+		f.until = f.until.AddDate(0, 0, 1)
 	}
 
 	return f, nil
@@ -149,7 +150,8 @@ func (p *pages) exportAudit(c *frame.Exchange) error {
 	}
 
 	write := func(ctx context.Context, w io.Writer) error {
-		later := *c // the request's own context has ended by now
+		// The request's own context has ended by now.
+		later := *c
 		later.Request = c.WithContext(ctx)
 		lines := json.NewEncoder(w)
 		lines.SetEscapeHTML(false)

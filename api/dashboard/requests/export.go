@@ -146,7 +146,8 @@ func (p *pages) writeCSV(ctx context.Context, id wire.Identity, e exported, w io
 				}
 				row = row.WithMetadata(record.Metadata)
 			}
-			_ = lines.Write(row.CSV(header)) // lines.Error has its error
+			// lines.Error has its error.
+			_ = lines.Write(row.CSV(header))
 		}
 
 		lines.Flush()
@@ -162,7 +163,8 @@ func (p *pages) writeCSV(ctx context.Context, id wire.Identity, e exported, w io
 // API.
 func csvHeader(chosen []string) []string {
 	if chosen == nil {
-		return wire.CSVColumns[:len(wire.CSVColumns)-1] // without the cursor
+		// Without the cursor.
+		return wire.CSVColumns[:len(wire.CSVColumns)-1]
 	}
 
 	header := []string{"started_at", "status", "error_message", "request_id", "accepted_at"}

@@ -198,7 +198,8 @@ func backAddress(f filter.Filter, p listPlace) string {
 func readPlace(id string, q url.Values) listPlace {
 	row, err := strconv.Atoi(q.Get("row"))
 	if err != nil || row < 0 || q.Get("cursor") == "" {
-		return listPlace{} // it was not opened from a list
+		// It was not opened from a list.
+		return listPlace{}
 	}
 
 	return listPlace{id, q.Get("cursor"), row, readNumber(q)}

@@ -139,7 +139,8 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 		variables := t.Show("variables", string(r.Prompt.InputVariables), false)
 		v.Variables = &variables
 	}
-	if v.Failure != nil && !r.IsSpan() { // no list shows spans
+	// No list shows spans.
+	if v.Failure != nil && !r.IsSpan() {
 		v.Alike = p.failedAlike(c, r)
 	}
 
@@ -152,7 +153,8 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Metadata)) {
 		if facts[key] {
-			continue // the page has a line for it
+			// The page has a line for it.
+			continue
 		}
 		v.Metadata = append(v.Metadata, wire.MetadataRow{Key: key, Value: r.Metadata[key]})
 	}

@@ -185,7 +185,8 @@ func (v listView) shown() []filter.Column {
 func rememberView(c *frame.Exchange) error {
 	f := c.Filter(c.PostForm)
 	if slices.Equal(f.Columns, defaultColumns()) {
-		f.Columns = nil // those of a later version, if they change
+		// A later version shows its own, if they change.
+		f.Columns = nil
 	}
 	words := slices.Clone(f.Columns)
 	if c.PostForm.Get("density") == compactWord {

@@ -177,7 +177,8 @@ func (v *traceView) show(s traceState, all []tracetree.Row, at int) {
 	v.From = from
 	if err != nil || from < 0 || from >= v.All {
 		v.From = slices.IndexFunc(listed, func(r tracetree.Row) bool { return r.TraceNode == all[at].TraceNode })
-		v.From = max(v.From, 0) / traceRowsMax * traceRowsMax // -1 if it is folded
+		// The index is -1 if the selected span is folded.
+		v.From = max(v.From, 0) / traceRowsMax * traceRowsMax
 	}
 	v.To = min(v.From+traceRowsMax, v.All)
 	if v.From > 0 {

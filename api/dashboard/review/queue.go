@@ -105,7 +105,8 @@ func (q *queue) takeFrom(r *wire.Record, reviewer string) (given bool) {
 func (q *queue) done(r *wire.Row, reviewer string) bool {
 	given, whole := map[string]int{}, 0
 	for _, s := range r.Scores {
-		if strings.Contains(s.Author, "@") && q.asked(s.Name) != nil { // by a person
+		// Only scores by a person count.
+		if strings.Contains(s.Author, "@") && q.asked(s.Name) != nil {
 			given[s.Author]++
 			if given[s.Author] == len(q.Scores) {
 				whole++
@@ -156,7 +157,8 @@ func (p *pages) find(c *frame.Exchange, q *queue) (f progress, err error) {
 			}
 		}
 		last := page.NextCursor == nil || n == pagesMax-1
-		if len(open) > 0 || last { // at the end, the call that they had is free
+		// At the end, the call that they had is free.
+		if len(open) > 0 || last {
 			f.call, err = p.queues.Claim(c.Context(), c.User.AccountID, c.User.Email, open)
 		}
 		if f.call != "" || last || err != nil {

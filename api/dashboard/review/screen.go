@@ -56,7 +56,8 @@ func (p *pages) screen(c *frame.Exchange, q *queue, call string, answered bool) 
 		return err
 	}
 	left := v.Left()
-	v.Done = max(v.Done, q.saved) // a score may take its call from the list
+	// A score may take its call from the list.
+	v.Done = max(v.Done, q.saved)
 	v.Total = left + v.Done
 
 	at := q.at()

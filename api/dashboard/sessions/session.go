@@ -120,7 +120,8 @@ func (p *pages) readTurns(c *frame.Exchange, v *sessionView) error {
 	for i, row := range rows {
 		r, err := p.records.Request(c.Context(), c.Identity(), row.RequestID)
 		if wire.IsCode(err, wire.CodeNotFound) {
-			continue // deleted meanwhile
+			// Deleted meanwhile.
+			continue
 		}
 		if err != nil {
 			return err

@@ -33,7 +33,8 @@ func Read(path string, query url.Values) Order {
 	by := query.Get("by")
 	column, ascending := strings.CutPrefix(by, "-")
 	query = maps.Clone(query)
-	for _, name := range []string{"by", "page", "done"} { // another order begins on the first page
+	// Another order begins on the first page.
+	for _, name := range []string{"by", "page", "done"} {
 		query.Del(name)
 	}
 

@@ -65,7 +65,8 @@ func (p *pages) backtestPage(c *frame.Exchange, head templateHead) (err error) {
 	for _, found := range page.Items {
 		row, err := p.backtest(c, &v, found.RequestID)
 		if wire.IsCode(err, wire.CodeNotFound) && len(v.Rows) > 0 {
-			continue // the request was deleted since the search
+			// The request was deleted since the search.
+			continue
 		}
 		if err != nil {
 			return err
@@ -170,7 +171,8 @@ func ownMessages(sent, template []calls.Message) []calls.Message {
 				at = j
 				break
 			}
-			if at < 0 || isInstruction(sent[j].Role) { // of which the first counts
+			// Of instructions, the first counts.
+			if at < 0 || isInstruction(sent[j].Role) {
 				at = j
 			}
 		}

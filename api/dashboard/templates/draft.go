@@ -108,7 +108,8 @@ func (d *draft) takeBlueprint(raw json.RawMessage) error {
 	}
 
 	var tools []json.RawMessage
-	_ = json.Unmarshal(blueprint["tools"], &tools) // the registry has checked it
+	// The registry has checked it.
+	_ = json.Unmarshal(blueprint["tools"], &tools)
 	for _, tool := range tools {
 		d.Tools = append(d.Tools, draftToolFrom(tool))
 	}
@@ -120,7 +121,8 @@ func (d *draft) takeBlueprint(raw json.RawMessage) error {
 // takeMetadata puts a version's metadata into the form.
 func (d *draft) takeMetadata(raw json.RawMessage) {
 	var metadata, model map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &metadata) // the registry has checked it; null is none
+	// The registry has checked it; null is none.
+	_ = json.Unmarshal(raw, &metadata)
 	_ = json.Unmarshal(metadata["model"], &model)
 
 	d.Provider, d.Model = jsonText(model["provider"]), jsonText(model["name"])
@@ -299,7 +301,8 @@ func (d *draft) addMessage() {
 // Misplaced reports whether a chat's own settings have the format of its texts. Nothing reads it there.
 func (d draft) Misplaced() bool {
 	var other map[string]json.RawMessage
-	_ = json.Unmarshal([]byte(d.Other), &other) // anything but an object has nothing in the wrong place
+	// Anything but an object has nothing in the wrong place.
+	_ = json.Unmarshal([]byte(d.Other), &other)
 
 	return d.Kind == "chat" && other["template_format"] != nil
 }
@@ -405,7 +408,8 @@ func (d *draft) blueprint(faults *[]wire.FieldError) map[string]json.RawMessage 
 		message := d.message(i, m, faults)
 		messages = append(messages, encoded(message))
 		if d.Kind != "chat" {
-			maps.Copy(blueprint, message) // a completion has the members of its one message
+			// A completion has the members of its one message.
+			maps.Copy(blueprint, message)
 		}
 	}
 

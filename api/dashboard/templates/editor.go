@@ -82,11 +82,13 @@ func (p *pages) newestVariables(c *frame.Exchange, name string) (string, error) 
 	r, err := p.records.Request(c.Context(), c.Identity(), page.Items[0].RequestID)
 	switch {
 	case wire.IsCode(err, wire.CodeNotFound):
-		return "{}", nil // deleted since the search
+		// Deleted since the search.
+		return "{}", nil
 	case err != nil:
 		return "", err
 	case r.Prompt == nil || len(r.Prompt.InputVariables) > editedBytesMax:
-		return "{}", nil // none, or too long to edit
+		// There are none, or they are too long to edit.
+		return "{}", nil
 	}
 
 	return cmp.Or(markup.Indent(string(r.Prompt.InputVariables)), "{}"), nil
@@ -267,7 +269,8 @@ type previewView struct {
 // renderDraft renders a draft with its variables: as messages, and for its provider.
 func (p *pages) renderDraft(c *frame.Exchange, v draft) previewView {
 	out := previewView{Provider: cmp.Or(v.For, v.Provider)}
-	v.Name = cmp.Or(v.Name, "draft") // a draft without a name has a preview, too
+	// A draft without a name has a preview, too.
+	v.Name = cmp.Or(v.Name, "draft")
 
 	version, variables, err := v.previewInput()
 	if err != nil {
@@ -365,7 +368,8 @@ func variablesIn(blueprint json.RawMessage) []string {
 	var b struct {
 		Variables []string `json:"input_variables"`
 	}
-	_ = json.Unmarshal(blueprint, &b) // the registry made it
+	// The registry made it.
+	_ = json.Unmarshal(blueprint, &b)
 
 	return b.Variables
 }
@@ -377,7 +381,8 @@ func (p *pages) preview(c *frame.Exchange) error {
 
 // reviewEdit shows the editor with what was typed.
 func (p *pages) reviewEdit(c *frame.Exchange) error {
-	c.PostForm.Set("do", "review") // a button that changes nothing
+	// A button that changes nothing.
+	c.PostForm.Set("do", "review")
 
 	return p.edit(c)
 }

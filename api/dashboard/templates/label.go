@@ -103,7 +103,8 @@ func (p *pages) moveLabel(c *frame.Exchange, head templateHead) error {
 
 // readLabel reads a label's form by the rules of the API.
 func readLabel(c *frame.Exchange) (wire.LabelWrite, error) {
-	number, _ := strconv.Atoi(c.PostForm.Get("version")) // 0 is refused below
+	// 0 is refused below.
+	number, _ := strconv.Atoi(c.PostForm.Get("version"))
 	object, err := wire.ParseObject(encoded(map[string]any{
 		"name":                  c.PostForm.Get("label"),
 		"prompt_version_number": number,

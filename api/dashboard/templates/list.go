@@ -123,7 +123,8 @@ func kindAndModel(blueprint, metadata json.RawMessage) (kind, model string) {
 	var m struct {
 		Model struct{ Name string }
 	}
-	_ = json.Unmarshal(blueprint, &b) // the registry has checked both
+	// The registry has checked both.
+	_ = json.Unmarshal(blueprint, &b)
 	_ = json.Unmarshal(metadata, &m)
 
 	return b.Type, m.Model.Name

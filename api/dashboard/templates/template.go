@@ -164,7 +164,8 @@ func (p *pages) showVersion(c *frame.Exchange, v *templateView) (err error) {
 		Tools     json.RawMessage `json:"tools"`
 		Variables []string        `json:"input_variables"`
 	}
-	_ = json.Unmarshal(v.Raw.Blueprint, &b) // the registry has checked it
+	// The registry has checked it.
+	_ = json.Unmarshal(v.Raw.Blueprint, &b)
 	_, v.ModelName = kindAndModel(v.Raw.Blueprint, v.Raw.Metadata)
 	v.Variables, v.Tools, v.Model = b.Variables, markup.Indent(string(b.Tools)), markup.Indent(string(v.Raw.Metadata))
 
@@ -195,7 +196,8 @@ func blueprintMessages(blueprint json.RawMessage) []calls.Message {
 		Messages json.RawMessage `json:"messages"`
 		Content  json.RawMessage `json:"content"`
 	}
-	_ = json.Unmarshal(blueprint, &b) // the registry has checked it
+	// The registry has checked it.
+	_ = json.Unmarshal(blueprint, &b)
 
 	// The reader knows the messages of a call, so the text of a completion becomes one for it.
 	completion := b.Type == "completion"

@@ -25,7 +25,8 @@ const newTool = "{\n  \"type\": \"\",\n  \"name\": \"\"\n}"
 // draftToolFrom puts a tool into the form. One that the fields would change stays as JSON.
 func draftToolFrom(raw json.RawMessage) draftTool {
 	var tool, function map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &tool) // the registry has checked it
+	// The registry has checked it.
+	_ = json.Unmarshal(raw, &tool)
 	_ = json.Unmarshal(tool["function"], &function)
 	t := draftTool{
 		Name:        jsonText(function["name"]),

@@ -134,9 +134,11 @@ func term(flag, value string) filterline.Term {
 	}
 
 	t := filterline.Where(field, part, value)
-	t.Values[0].Quoted = flag != "template" // of which an @ has a meaning
+	// In a template, an @ has a meaning.
+	t.Values[0].Quoted = flag != "template"
 	if flag == "trace" && len(value) < 32 {
-		t = t.With(filterline.Begins) // as lists show it
+		// Lists show the beginning of an id.
+		t = t.With(filterline.Begins)
 	}
 
 	return t

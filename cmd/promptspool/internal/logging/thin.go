@@ -56,7 +56,8 @@ func (h thin) Handle(ctx context.Context, r slog.Record) error {
 			return nil
 		}
 		if leftOut > 0 {
-			r = r.Clone() // the caller may reuse the record
+			// The caller may reuse the record.
+			r = r.Clone()
 			r.AddAttrs(slog.Int("repeated", leftOut))
 		}
 	}

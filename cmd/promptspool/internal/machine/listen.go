@@ -38,13 +38,15 @@ func Listen(at string, uids []uint32) (net.Listener, error) {
 
 	mode := os.FileMode(0o660)
 	if len(uids) > 0 {
-		mode = 0o666 // the kernel is asked which user connects
+		// The kernel is asked which user connects.
+		mode = 0o666
 	}
 	ln, err := edge.ListenUnix(path, mode)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(path, mode); err != nil { // whatever the umask took away
+	// The umask may have taken rights away.
+	if err := os.Chmod(path, mode); err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
 

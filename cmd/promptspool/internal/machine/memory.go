@@ -63,7 +63,8 @@ func TendMemory(ctx context.Context) {
 		metrics.Read(samples)
 		used := int64(samples[0].Value.Uint64() + samples[2].Value.Uint64())
 		for _, heap := range samples[3:] {
-			used -= int64(heap.Value.Uint64()) // stacks and the like remain
+			// Stacks and the like remain.
+			used -= int64(heap.Value.Uint64())
 		}
 		debug.SetMemoryLimit(min(max(sidecarMemory, used+sidecarSlack), most))
 

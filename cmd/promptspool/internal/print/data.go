@@ -55,7 +55,8 @@ func dataAs(c *cli.Context, v any, form string) error {
 			for j, name := range columns {
 				some[wanted[j]], _ = jsonscan.Lookup(items[i], name)
 			}
-			items[i], _ = jsonscan.Marshal(some) // what was JSON is so again
+			// What was JSON is so again.
+			items[i], _ = jsonscan.Marshal(some)
 		}
 		if form == config.FormNDJSON {
 			err = errors.Join(err, emit(c, items[i], JSONLine))
@@ -82,7 +83,8 @@ func emit(c *cli.Context, v any, write func(io.Writer, any) error) error {
 	}
 	var input any
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber() // no digit of a number is lost
+	// No digit of a number is lost.
+	d.UseNumber()
 	if err := d.Decode(&input); err != nil {
 		return err
 	}
@@ -149,7 +151,8 @@ func columnsOf(c *cli.Context, items []json.RawMessage, others []string) (names 
 		}
 	}
 	if names == nil {
-		return wanted, nil // nothing is known of them
+		// Nothing is known of them.
+		return wanted, nil
 	}
 	picked, err := pick(c, names)
 	return at(names, picked), err
@@ -159,7 +162,8 @@ func columnsOf(c *cli.Context, items []json.RawMessage, others []string) (names 
 func itemsOf(text json.RawMessage) (items []json.RawMessage, isList bool) {
 	list, isPage := jsonscan.Lookup(text, "items")
 	if !isPage {
-		list, isPage = jsonscan.Lookup(text, "versions") // of statistics
+		// Statistics have versions in place of items.
+		list, isPage = jsonscan.Lookup(text, "versions")
 	}
 	switch {
 	case isPage:
@@ -169,7 +173,8 @@ func itemsOf(text json.RawMessage) (items []json.RawMessage, isList bool) {
 		return []json.RawMessage{text}, false
 	}
 
-	items = []json.RawMessage{} // so that a list without items is printed as []
+	// Not nil, so that a list without items is printed as [].
+	items = []json.RawMessage{}
 	for _, item := range jsonscan.Elements(list) {
 		items = append(items, item)
 	}
@@ -236,7 +241,8 @@ func pick(c *cli.Context, columns []string) ([]int, error) {
 				hint = "; did you mean " + english.WordSeries(near, "or") + "?"
 			}
 			r.RejectValue(flag, name, "is not one of "+all+hint)
-			all = "these" // the list is long, and once is enough
+			// The list is long, and once is enough.
+			all = "these"
 			continue
 		}
 		picked = append(picked, i)

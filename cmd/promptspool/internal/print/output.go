@@ -58,7 +58,8 @@ func encodeJSON(w io.Writer, v any, indent string) error {
 
 	var out []byte
 	for _, r := range b.String() {
-		if r < ' ' || !DrivesTerminal(r) { // below a blank are only the encoder's own line breaks
+		// Below a blank are only the encoder's own line breaks.
+		if r < ' ' || !DrivesTerminal(r) {
 			out = append(out, string(r)...)
 			continue
 		}

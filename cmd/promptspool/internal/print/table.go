@@ -79,7 +79,8 @@ func (t *Table) Head(headings ...string) *Table {
 	if t.headings > 0 && !t.headed && len(t.rows) == 1 {
 		t.rows[0] = []Cell{{text: "None."}}
 	}
-	_ = t.Flush() // it keeps the error
+	// The table keeps the error.
+	_ = t.Flush()
 	t.headings, t.columns, t.picked, t.spare, t.headed, t.named = len(headings), nil, nil, nil, false, ""
 	if t.headings == 0 {
 		return t
@@ -108,7 +109,8 @@ func (t *Table) Head(headings ...string) *Table {
 
 // Spare names the columns that a narrow terminal leaves out, as many as it must, the first one first.
 func (t *Table) Spare(names ...string) *Table {
-	if t.picked == nil { // else a person chose them
+	// If a person chose columns, all of them are shown.
+	if t.picked == nil {
 		t.spare = names
 	}
 	return t
@@ -260,7 +262,8 @@ func (t *Table) fit() {
 		}
 		t.spare = t.spare[1:]
 	}
-	t.spare = nil // what is printed from here on has these columns
+	// What is printed from here on has these columns.
+	t.spare = nil
 
 	for t.edge() > 0 && over(math.MaxInt) > 0 {
 		widest := &column{width: narrowest}
@@ -270,7 +273,8 @@ func (t *Table) fit() {
 			}
 		}
 		if !widest.narrow {
-			return // at the edge, line cuts what is left
+			// At the edge, line cuts what is left.
+			return
 		}
 		widest.width--
 	}

@@ -47,7 +47,8 @@ func exportRequests(c *cli.Context) error {
 	}
 
 	progress := print.NewProgress(c, "Exporting", noun+"s", 0)
-	w := bufio.NewWriterSize(out, 1<<20) // else each line would be a system call
+	// Without it, each line would be a system call.
+	w := bufio.NewWriterSize(out, 1<<20)
 	e := wire.Export{Search: search, Format: format}
 	lines, err := writeExport(c.Context, cl, id, e, w, print.IsTerminal(out), progress)
 	progress.End()

@@ -184,7 +184,8 @@ func listRows(t *print.Table, rows []wire.Row) {
 // snippetCells returns a snippet with its match in bold, in at most width characters.
 func snippetCells(s *wire.Snippet, width int) []print.Cell {
 	match := words.Head(s.Match, width/2)
-	side := (width-utf8.RuneCountInString(match))/2 - 1 // each side may have a …
+	// Each side may have a ….
+	side := (width-utf8.RuneCountInString(match))/2 - 1
 
 	return []print.Cell{
 		print.Styled(words.Tail(s.Before, side), print.Faint),

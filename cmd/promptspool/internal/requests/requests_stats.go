@@ -112,7 +112,8 @@ type statsTable struct {
 
 func newStatsTable(c *cli.Context, t *print.Table, by string, sums wire.Analytics) statsTable {
 	bars := trendBarsMin
-	if t.Width > 0 { // what the other columns leave
+	// A trend takes what the other columns leave.
+	if t.Width > 0 {
 		bars = min(max((t.Width-116)/3, trendBarsMin), trendBarsMax)
 	}
 	title := strings.NewReplacer(".", " ", "_", " ").Replace(by)
@@ -137,7 +138,8 @@ func (g statsTable) totals(name print.Cell, t wire.Totals, series []wire.BucketT
 		failed.Style = print.Red
 	}
 
-	mark := "" // + marks a sum that further records would raise
+	// A + marks a sum that further records would raise.
+	mark := ""
 	if g.sums.Incomplete {
 		mark = "+"
 	}
@@ -163,7 +165,8 @@ func (g statsTable) totals(name print.Cell, t wire.Totals, series []wire.BucketT
 func (g statsTable) finish(parts wire.Statistics) {
 	all := g.sums.Overall
 	g.totals(print.Styled("all", print.Bold), all, g.series, g.dates)
-	_ = g.Flush() // which finds out what is left out, and keeps an error
+	// Flush finds out what is left out, and keeps an error.
+	_ = g.Flush()
 	left := g.Left()
 
 	say := func(format string, args ...any) { g.Row(print.Styled(fmt.Sprintf(format, args...), print.Faint)) }

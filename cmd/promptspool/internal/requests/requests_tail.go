@@ -117,7 +117,8 @@ func placeOf(r *wire.Row) place { return place{r.AcceptedAt, r.RequestID} }
 func (t *tail) begin(limit int) error {
 	s := wire.Search{FilterGroup: t.where, SortBy: byArrival, PerPage: limit}
 	if t.inTexts {
-		s.SortBy = "" // by arrival, all texts would have to be looked into
+		// By arrival, all texts would have to be looked into.
+		s.SortBy = ""
 	}
 	page, err := t.find(s)
 	if err != nil {
@@ -130,7 +131,8 @@ func (t *tail) begin(limit int) error {
 	default: // looking into texts took too long
 		t.edge.at = time.Now().Add(-tailBehind)
 	}
-	slices.Reverse(page.Items) // oldest first, because a terminal grows downwards
+	// Oldest first, because a terminal grows downwards.
+	slices.Reverse(page.Items)
 	return t.tell(page.Items)
 }
 
@@ -168,7 +170,8 @@ func (t *tail) above() *wire.Filter {
 	// From the edge on, with it: others may have the same time, and tell knows what was
 	// shown.
 	from := filterline.Where("received", "", t.edge.at.Format(time.RFC3339Nano)).With(filterline.AtLeast)
-	selected, _ := from.Compile(filterline.Clock{}) // a time as the server gave it
+	// A time as the server gave it.
+	selected, _ := from.Compile(filterline.Clock{})
 	return filterline.Both(selected, t.where)
 }
 
@@ -200,6 +203,7 @@ func (t *tail) forget() {
 		delete(t.known, p.id)
 	}
 	if drop > 0 {
-		t.edge = order[drop] // it is known, so that it is not shown again
+		// It is known, so that it is not shown again.
+		t.edge = order[drop]
 	}
 }

@@ -95,7 +95,8 @@ func listRollups(t *print.Table, of string, rollups ...wire.Rollup) {
 		">SPANS", ">ERRORS", ">TOKENS", ">COST", ">SCORE", name).
 		Spare("SPANS", "TOKENS", "SCORE", "TURNS", "DURATION", "ERRORS")
 	var short []string
-	if of == "traces" { // other ids are an app's own
+	// Other ids are an app's own.
+	if of == "traces" {
 		short = listedIDs(t.Painter, rollups, idOfRollup)
 	}
 	for i, r := range rollups {

@@ -26,7 +26,8 @@ func listedIDs[T any](p print.Painter, rows []T, idOf func(T) string) []string {
 		id := idOf(rows[i])
 		n := min(shortID, len(id))
 		if p.Width == 0 {
-			n = len(id) // a program reads it
+			// A program reads it.
+			n = len(id)
 		}
 		for _, row := range rows {
 			for other := idOf(row); id != other && strings.HasPrefix(other, id[:n]); {

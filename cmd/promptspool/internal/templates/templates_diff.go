@@ -114,7 +114,8 @@ func printDiff(p print.Painter, d difference) {
 func lineDiff(before, after string) (diff string, added, removed int) {
 	edits := udiff.Lines(before, after)
 	unified, err := udiff.ToUnifiedDiff("", "", before, edits, udiff.DefaultContextLines)
-	if err != nil { // the edits are of these texts
+	// It cannot fail: the edits are of these texts.
+	if err != nil {
 		panic(err)
 	}
 

@@ -179,7 +179,8 @@ func versionFindings(
 func planFindings(plan []change) (lines []string) {
 	for _, ch := range plan {
 		if ch.State == "unchanged" {
-			continue // it is not published
+			// It is not published.
+			continue
 		}
 		for _, f := range ch.Warnings {
 			lines = append(lines, ch.file.Locate(f))
