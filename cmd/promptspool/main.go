@@ -257,7 +257,7 @@ var steps = strings.NewReplacer(
 // or 1 failed, 2 usage. found follows the reason of a failure.
 func report(w io.Writer, err error, found string, asJSON bool) int {
 	code, body := 1, wire.ErrorBody{Error: "failed", Message: err.Error(), Fields: []wire.FieldError{}}
-	// What people are told besides the message.
+	// People are told more than the message.
 	more := ""
 	if usage, ok := errors.AsType[config.UsageError](err); ok {
 		code, body.Error, body.Message = 2, "usage", usage.Error()

@@ -53,7 +53,7 @@ var recipes = []struct {
 	{
 		heading: "Add a command",
 		example: `tailRequests|requests tail`,
-		helps:   `cmd/promptspool/(main|internal/completion/values)\.go`,
+		helps:   `cmd/promptspool/(main|internal/completion/completion)\.go`,
 	},
 	{
 		heading: "Add a metric",

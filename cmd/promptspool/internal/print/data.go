@@ -55,7 +55,7 @@ func dataAs(c *cli.Context, v any, form string) error {
 			for j, name := range columns {
 				some[wanted[j]], _ = jsonscan.Lookup(items[i], name)
 			}
-			// What was JSON is so again.
+			// JSON stays JSON, which always encodes.
 			items[i], _ = jsonscan.Marshal(some)
 		}
 		if form == config.FormNDJSON {

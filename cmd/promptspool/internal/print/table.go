@@ -262,7 +262,7 @@ func (t *Table) fit() {
 		}
 		t.spare = t.spare[1:]
 	}
-	// What is printed from here on has these columns.
+	// Later rows have these columns.
 	t.spare = nil
 
 	for t.edge() > 0 && over(math.MaxInt) > 0 {
