@@ -123,13 +123,13 @@ type planned struct {
 }
 
 func (p *plan) read(ctx context.Context) (err error) {
-	if p.projects, err = p.Projects(ctx); err != nil {
-		return err
+	p.projects, err = p.Projects(ctx)
+	if err == nil {
+		p.members, err = p.People(ctx, "")
 	}
-	if p.members, err = p.People(ctx, ""); err != nil {
-		return err
+	if err == nil {
+		p.existing, err = p.keys.Keys(ctx)
 	}
-	p.existing, err = p.keys.Keys(ctx)
 
 	return err
 }

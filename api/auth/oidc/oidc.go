@@ -180,7 +180,8 @@ func (p *configured) ask(ctx context.Context) (found *discovered, done func(), e
 	}
 
 	done = func() { <-p.asking }
-	if found, err = p.discover(ctx); err != nil {
+	found, err = p.discover(ctx)
+	if err != nil {
 		done()
 		return nil, nil, p.failed(err)
 	}
@@ -200,10 +201,11 @@ func (p *configured) discover(ctx context.Context) (*discovered, error) {
 			return nil, err
 		}
 		found := &discovered{Provider: provider}
-		if err = provider.Claims(found); err == nil {
-			p.found.Store(found)
+		if err := provider.Claims(found); err != nil {
+			return nil, err
 		}
-		return found, err
+		p.found.Store(found)
+		return found, nil
 	})
 	found, _ := answer.(*discovered)
 

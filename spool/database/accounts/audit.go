@@ -40,11 +40,11 @@ func (s *Store) Audit(ctx context.Context, account string, e wire.AuditEntry) er
 func (s *Store) AuditLog(ctx context.Context, account, before string, limit int) ([]wire.AuditEntry, error) {
 	from := keyed.Key{Kind: auditEntries, Account: account}
 	if before != "" {
-		var err error
-		if from, err = auditKey(account, before); err != nil {
+		last, err := auditKey(account, before)
+		if err != nil {
 			return nil, err
 		}
-		from.Name += "\x00" // the first name after it
+		from.Name = last.Name + "\x00" // the first name after it
 	}
 
 	page, err := s.rows.Scan(ctx, from, 0, limit)
@@ -89,7 +89,8 @@ func (s *Store) trimAudit(ctx context.Context, account string, oldest, fresh tim
 			gone[i].Value = nil
 			from.Name = gone[i].Name
 		}
-		if n = len(gone); err == nil {
+		n = len(gone)
+		if err == nil {
 			err = s.rows.Write(ctx, gone...)
 		}
 	}

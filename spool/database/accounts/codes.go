@@ -26,9 +26,9 @@ func (s *Store) Invite(ctx context.Context, hash [32]byte) (wire.Invite, error) 
 
 // Invites lists the invites of an account; see auth.InviteStore.
 func (s *Store) Invites(ctx context.Context, accountName string) ([]wire.Invite, error) {
-	keep := func(i *wire.Invite) bool { return i.AccountName == accountName && !i.Setup }
-	age := func(i *wire.Invite) (time.Time, string) { return i.CreatedAt, i.ID }
-	return list(ctx, s, invites, keep, age)
+	all, err := list(ctx, s, invites, func(i *wire.Invite) (time.Time, string) { return i.CreatedAt, i.ID })
+	others := func(i wire.Invite) bool { return i.AccountName != accountName || i.Setup }
+	return slices.DeleteFunc(all, others), err
 }
 
 // DeleteInvite revokes an invite; see auth.InviteStore.
@@ -111,7 +111,8 @@ func (s *Store) Reset(ctx context.Context, hash [32]byte) (wire.Reset, wire.User
 }
 
 func getLink(ctx context.Context, r keyed.Reader, hash [32]byte) (l link, err error) {
-	if l.reset, err = get[wire.Reset](ctx, r, hashKey(resets, hash), errNoReset); err == nil {
+	l.reset, err = get[wire.Reset](ctx, r, hashKey(resets, hash), errNoReset)
+	if err == nil {
 		l.person, err = get[person](ctx, r, personKey(l.reset.UserID), errNoUser)
 	}
 	return l, err

@@ -64,7 +64,8 @@ func (s *Store) admit(ctx context.Context, account, id string, now time.Time) (g
 	defer f.mu.Unlock()
 
 	if _, known := f.seen[id]; !known && now.Sub(f.readAt) > fleetReadEvery {
-		if gone, err = s.readFleet(ctx, f, account, now); err != nil {
+		gone, err = s.readFleet(ctx, f, account, now)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -22,7 +22,8 @@ func (s *Store) CreateKey(ctx context.Context, hash [32]byte, k wire.Key) (wire.
 		}
 
 		made = k
-		if made.AccountID, err = s.account(ctx, tx, k.AccountName); err != nil {
+		made.AccountID, err = s.account(ctx, tx, k.AccountName)
+		if err != nil {
 			return made, err
 		}
 		return made, tx.Put(hashKey(keys, hash), made)
@@ -36,8 +37,7 @@ func (s *Store) KeyByHash(ctx context.Context, hash [32]byte) (wire.Key, error) 
 
 // Keys lists all keys, oldest first; see auth.Store.
 func (s *Store) Keys(ctx context.Context) ([]wire.Key, error) {
-	return list(ctx, s, keys, func(*wire.Key) bool { return true },
-		func(k *wire.Key) (time.Time, string) { return k.CreatedAt, k.ID })
+	return list(ctx, s, keys, func(k *wire.Key) (time.Time, string) { return k.CreatedAt, k.ID })
 }
 
 // RevokeKey revokes a key by its id; see auth.Store. It reads all keys: a server has few,

@@ -11,8 +11,7 @@ import (
 
 // Projects lists all accounts, oldest first; see auth.ProjectStore.
 func (s *Store) Projects(ctx context.Context) ([]wire.Account, error) {
-	return list(ctx, s, accounts, func(*wire.Account) bool { return true },
-		func(a *wire.Account) (time.Time, string) { return a.CreatedAt, a.ID })
+	return list(ctx, s, accounts, func(a *wire.Account) (time.Time, string) { return a.CreatedAt, a.ID })
 }
 
 // CreateProject makes an account; see auth.ProjectStore.

@@ -88,27 +88,25 @@ func get[T any](ctx context.Context, r keyed.Reader, key keyed.Key, none func() 
 	return v, err
 }
 
-// list returns the server's values of a kind that keep wants, oldest first. It is never nil.
+// list returns the server's values of a kind, oldest first. It is never nil.
 func list[T any](
-	ctx context.Context, s *Store, kind keyed.Kind, keep func(*T) bool, age func(*T) (time.Time, string),
+	ctx context.Context, s *Store, kind keyed.Kind, age func(*T) (time.Time, string),
 ) ([]T, error) {
 	items, err := keyed.List[T](ctx, s.rows, keyed.Key{Kind: kind})
 	if err != nil {
 		return nil, err
 	}
 
-	kept := []T{}
+	all := []T{}
 	for _, item := range items {
-		if keep(item.Of) {
-			kept = append(kept, *item.Of)
-		}
+		all = append(all, *item.Of)
 	}
-	slices.SortFunc(kept, func(a, b T) int {
+	slices.SortFunc(all, func(a, b T) int {
 		at, aID := age(&a)
 		bt, bID := age(&b)
 		return cmp.Or(at.Compare(bt), cmp.Compare(aID, bID))
 	})
-	return kept, nil
+	return all, nil
 }
 
 // find returns the first of the server's values of a kind that is wanted; nil if none is.
@@ -149,7 +147,8 @@ func expire[T any](
 				tx.Delete(e.Key)
 			}
 		}
-		if left -= len(page); left == 0 {
+		left -= len(page)
+		if left == 0 {
 			break
 		}
 	}

@@ -52,7 +52,8 @@ func (s *Store) UpdateTemplate(
 	ctx context.Context, account, name string, change func(t *wire.Template) (v *wire.Version, changed bool, err error),
 ) (wire.Template, error) {
 	var head wire.Template
-	var refused error // by change; returned as it is
+	// The error of change is returned as it is.
+	var refused error
 
 	// A change that ran twice might publish twice, so it is not tried again if it was perhaps
 	// committed. Changes of an account are committed one after the other, and so their
@@ -66,12 +67,13 @@ func (s *Store) UpdateTemplate(
 
 		before := head.Revision
 		version, changed, err := change(&head)
-		if refused = err; err != nil || !changed {
+		refused = err
+		if err != nil || !changed {
 			return nil
 		}
 		return last.publish(tx, account, &head, version, before)
 	})
-	if err = cmp.Or(refused, err); err != nil {
+	if err := cmp.Or(refused, err); err != nil {
 		return wire.Template{}, err
 	}
 	return head, nil

@@ -47,7 +47,8 @@ func (r report) logged() map[string]any {
 	if r.tokens > 0 {
 		response["usage"] = map[string]any{"prompt_tokens": 1000, "completion_tokens": r.tokens}
 	}
-	if body["request_response"] = response; r.failed {
+	body["request_response"] = response
+	if r.failed {
 		body["status"], body["error_type"] = "ERROR", errors[0]
 	}
 	if r.user != "" {
@@ -391,7 +392,8 @@ func sameAsFold(
 	gone := make(map[string]bool)
 	for id := range byRequest(events) {
 		_, _, err := s.Bodies(context.Background(), account, id)
-		if gone[id] = wire.IsCode(err, wire.CodeNotFound); err != nil && !gone[id] {
+		gone[id] = wire.IsCode(err, wire.CodeNotFound)
+		if err != nil && !gone[id] {
 			t.Fatal(err)
 		}
 	}

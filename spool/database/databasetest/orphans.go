@@ -49,7 +49,8 @@ func listOrphans(
 			}
 			all = append(all, row)
 		}
-		if after = next; after == "" {
+		after = next
+		if after == "" {
 			break
 		}
 	}

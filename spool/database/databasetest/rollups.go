@@ -151,7 +151,8 @@ func samePages(t *rapid.T, s archive.Store, account string, kind rollup.Kind, al
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("by %s after %+v (-want +got):\n%s", q.Sort.Name, q.After, diff)
 			}
-			if more = got.More; more {
+			more = got.More
+			if more {
 				after := q.PositionOf(&got.Entries[len(got.Entries)-1])
 				q.After = &after
 			}
@@ -347,7 +348,8 @@ func findingSessions(t *testing.T, open Open) {
 			for _, r := range page.Items {
 				got = append(got, r.ID)
 			}
-			if more = page.NextCursor != nil; more {
+			more = page.NextCursor != nil
+			if more {
 				q.Cursor = *page.NextCursor
 			}
 		}
@@ -517,7 +519,8 @@ func findingSpans(t *testing.T, open Open) {
 			for _, span := range page.Items {
 				names = append(names, span.Name)
 			}
-			if more = page.NextCursor != nil; more {
+			more = page.NextCursor != nil
+			if more {
 				q.Cursor = *page.NextCursor
 				apply(t, s, account, step(1000+len(names), 1000+len(names), "other"))
 			}
