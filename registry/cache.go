@@ -63,18 +63,12 @@ type CacheConfig struct {
 // Safe for concurrent use. Run keeps it fresh; without Run it serves what it has as
 // stale.
 type Cache struct {
-	upstream   Upstream
-	identities func() []wire.Identity
-	rekeyed    func(account string)
-	metrics    *metrics.Metrics
-	hits       prometheus.Counter // of metrics.TemplateCache, looked up once
-	log        *slog.Logger
-	now        func() time.Time
-	room       *admission.Room
-	packer     packer
-	disk       disk
-	files      [64]sync.Mutex // by key; held while a file is made to agree with memory. Locked before mu
-	added      chan struct{}  // wakes Run: there is a feed to start
+	config CacheConfig        // complete
+	hits   prometheus.Counter // of metrics.TemplateCache, looked up once
+	packer packer
+	disk   disk
+	files  [64]sync.Mutex // by key; held while a file is made to agree with memory. Locked before mu
+	added  chan struct{}  // wakes Run: there is a feed to start
 
 	mu        sync.Mutex // guards everything below, and the fields whose comments say so
 	entries   entries
@@ -130,21 +124,15 @@ func NewCache(c CacheConfig) (*Cache, error) {
 		return nil, err
 	}
 	cache := &Cache{
-		upstream:   c.Upstream,
-		identities: c.Identities,
-		rekeyed:    c.Rekeyed,
-		metrics:    c.Metrics,
-		hits:       c.Metrics.TemplateCache.WithLabelValues("hit"),
-		log:        c.Logger,
-		now:        c.Now,
-		room:       c.Room,
-		packer:     packer,
-		disk:       disk{dir: c.Dir, packer: packer, log: c.Logger},
-		added:      make(chan struct{}, 1),
-		entries:    newEntries(),
-		negatives:  make(map[key]negative),
-		flights:    make(map[key]*flight),
-		feeds:      make(map[string]*feed),
+		config:    c,
+		hits:      c.Metrics.TemplateCache.WithLabelValues("hit"),
+		packer:    packer,
+		disk:      disk{dir: c.Dir, packer: packer, log: c.Logger},
+		added:     make(chan struct{}, 1),
+		entries:   newEntries(),
+		negatives: make(map[key]negative),
+		flights:   make(map[key]*flight),
+		feeds:     make(map[string]*feed),
 	}
 
 	// Synchronously: the first fetch after a restart must find its copy, also while the

@@ -84,11 +84,11 @@ func onlySeen(id wire.Identity, ident string, f found, err error) (found, error)
 func (c *Cache) count(f found, err error) {
 	switch {
 	case err != nil:
-		c.metrics.TemplateCache.WithLabelValues("error").Inc()
+		c.config.Metrics.TemplateCache.WithLabelValues("error").Inc()
 	case f.source == "hit":
 		c.hits.Inc()
 	default:
-		c.metrics.TemplateCache.WithLabelValues(f.source).Inc()
+		c.config.Metrics.TemplateCache.WithLabelValues(f.source).Inc()
 	}
 }
 
@@ -99,7 +99,7 @@ func (c *Cache) findCopy(id wire.Identity, k key) (found, freshness, error) {
 	c.followLocked(id)
 
 	// Apps that ask for a missing template in a loop must not load the server.
-	if n, ok := c.negatives[k]; ok && c.now().Before(n.until) {
+	if n, ok := c.negatives[k]; ok && c.config.Now().Before(n.until) {
 		c.mu.Unlock()
 		return found{}, absent, n.err
 	}
@@ -124,7 +124,7 @@ func (c *Cache) findCopy(id wire.Identity, k key) (found, freshness, error) {
 	f := found{
 		entry:  e,
 		source: "stale",
-		age:    max(0, c.now().Sub(c.confirmedLocked(e))),
+		age:    max(0, c.config.Now().Sub(c.confirmedLocked(e))),
 	}
 	if state == current {
 		f.source = "hit"
@@ -180,7 +180,7 @@ func (c *Cache) awaitFeed(ctx context.Context, account string) bool {
 	feed := c.feeds[account]
 	c.mu.Unlock()
 
-	return feed.awaitFirst(ctx, c.now())
+	return feed.awaitFirst(ctx, c.config.Now())
 }
 
 // shareLocked stores the copy of another selector under k as well, because the other
@@ -202,7 +202,7 @@ func (c *Cache) shareLocked(k key, of *entry) (*entry, []key) {
 // refreshOldLocked asks in the background for a copy that has not been confirmed for a
 // minute: the feed may be broken while the server is not. mu must be held.
 func (c *Cache) refreshOldLocked(e *entry) {
-	now := c.now()
+	now := c.config.Now()
 	feed := c.feeds[e.key.account]
 	if feed == nil || !feed.id.Sees(e.meta.name) ||
 		now.Sub(c.confirmedLocked(e)) < copyTTL || now.Sub(e.askedAt) < copyTTL {

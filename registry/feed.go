@@ -57,7 +57,7 @@ func (c *Cache) followLocked(id wire.Identity) {
 	if f == nil {
 		f = &feed{
 			account:  id.Account,
-			born:     c.now(),
+			born:     c.config.Now(),
 			answered: make(chan struct{}),
 			cancel:   func() {},
 		}
@@ -84,7 +84,7 @@ func (c *Cache) Run(ctx context.Context) error {
 	defer feeds.Wait()
 
 	// Outside mu: the function is a stranger's, and may take its own locks.
-	known := c.identities()
+	known := c.config.Identities()
 	c.mu.Lock()
 	for _, id := range known {
 		if id.Account != "" {
@@ -141,7 +141,7 @@ func (c *Cache) run(ctx context.Context, f *feed) {
 // long as it should.
 func (c *Cache) poll(ctx context.Context, f *feed) (productive bool, err error) {
 	// Outside mu, as in Run.
-	known := c.identities()
+	known := c.config.Identities()
 
 	c.mu.Lock()
 	// The key of the last poll may have ended or been revoked since, or see too little.
@@ -164,8 +164,8 @@ func (c *Cache) poll(ctx context.Context, f *feed) (productive bool, err error) 
 	f.cancel = cancel
 	c.mu.Unlock()
 
-	asked := c.now()
-	changes, err := c.upstream.Changes(ctx, id, q)
+	asked := c.config.Now()
+	changes, err := c.config.Upstream.Changes(ctx, id, q)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,14 +178,14 @@ func (c *Cache) poll(ctx context.Context, f *feed) (productive bool, err error) 
 		f.connected = false
 		// A canceled poll is distrustLocked's doing, or the end of the process.
 		if wasConnected && ctx.Err() != context.Canceled {
-			c.log.Warn("lost the server's feed of template changes; serving templates from the cache",
+			c.config.Logger.Warn("lost the server's feed of template changes; serving templates from the cache",
 				"error", err)
 		}
 		return false, err
 	}
 	c.applyLocked(f, changes)
 
-	held := c.now().Sub(asked) >= q.Wait/2
+	held := c.config.Now().Sub(asked) >= q.Wait/2
 
 	return !wasConnected || changes.Reset || changes.Revision != q.Since || held, nil
 }
@@ -208,14 +208,14 @@ func (c *Cache) applyLocked(f *feed, changes wire.Changes) {
 	}
 
 	// "" is of a server that does not know it, or not yet: what is known here is compared later.
-	if c.rekeyed != nil && f.keys != "" && changes.Keys != "" && changes.Keys != f.keys {
+	if c.config.Rekeyed != nil && f.keys != "" && changes.Keys != "" && changes.Keys != f.keys {
 		// Not awaited: it is a stranger's, and mu is held.
-		go c.rekeyed(f.account)
+		go c.config.Rekeyed(f.account)
 	}
 	f.keys = cmp.Or(changes.Keys, f.keys)
 
 	f.position = changes.Revision
-	f.heardAt = c.now()
+	f.heardAt = c.config.Now()
 	// A full answer has a successor.
 	f.connected = changes.Reset || len(changes.Names) < ChangesNamesMax
 
@@ -278,7 +278,7 @@ func (c *Cache) Age() (age time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	now := c.now()
+	now := c.config.Now()
 	for _, f := range c.feeds {
 		if f.connected {
 			continue

@@ -107,13 +107,13 @@ func (c *Cache) runFlight(f *flight, k key) {
 
 	// The answer may be large. Its memory is claimed by the flight, since no caller owns
 	// it.
-	claim := c.room.Claim(false)
+	claim := c.config.Room.Claim(false)
 	defer claim.Release()
 
 	var raw wire.RawTemplate
-	raw, f.err = c.upstream.Raw(admission.WithRoom(ctx, &claim), f.id, k.ident, k.selector)
+	raw, f.err = c.config.Upstream.Raw(admission.WithRoom(ctx, &claim), f.id, k.ident, k.selector)
 	if f.err == nil {
-		f.entry = c.packer.entry(k, &raw, c.now())
+		f.entry = c.packer.entry(k, &raw, c.config.Now())
 	}
 
 	for _, k := range c.storeAnswer(f, k) {
@@ -215,7 +215,7 @@ func (c *Cache) isMissingLocked(f *flight, k key) bool {
 // rememberMissingLocked keeps the answer that a template does not exist for negativeTTL.
 // mu must be held.
 func (c *Cache) rememberMissingLocked(k key, err error) {
-	now := c.now()
+	now := c.config.Now()
 	if len(c.negatives) >= negativesMax {
 		// Expired ones go first; if none has expired, any one makes space.
 		for old, n := range c.negatives {
@@ -280,7 +280,7 @@ func (c *Cache) writeFile(e *entry, currentAt time.Time) error {
 // logUnsaved logs an error of a key's file, if there is one.
 func (c *Cache) logUnsaved(k key, err error) {
 	if err != nil {
-		c.log.Error("template not saved to disk; after a restart it is available only while the server is",
+		c.config.Logger.Error("template not saved to disk; after a restart it is available only while the server is",
 			"name", k.ident, "error", err)
 	}
 }

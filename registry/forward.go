@@ -12,7 +12,7 @@ import (
 
 // Publish forwards a publish. Copies of that template count as outdated from then on.
 func (c *Cache) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
-	out, err := c.upstream.Publish(ctx, id, p)
+	out, err := c.config.Upstream.Publish(ctx, id, p)
 	return out, c.edited(id, err, p.Name)
 }
 
@@ -20,7 +20,7 @@ func (c *Cache) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (
 func (c *Cache) Patch(
 	ctx context.Context, id wire.Identity, ident string, p wire.TemplatePatch,
 ) (wire.Published, error) {
-	out, err := c.upstream.Patch(ctx, id, ident, p)
+	out, err := c.config.Upstream.Patch(ctx, id, ident, p)
 	return out, c.edited(id, err, ident)
 }
 
@@ -28,13 +28,13 @@ func (c *Cache) Patch(
 func (c *Cache) Source(
 	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
 ) (wire.RawTemplate, error) {
-	raw, err := c.upstream.Source(ctx, id, ident, s)
+	raw, err := c.config.Upstream.Source(ctx, id, ident, s)
 	return raw, orUnavailable(err)
 }
 
 // Labels forwards a request for a template's labels.
 func (c *Cache) Labels(ctx context.Context, id wire.Identity, ident string) (wire.Labels, error) {
-	out, err := c.upstream.Labels(ctx, id, ident)
+	out, err := c.config.Upstream.Labels(ctx, id, ident)
 	return out, orUnavailable(err)
 }
 
@@ -42,7 +42,7 @@ func (c *Cache) Labels(ctx context.Context, id wire.Identity, ident string) (wir
 func (c *Cache) CreateLabel(
 	ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, by string,
 ) (wire.PlacedLabel, error) {
-	out, err := c.upstream.CreateLabel(ctx, id, ident, w, by)
+	out, err := c.config.Upstream.CreateLabel(ctx, id, ident, w, by)
 	return out, c.edited(id, err, ident)
 }
 
@@ -50,25 +50,25 @@ func (c *Cache) CreateLabel(
 func (c *Cache) MoveLabel(
 	ctx context.Context, id wire.Identity, label int64, version int, by string,
 ) (wire.PlacedLabel, error) {
-	out, err := c.upstream.MoveLabel(ctx, id, label, version, by)
+	out, err := c.config.Upstream.MoveLabel(ctx, id, label, version, by)
 	return out, c.edited(id, err, "")
 }
 
 // DeleteLabel forwards the deletion of a label.
 func (c *Cache) DeleteLabel(ctx context.Context, id wire.Identity, label int64, by string) error {
-	err := c.upstream.DeleteLabel(ctx, id, label, by)
+	err := c.config.Upstream.DeleteLabel(ctx, id, label, by)
 	return c.edited(id, err, "")
 }
 
 // Archive forwards the archiving of a template.
 func (c *Cache) Archive(ctx context.Context, id wire.Identity, ident, by string) error {
-	err := c.upstream.Archive(ctx, id, ident, by)
+	err := c.config.Upstream.Archive(ctx, id, ident, by)
 	return c.edited(id, err, ident)
 }
 
 // Restore forwards the restoring of a template.
 func (c *Cache) Restore(ctx context.Context, id wire.Identity, ident, by string) error {
-	err := c.upstream.Restore(ctx, id, ident, by)
+	err := c.config.Upstream.Restore(ctx, id, ident, by)
 	return c.edited(id, err, ident)
 }
 

@@ -24,7 +24,7 @@ func (c *Cache) List(
 	}
 
 	// An answer of the server always wins, even a refusal.
-	list, err := c.upstream.List(asking, id, q)
+	list, err := c.config.Upstream.List(asking, id, q)
 	if err == nil || isVerdict(err) {
 		return list, err
 	}
@@ -166,7 +166,7 @@ func (c *Cache) newest(id wire.Identity) (newest, lastRead map[string]*entry, ag
 
 	// The list is as old as its oldest part.
 	for _, e := range lastRead {
-		age = max(age, c.now().Sub(c.confirmedLocked(e)))
+		age = max(age, c.config.Now().Sub(c.confirmedLocked(e)))
 	}
 
 	return newest, lastRead, age

@@ -72,7 +72,7 @@ func (c *Cache) preload(ctx context.Context, id wire.Identity, spec string) erro
 
 func (c *Cache) preloadLabelled(ctx context.Context, id wire.Identity, label string) error {
 	for page := 1; ; page++ {
-		list, err := c.upstream.List(ctx, id, wire.TemplateListQuery{
+		list, err := c.config.Upstream.List(ctx, id, wire.TemplateListQuery{
 			Page:    page,
 			PerPage: preloadListPage,
 			Label:   label,

@@ -45,7 +45,7 @@ func TestWhatOnlyAWholeJinjaHasIsFoundByName(t *testing.T) {
 		"{% for b in a %}{{ loop.cycle(1, 2) }}{% endfor %}": "the method cycle",
 		"{{ 2 ** a }}":                                       "the operator **",
 		"{{ '%s' % a }}":                                     "the operator % of a text",
-		"{{ 1_000 + 1e3 }}":                                  "the number 1_000, which is not supported; write it without",
+		"{{ 1_000 + 1e3 }}":                                  "the number 1_000, which is not supported; write",
 		"{{ 1 < a < 3 }}":                                    "a chain of comparisons, which is not supported; write",
 		"{{ a[::2] }}":                                       "a slice with a step, which is not supported",
 		"{{ a[1::-1] }}":                                     "a slice with a step, which is not supported",
