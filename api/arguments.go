@@ -166,14 +166,17 @@ func (a *API) carryOutRollup(l *wire.FilterLine, calls, having **wire.Filter) er
 	return nil
 }
 
-// carryOutStatistics narrows the filter of a question by its line and words. Its zone is also that of the
-// days of a series.
-func (a *API) carryOutStatistics(q *wire.StatisticsQuery) error {
-	zone := q.Zone
-	err := a.carryOut(&q.FilterLine, &q.FilterGroup, &q.Q)
+// decodeParts reads a question about statistics.
+func (a *API) decodeParts(object wire.Object) (wire.PartsQuery, error) {
+	q, err := wire.DecodeParts(object)
+	if err != nil {
+		return q, err
+	}
+	zone := q.Zone // also of the days of a series
+	err = a.carryOut(&q.FilterLine, &q.FilterGroup, &q.Q)
 	q.Zone = zone
 
-	return err
+	return q, err
 }
 
 // carryOut narrows a filter by a line and by words, which it takes away.

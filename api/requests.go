@@ -53,23 +53,14 @@ func (a *API) listOrphans(c *exchange) error {
 // analyzeRequests aggregates what a search with the same filter would find.
 func (a *API) analyzeRequests(c *exchange) error {
 	return answerFrom(c, func(object wire.Object) (wire.StatisticsQuery, error) {
-		q, err := wire.DecodeStatistics(object)
-		if err == nil {
-			err = a.carryOutStatistics(&q)
-		}
-		return q, err
+		q, err := a.decodeParts(object)
+		return q.StatisticsQuery, err
 	}, a.recorded.Analyze)
 }
 
 // statistics aggregates it by template version or another value, or compares two versions.
 func (a *API) statistics(c *exchange) error {
-	return answerFrom(c, func(object wire.Object) (wire.PartsQuery, error) {
-		q, err := wire.DecodeParts(object)
-		if err == nil {
-			err = a.carryOutStatistics(&q.StatisticsQuery)
-		}
-		return q, err
-	}, a.recorded.Statistics)
+	return answerFrom(c, a.decodeParts, a.recorded.Statistics)
 }
 
 // suggestValues completes what a person types into a filter.

@@ -49,25 +49,6 @@ type StatisticsQuery struct {
 	Key string `json:"-"`
 }
 
-// DecodeStatistics reads a StatisticsQuery.
-func DecodeStatistics(object Object) (StatisticsQuery, error) {
-	f := fields{object: object}
-	q := f.statistics()
-
-	return q, f.err()
-}
-
-func (f *fields) statistics() StatisticsQuery {
-	return StatisticsQuery{
-		FilterGroup:    f.filter("filter_group"),
-		Q:              f.text("q", false, QueryRunesMax),
-		FilterLine:     f.filterLine(),
-		MetadataKey:    f.text("metadata_cost_breakdown_key", false, MetadataKeyRunesMax),
-		ScoreAgreement: f.text("score_agreement", false, NameRunesMax),
-		Bucket:         f.oneOf("bucket", Buckets),
-	}
-}
-
 // PartsQuery is the body of POST /api/public/v2/requests/statistics.
 type PartsQuery struct {
 	StatisticsQuery
@@ -86,10 +67,20 @@ var PartsBy = []string{"version", "template", "model", "provider", "tag", ByMeta
 // ByMetadata precedes a metadata key in PartsQuery.By.
 const ByMetadata = "metadata."
 
-// DecodeParts reads a PartsQuery.
+// DecodeParts reads a PartsQuery, or a StatisticsQuery alone.
 func DecodeParts(object Object) (PartsQuery, error) {
 	f := fields{object: object}
-	q := PartsQuery{StatisticsQuery: f.statistics(), Compare: f.versions("compare")}
+	q := PartsQuery{
+		StatisticsQuery: StatisticsQuery{
+			FilterGroup:    f.filter("filter_group"),
+			Q:              f.text("q", false, QueryRunesMax),
+			FilterLine:     f.filterLine(),
+			MetadataKey:    f.text("metadata_cost_breakdown_key", false, MetadataKeyRunesMax),
+			ScoreAgreement: f.text("score_agreement", false, NameRunesMax),
+			Bucket:         f.oneOf("bucket", Buckets),
+		},
+		Compare: f.versions("compare"),
+	}
 	q.Template = f.text("prompt_name", q.Compare != nil, NameRunesMax)
 	q.By = f.fitting("by", PartsBy, func(by string) bool {
 		key, ok := strings.CutPrefix(by, ByMetadata)
@@ -299,7 +290,7 @@ type ValueTotals struct {
 // Statistics answers POST /api/public/v2/requests/statistics.
 type Statistics struct {
 	Success       bool          `json:"success"`
-	ChartInterval ChartInterval `json:"chartInterval"`
+	ChartInterval ChartInterval `json:"chartInterval,omitzero"` // absent if nothing is summed up
 
 	// The versions, sorted by template and number. Of anything else the 50 values with the most requests,
 	// the most first.

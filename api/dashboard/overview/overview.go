@@ -126,22 +126,21 @@ var success = filterline.Where("status", "", "SUCCESS")
 // overviewCharts draws the series of an answer.
 func overviewCharts(f filter.Filter, a wire.Analytics) []*chart.Chart {
 	bucket := time.Duration(a.ChartInterval.BucketSizeMS) * time.Millisecond
-	newChart := func(title string, names []string, values func(s wire.AnalyticsStat) []float64) *chart.Chart {
+	newChart := func(title string, names []string, values func(t wire.Totals) []float64) *chart.Chart {
 		c := &chart.Chart{Title: title, Names: names, Format: number.Count, Bucket: bucket}
 		c.Link = func(p chart.Point) string {
 			return f.Between(p.At, p.To).Requests()
 		}
-		for _, s := range a.Stats {
-			from, to := f.Bucket(s.Date, bucket)
-			c.Points = append(c.Points, chart.Point{At: from, To: to, Values: values(s)})
+		for _, b := range a.Series() {
+			from, to := f.Bucket(b.Date, bucket)
+			c.Points = append(c.Points, chart.Point{At: from, To: to, Values: values(b.Totals)})
 		}
 		return c
 	}
 
 	ended := []filter.Filter{f.With(success), f.With(success.Negated())}
-	requests := newChart("Requests", []string{"succeeded", "failed"}, func(s wire.AnalyticsStat) []float64 {
-		succeeded := s.StatusCounts["SUCCESS"]
-		return []float64{float64(succeeded), float64(s.Requests - succeeded)}
+	requests := newChart("Requests", []string{"succeeded", "failed"}, func(t wire.Totals) []float64 {
+		return []float64{float64(t.Requests - t.Errors), float64(t.Errors)}
 	})
 	requests.Bars, requests.Bad = true, 2
 	requests.LinkName = func(i int) string { return address.Of("/", ended[i].Values()) }
@@ -152,30 +151,30 @@ func overviewCharts(f filter.Filter, a wire.Analytics) []*chart.Chart {
 		return ended[i].Between(p.At, p.To).Requests()
 	}
 
-	latency := newChart("Latency", []string{"p50", "p95"}, func(s wire.AnalyticsStat) []float64 {
-		return []float64{valueAt(a.Latency.P50, s.Date), valueAt(a.Latency.P95, s.Date)}
+	latency := newChart("Latency", []string{"p50", "p95"}, func(t wire.Totals) []float64 {
+		return []float64{table.OrNaN(t.Latency.P50), table.OrNaN(t.Latency.P95)}
 	})
 	latency.Format, latency.Time = number.Seconds, true
 
-	cost := newChart("Cost", []string{"cost"}, func(s wire.AnalyticsStat) []float64 {
-		return []float64{s.Cost}
+	cost := newChart("Cost", []string{"cost"}, func(t wire.Totals) []float64 {
+		return []float64{t.Cost}
 	})
 	cost.Format, cost.Bars = number.Dollars, true
 
-	tokens := newChart("Tokens", []string{"in", "out"}, func(s wire.AnalyticsStat) []float64 {
-		return []float64{float64(s.InputTokens), float64(s.OutputTokens)}
+	tokens := newChart("Tokens", []string{"in", "out"}, func(t wire.Totals) []float64 {
+		return []float64{float64(t.InputTokens), float64(t.OutputTokens)}
 	})
 	tokens.Bars = true
 
 	all := []*chart.Chart{requests, latency, cost, tokens}
 	if names := scoreNames(a.Scores); names != nil {
-		all = append(all, newChart("Scores, mean", names, func(s wire.AnalyticsStat) []float64 {
-			return scoreMeans(names, s.Scores)
+		all = append(all, newChart("Scores, mean", names, func(t wire.Totals) []float64 {
+			return scoreMeans(names, t.Scores)
 		}))
 	}
 	if len(all)%2 == 1 { // two stand side by side, so one more leaves no gap
-		errors := newChart("Error rate", []string{"failed"}, func(s wire.AnalyticsStat) []float64 {
-			return []float64{float64(s.Requests-s.StatusCounts["SUCCESS"]) / float64(s.Requests)}
+		errors := newChart("Error rate", []string{"failed"}, func(t wire.Totals) []float64 {
+			return []float64{t.ErrorRate}
 		})
 		errors.Format, errors.Bad = number.Percent, 1
 		errors.Link = func(p chart.Point) string { return ended[1].Between(p.At, p.To).Requests() }
@@ -205,15 +204,6 @@ func scoreMeans(names []string, scores []wire.ScoreSum) []float64 {
 	}
 
 	return means
-}
-
-// valueAt returns the value of a date, or NaN.
-func valueAt(values map[string]float64, date string) float64 {
-	if v, ok := values[date]; ok {
-		return v
-	}
-
-	return math.NaN()
 }
 
 // breakdownRowsMax bounds a table: it is an overview.

@@ -171,8 +171,8 @@ func readDefinition(form url.Values) (wire.ScoreDefinition, error) {
 	case "category":
 		var categories []string
 		for line := range strings.Lines(form.Get("categories")) {
-			if line = strings.TrimSpace(line); line != "" {
-				categories = append(categories, line)
+			if text := strings.TrimSpace(line); text != "" {
+				categories = append(categories, text)
 			}
 		}
 		members["categories"] = categories

@@ -70,6 +70,16 @@ func NewAnalytics(q wire.StatisticsQuery) *Analytics {
 	return a
 }
 
+// named returns the dimensions that have names, in the order of a summary.
+func (a *Analytics) named() []*dimension[string] {
+	return []*dimension[string]{a.models, a.templates, a.providers}
+}
+
+// counted returns what is only counted by name, in the order of a summary.
+func (a *Analytics) counted() []counts[string] {
+	return []counts[string]{a.tags, a.keys, a.errors, a.tools}
+}
+
 // Add counts a row.
 func (a *Analytics) Add(row *wire.Row) error {
 	a.Reach(row.ListTime)
@@ -153,10 +163,10 @@ func addStatus(m map[string]int64, status string, n int64) {
 // prune drops names whose rows were all taken back, and values of wide metadata keys.
 func (a *Analytics) prune() {
 	a.whole.prune()
-	a.models.prune()
-	a.templates.prune()
-	a.providers.prune()
-	for _, c := range []counts[string]{a.tags, a.keys, a.errors, a.tools} {
+	for _, d := range a.named() {
+		d.prune()
+	}
+	for _, c := range a.counted() {
 		c.prune()
 	}
 
@@ -176,9 +186,9 @@ func (a *Analytics) prune() {
 // rebucket moves everything to the clock's longer buckets.
 func (a *Analytics) rebucket() {
 	a.whole.rebucket()
-	a.models.rebucket()
-	a.templates.rebucket()
-	a.providers.rebucket()
+	for _, d := range a.named() {
+		d.rebucket()
+	}
 
 	before := a.statuses
 	a.statuses = make(map[int64]map[string]int64)

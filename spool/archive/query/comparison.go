@@ -139,7 +139,8 @@ func (c *Comparison) compareScores() {
 // more rows.
 func (c *Comparison) Answer(late bool) wire.VersionComparison {
 	for i := range c.calls {
-		if c.calls[i].Incomplete = c.calls[i].Incomplete || late; !c.calls[i].Incomplete {
+		c.calls[i].Incomplete = c.calls[i].Incomplete || late
+		if !c.calls[i].Incomplete {
 			c.calls[i].Progress = wire.Progress{}
 		}
 	}
@@ -316,7 +317,8 @@ func (a *Agreement) Add(row *wire.Row) (more bool) {
 // Answer returns each two authors with targets in common, sorted. late means that there may be more rows.
 func (a *Agreement) Answer(late bool) wire.ScoreAgreement {
 	w := wire.ScoreAgreement{Pairs: []wire.AuthorPair{}, Progress: a.Progress}
-	if w.Incomplete = w.Incomplete || late; !w.Incomplete {
+	w.Incomplete = w.Incomplete || late
+	if !w.Incomplete {
 		w.Progress = wire.Progress{}
 	}
 

@@ -34,7 +34,8 @@ type filterCompiler struct{ conditions int }
 func (c *filterCompiler) compile(f wire.Filter, path string, depth int) (Condition, error) {
 	// An empty list is a group, no list is a condition.
 	if f.Filters == nil {
-		if c.conditions++; c.conditions > filterConditionsMax {
+		c.conditions++
+		if c.conditions > filterConditionsMax {
 			return nil, invalid("filter_group", "has more than %d conditions", filterConditionsMax)
 		}
 		return compileCondition(f, path)

@@ -62,7 +62,8 @@ func (f *Finder) Pass(n int) {
 	if !f.Counts() {
 		return
 	}
-	if f.page.Total += n; f.page.Total > TotalMax && !f.query.Streams() {
+	f.page.Total += n
+	if f.page.Total > TotalMax && !f.query.Streams() {
 		f.page.Total, f.page.TotalIsLowerBound = TotalMax, true
 	}
 }
@@ -261,7 +262,8 @@ func (t *topRows) add(f *Finder, c candidate) {
 	c.Value.Text = strings.Clone(c.Value.Text)
 	t.seen++
 	c.number = t.seen
-	if t.places = append(t.places, c); len(t.places) >= 2*(f.query.Offset+f.query.Limit+1) {
+	t.places = append(t.places, c)
+	if len(t.places) >= 2*(f.query.Offset+f.query.Limit+1) {
 		t.trim(f)
 	}
 }

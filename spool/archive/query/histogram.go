@@ -103,7 +103,8 @@ func (h *histogram) quantile(q float64) *float64 {
 	// Even a share of 0 has a rank, that of the fastest.
 	rank := max(int64(math.Ceil(q*float64(h.total))), 1)
 	for i, n := range h.counts {
-		if rank -= int64(n); rank <= 0 {
+		rank -= int64(n)
+		if rank <= 0 {
 			v := latencyOf(h.first + i)
 			return &v
 		}

@@ -59,7 +59,8 @@ func NewParts(q wire.PartsQuery) *Parts {
 
 // Add counts a row.
 func (p *Parts) Add(row *wire.Row) error {
-	if p.parts = p.partsOf(p.parts[:0], row); len(p.parts) == 0 {
+	p.parts = p.partsOf(p.parts[:0], row)
+	if len(p.parts) == 0 {
 		return nil
 	}
 

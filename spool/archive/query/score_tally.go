@@ -102,7 +102,8 @@ const (
 // scoreClass returns the class of a number. Classes ascend with their numbers.
 func scoreClass(x float64) int16 {
 	class := int16(math.Float32bits(float32(math.Abs(x)))>>scoreClassBits) - scoreClassLeast
-	if class = max(class, 0); x < 0 {
+	class = max(class, 0)
+	if x < 0 {
 		return -class
 	}
 	return class
@@ -123,8 +124,8 @@ func classShown(class int16) float64 {
 
 	for digits := 1; digits < 6; digits++ {
 		x, _ := strconv.ParseFloat(strconv.FormatFloat(middle, 'g', digits, 64), 64)
-		if x = sign * x; scoreClass(x) == class {
-			return x
+		if scoreClass(sign*x) == class {
+			return sign * x
 		}
 	}
 	return sign * least
@@ -149,7 +150,8 @@ func addTimes[K cmp.Ordered](list []times[K], value K, n int64) []times[K] {
 	if !known {
 		list = slices.Insert(list, i, times[K]{value: value})
 	}
-	if list[i].n += n; list[i].n == 0 {
+	list[i].n += n
+	if list[i].n == 0 {
 		list = slices.Delete(list, i, i+1)
 	}
 
@@ -267,7 +269,8 @@ func summarizeScores(tallies []*scoreTally, defined wire.ScoreDefinitions) wire.
 	most := wire.ScoreNumber
 	for _, t := range tallies {
 		kind := max(t.kind, wire.ScoreNumber) // an integer is one
-		if counts[kind] += t.count; counts[kind] > counts[most] {
+		counts[kind] += t.count
+		if counts[kind] > counts[most] {
 			most = kind
 		}
 	}
@@ -293,7 +296,8 @@ func summarizeScores(tallies []*scoreTally, defined wire.ScoreDefinitions) wire.
 		w.Unfit += all.restrict(definition)
 	}
 
-	if w.Count = all.count; all.kind == wire.ScoreCategory {
+	w.Count = all.count
+	if all.kind == wire.ScoreCategory {
 		all.categories(&w)
 	} else if w.Count > 0 {
 		all.numbers(&w, definition)

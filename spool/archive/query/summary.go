@@ -137,11 +137,11 @@ func summarize(bucket string, rows int, row func(i int) *wire.Row) []byte {
 	w.varint(newest.Unix())
 	w.varint(oldest.Unix())
 	w.buckets(a.whole.by[struct{}{}])
-	for _, d := range []*dimension[string]{a.models, a.templates, a.providers} {
+	for _, d := range a.named() {
 		w.dimension(d)
 	}
 	w.statuses(a.statuses)
-	for _, c := range []counts[string]{a.tags, a.keys, a.errors, a.tools} {
+	for _, c := range a.counted() {
 		w.counts(c, 0)
 	}
 

@@ -106,7 +106,7 @@ func (a *Analytics) scoreBounds() []*scoreBound {
 func (a *Analytics) merge(r *summaryReader) {
 	// Every score is one of the whole, so only this must learn their names.
 	mergeBuckets(r, a.whole, struct{}{}, a.seen)
-	for _, d := range []*dimension[string]{a.models, a.templates, a.providers} {
+	for _, d := range a.named() {
 		for range r.count() {
 			name := r.Text()
 			mergeBuckets(r, d, name, nil)
@@ -125,7 +125,7 @@ func (a *Analytics) merge(r *summaryReader) {
 		}
 	}
 
-	for _, c := range []counts[string]{a.tags, a.keys, a.errors, a.tools} {
+	for _, c := range a.counted() {
 		for range r.count() {
 			name, n := r.Text(), r.counted()
 			if at := c.at(name); at != nil {

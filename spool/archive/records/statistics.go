@@ -20,9 +20,18 @@ const StatisticsBudget = 20 * time.Second
 func (svc *Service) Analyze(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (wire.Analytics, error) {
-	w, progress, err := answer[wire.Analytics](ctx, svc, id, q, query.AnalyticsColumns, query.NewAnalytics)
+	if err := svc.Define(ctx, id, &q); err != nil {
+		return wire.Analytics{}, err
+	}
+	sums := query.NewAnalytics(q)
+	progress, err := svc.Sum(ctx, id, q, query.AnalyticsColumns, sums)
+	if err != nil {
+		return wire.Analytics{}, err
+	}
+
+	w := sums.Answer()
 	w.Progress = progress
-	if s := wire.SumOf(w.Scores, q.ScoreAgreement); s != nil && err == nil {
+	if s := wire.SumOf(w.Scores, q.ScoreAgreement); s != nil {
 		w.ScoreAgreement = new(wire.ScoreAgreement)
 		*w.ScoreAgreement, err = svc.Agreement(ctx, id, *s, q.FilterGroup)
 	}
@@ -33,39 +42,25 @@ func (svc *Service) Analyze(
 func (svc *Service) Statistics(
 	ctx context.Context, id wire.Identity, q wire.PartsQuery,
 ) (w wire.Statistics, err error) {
-	w.Success = true
+	if err := svc.Define(ctx, id, &q.StatisticsQuery); err != nil {
+		return w, err
+	}
+
+	w = wire.Statistics{Success: true, Items: []wire.ValueTotals{}, PercentileError: wire.PercentileError}
 	if q.By != "" || q.Compare == nil {
-		var progress wire.Progress
-		sums := func(defined wire.StatisticsQuery) *query.Parts {
-			q.StatisticsQuery = defined
-			return query.NewParts(q)
+		sums := query.NewParts(q)
+		progress, err := svc.Sum(ctx, id, q.StatisticsQuery, query.PartsColumns(q), sums)
+		if err != nil {
+			return w, err
 		}
-		w, progress, err = answer[wire.Statistics](ctx, svc, id, q.StatisticsQuery, query.PartsColumns(q), sums)
+		w = sums.Answer()
 		w.Progress = progress
 	}
-	if q.Compare != nil && err == nil {
+	if q.Compare != nil {
 		w.Comparison, err = svc.compareVersions(ctx, id, q)
 	}
 
 	return w, err
-}
-
-// answer sums up the records that a query finds.
-func answer[T any, S interface {
-	Adder
-	Answer() T
-}](
-	ctx context.Context, svc *Service, id wire.Identity, q wire.StatisticsQuery, want rowcode.Columns,
-	empty func(wire.StatisticsQuery) S,
-) (answer T, progress wire.Progress, err error) {
-	if err := svc.Define(ctx, id, &q); err != nil {
-		return answer, progress, err
-	}
-	sums := empty(q)
-	if progress, err = svc.Sum(ctx, id, q, want, sums); err == nil {
-		answer = sums.Answer()
-	}
-	return answer, progress, err
 }
 
 // Define gives a query the definitions of the project's scores.
@@ -94,9 +89,6 @@ func (svc *Service) compareVersions(
 		where.Filters = append(where.Filters, *q.FilterGroup)
 	}
 
-	if err := svc.Define(ctx, id, &q.StatisticsQuery); err != nil {
-		return nil, err
-	}
 	both := query.NewComparison(q, wire.ComparedMax)
 	late, err := svc.newest(ctx, id, &where, query.ComparisonColumns, both.Add)
 	if err != nil {

@@ -27,7 +27,8 @@ func Compile(s wire.RollupSearch) (q Query, err error) {
 	if by == "" {
 		by = "last_seen"
 	}
-	if q.Sort = FactOf(by); q.Sort == nil || q.Kind < 0 {
+	q.Sort = FactOf(by)
+	if q.Sort == nil || q.Kind < 0 {
 		return q, invalid("sort_by", "must be one of: %s", strings.Join(wire.RollupSortFields, ", "))
 	}
 

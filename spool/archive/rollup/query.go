@@ -146,7 +146,8 @@ func (f *Finder) Add(name []byte, s *Sums) {
 	}
 
 	// Sorted now and then: of most lists, few come to the page.
-	if f.found = append(f.found, e); len(f.found) >= 4*(q.Limit+1) {
+	f.found = append(f.found, e)
+	if len(f.found) >= 4*(q.Limit+1) {
 		f.cut()
 	}
 }

@@ -223,7 +223,8 @@ func (s *sample) bootstrap(quantile float64) (at float64, drawn []float64) {
 func Judge(comparisons []*Comparison) {
 	var tested []*Comparison
 	for _, c := range comparisons {
-		if c.Enough = c.enough(0); c.Enough {
+		c.Enough = c.enough(0)
+		if c.Enough {
 			tested = append(tested, c)
 			continue
 		}
