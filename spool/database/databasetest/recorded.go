@@ -334,7 +334,7 @@ func encoded(v any) json.RawMessage {
 	return text
 }
 
-// judged returns the judgement of a span or of a response, which is accepted at its time.
+// judged returns the judgement of a span or of a response.
 func judged(t *testing.T, at int64, name string, percent int, traceID, spanID, responseID string) []archive.Event {
 	t.Helper()
 	record := map[string]any{
@@ -345,13 +345,15 @@ func judged(t *testing.T, at int64, name string, percent int, traceID, spanID, r
 			}},
 		},
 	}
+	accepted := time.Unix(0, at)
 	if name != "timeless" {
 		record["timeUnixNano"] = fmt.Sprint(at)
+		accepted = Start.Add(-seconds(percent)) // not the order in which they were made
 	}
 	logs := []any{map[string]any{"scopeLogs": []any{map[string]any{"logRecords": []any{record}}}}}
 	body := encoded(map[string]any{"resourceLogs": logs})
 
-	return exported(t, otlptest.Payload{Path: "/v1/logs", Form: otlp.JSON, Body: body}, time.Unix(0, at))
+	return exported(t, otlptest.Payload{Path: "/v1/logs", Form: otlp.JSON, Body: body}, accepted)
 }
 
 // recorded returns the events of recorded requests of OTLP exporters.
