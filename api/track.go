@@ -239,8 +239,8 @@ func (a *API) logRequest(c *exchange) error {
 		Dropped:      w.Dropped,
 		ID:           requestID,
 		Status:       "SUCCESS",
-		ErrorType:    orNull(w.ErrorType),
-		ErrorMessage: orNull(w.ErrorMessage),
+		ErrorType:    wire.OrNull(w.ErrorType),
+		ErrorMessage: wire.OrNull(w.ErrorMessage),
 	}
 	if w.Status != "" {
 		answer.Status = w.Status
@@ -254,14 +254,6 @@ func (a *API) logRequest(c *exchange) error {
 func scoreBody(requestID, name string, score int) []byte {
 	b := fmt.Appendf(nil, `{"request_id":%q,"name":`, requestID)
 	return fmt.Appendf(jsonscan.AppendString(b, name), `,"score":%d}`, score)
-}
-
-// orNull returns text, or what is null in JSON if it is empty.
-func orNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
 
 // fits returns a 422 for a score that does not fit its definition. A sidecar takes every score.

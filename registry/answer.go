@@ -30,7 +30,7 @@ func rawTemplate(t *wire.Template, v wire.Version) wire.RawTemplate {
 		Labels:        labels,
 		Blueprint:     v.Blueprint,
 		Metadata:      v.Metadata,
-		CommitMessage: orNull(v.CommitMessage),
+		CommitMessage: wire.OrNull(v.CommitMessage),
 		Author:        v.Author,
 		CreatedAt:     v.CreatedAt,
 		Snippets:      []wire.UsedSnippet{},
@@ -91,7 +91,7 @@ func renderTemplate(
 			warnings = append(warnings[:len(warnings):len(warnings)], hint.Path+" "+hint.Message+".")
 		}
 	}
-	out.Warning = orNull(strings.Join(warnings, " "))
+	out.Warning = wire.OrNull(strings.Join(warnings, " "))
 
 	return out, nil
 }
@@ -109,7 +109,7 @@ func published(
 		Labels:        labelsOf(t, number),
 		Blueprint:     blueprint,
 		Metadata:      metadata,
-		CommitMessage: orNull(commitMessage),
+		CommitMessage: wire.OrNull(commitMessage),
 		ExternalIDs:   nonNil(t.ExternalIDs),
 	}
 }
@@ -123,7 +123,7 @@ func listItem(t wire.Template, v wire.Version, isSnippet bool) wire.TemplateList
 		Labels:        nonNil(t.Labels),
 		Blueprint:     v.Blueprint,
 		Metadata:      v.Metadata,
-		CommitMessage: orNull(v.CommitMessage),
+		CommitMessage: wire.OrNull(v.CommitMessage),
 		ExternalIDs:   nonNil(t.ExternalIDs),
 		IsSnippet:     isSnippet,
 		CreatedAt:     t.CreatedAt,
@@ -148,23 +148,4 @@ func nonNil[T any](list []T) []T {
 		return []T{}
 	}
 	return list
-}
-
-// orNull makes an empty text null in JSON.
-func orNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-
-	// A copy, so that only texts that are not empty go to the heap.
-	notEmpty := text
-	return &notEmpty
-}
-
-// textOf is the reverse of orNull.
-func textOf(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
 }

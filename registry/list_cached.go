@@ -120,7 +120,7 @@ func (c *Cache) listCached(
 				Number:        raw.Version,
 				Blueprint:     raw.Blueprint,
 				Metadata:      raw.Metadata,
-				CommitMessage: textOf(raw.CommitMessage),
+				CommitMessage: wire.OrZero(raw.CommitMessage),
 			}, false))
 		}
 	}

@@ -169,7 +169,7 @@ func (r *Registry) publish(
 
 	out := published(&head, number, p.Blueprint, p.Metadata, commitMessage)
 	if p.CommitMessage != "" && p.CommitMessage != commitMessage {
-		out.Warning = orNull(fmt.Sprintf(
+		out.Warning = wire.OrNull(fmt.Sprintf(
 			"Version %d already has this content, so no version was created and the commit message %s "+
 				"was discarded.",
 			number, quote(p.CommitMessage)))

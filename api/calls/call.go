@@ -12,6 +12,7 @@
 package calls
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -243,28 +244,23 @@ func (c *Call) RawText() string {
 
 // answeredModel returns the model that a response names, which really answered.
 func answeredModel(response node) string {
-	if m := response.texts("model", "modelVersion", "model_version"); m != "" {
-		return Clip(m)
-	}
 	// The AI SDK has its own object in the response, as Gemini CLI and batches have the provider's.
 	inner := response.first("llm_output", "llmOutput", "response", "response_metadata")
-	if !inner.exists() {
-		return ""
-	}
 
-	return Clip(inner.texts("model_name", "model", "modelId", "modelVersion"))
+	return Clip(cmp.Or(
+		response.texts("model", "modelVersion", "model_version"),
+		inner.texts("model_name", "model", "modelId", "modelVersion"),
+	))
 }
 
 // askedModel returns the model that arguments ask for.
 func askedModel(kwargs node) string {
 	// Older clients of OpenAI say engine, Bedrock's say modelId, and LangChain nests its
 	// own.
-	m := kwargs.texts("model", "engine", "modelId", "model_id", "model_name")
-	if m == "" {
-		m = kwargs.at("kwargs").texts("model", "model_name")
-	}
-
-	return Clip(m)
+	return Clip(cmp.Or(
+		kwargs.texts("model", "engine", "modelId", "model_id", "model_name"),
+		kwargs.at("kwargs").texts("model", "model_name"),
+	))
 }
 
 // kwargsOf unwraps arguments: Bedrock's InvokeModel has the provider's own arguments as

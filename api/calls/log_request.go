@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -49,11 +50,7 @@ type LogDetails struct {
 // ReadLogDetails reads the details of a log-request. Members that cannot be read are
 // missing.
 func ReadLogDetails(object wire.Object) LogDetails {
-	member := func(name string) node {
-		v, _ := object.Get(name)
-		return nodeOf(v)
-	}
-
+	member := membersOf(context.Background(), object)
 	details := LogDetails{
 		Provider: Clip(member("provider").text()),
 		Price:    member("price").raw,

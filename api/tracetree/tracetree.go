@@ -86,7 +86,7 @@ func newBuilder(spans []wire.TraceSpan) *builder {
 		sorted[i] = &spans[i]
 	}
 	slices.SortFunc(sorted, func(x, y *wire.TraceSpan) int {
-		return cmp.Or(timeOf(x.StartTime).Compare(timeOf(y.StartTime)), cmp.Compare(x.ID, y.ID))
+		return cmp.Or(wire.OrZero(x.StartTime).Compare(wire.OrZero(y.StartTime)), cmp.Compare(x.ID, y.ID))
 	})
 
 	for i, s := range sorted {
@@ -95,7 +95,7 @@ func newBuilder(spans []wire.TraceSpan) *builder {
 		if _, again := b.named[s.SpanID]; !again {
 			b.named[s.SpanID] = i
 		}
-		if b.root == none && parentOf(&b.nodes[i]) == "" {
+		if b.root == none && wire.OrZero(b.nodes[i].ParentID) == "" {
 			b.root = i
 		}
 	}
@@ -111,9 +111,9 @@ func (b *builder) place(i int) {
 		b.depths[at] = underWay
 		path = append(path, at)
 
-		parent, known := b.named[parentOf(&b.nodes[at])]
+		parent, known := b.named[wire.OrZero(b.nodes[at].ParentID)]
 		switch {
-		case parentOf(&b.nodes[at]) == "":
+		case wire.OrZero(b.nodes[at].ParentID) == "":
 			parent = none
 		case !known || b.depths[parent] == underWay:
 			b.nodes[at].ParentMissing = true
@@ -185,22 +185,6 @@ func sum[N int64 | float64](a, b *N) *N {
 	both := *a + *b
 
 	return &both
-}
-
-// parentOf returns the id of the span's parent, "" if it names none.
-func parentOf(n *wire.TraceNode) string {
-	if n.ParentID == nil {
-		return ""
-	}
-	return *n.ParentID
-}
-
-// timeOf returns a time; the zero time if it is unknown.
-func timeOf(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return *t
 }
 
 // Row is a node of a tree as a line of a list.

@@ -88,9 +88,9 @@ func TestATreeHasEachSpanOnceBelowItsParentAndAddsUp(t *testing.T) {
 				}
 				seen[n.ID] = true
 				switch {
-				case parent != nil && !n.ParentMissing && parentOf(n) != parent.SpanID:
+				case parent != nil && !n.ParentMissing && wire.OrZero(n.ParentID) != parent.SpanID:
 					r.Errorf("%s is below %s and not its parent", n.ID, parent.ID)
-				case parent == nil && !n.ParentMissing && parentOf(n) != "":
+				case parent == nil && !n.ParentMissing && wire.OrZero(n.ParentID) != "":
 					r.Errorf("%s is a root and has a parent", n.ID)
 				}
 				spans := 1

@@ -79,9 +79,9 @@ var Columns = []Column{
 	{"cache_write_tokens", "", func(r *Row) string { return integerCell(r.CacheWrites) }},
 	{"reasoning_tokens", "", func(r *Row) string { return integerCell(r.ReasoningTokens) }},
 	{"cost_usd", "price cost", func(r *Row) string { return decimalCell(r.Price) }},
-	{"template", "prompt_name", func(r *Row) string { return textCell(r.PromptName) }},
+	{"template", "prompt_name", func(r *Row) string { return OrZero(r.PromptName) }},
 	{"version", "prompt_version_number", func(r *Row) string { return integerCell(r.PromptVersion) }},
-	{"label", "prompt_label", func(r *Row) string { return textCell(r.PromptLabel) }},
+	{"label", "prompt_label", func(r *Row) string { return OrZero(r.PromptLabel) }},
 	{"scores", "", func(r *Row) string { return inLine(r.Scores, " ") }},
 	{"tags", "tags_array", func(r *Row) string { return strings.Join(r.Tags, ",") }},
 	{"metadata", "", func(r *Row) string { return inLine(r.Metadata, "; ") }},
@@ -177,13 +177,6 @@ func decimalCell(x *float64) string {
 		return ""
 	}
 	return strconv.FormatFloat(*x, 'f', -1, 64)
-}
-
-func textCell(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // CSVCell keeps a spreadsheet from taking a text for a formula, which could run commands

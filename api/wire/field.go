@@ -505,10 +505,21 @@ func Clip(text string, runesMax int) string {
 	return string([]rune(text)[:runesMax])
 }
 
-// OrZero returns a count, 0 if it is unknown.
-func OrZero(n *int64) int64 {
-	if n == nil {
-		return 0
+// OrZero returns a value that may be unknown; the zero value then.
+func OrZero[T any](v *T) (value T) {
+	if v == nil {
+		return value
 	}
-	return *n
+	return *v
+}
+
+// OrNull returns a text that is null in JSON if it is empty.
+func OrNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+
+	// A copy, so that only texts that are not empty go to the heap.
+	notEmpty := text
+	return &notEmpty
 }

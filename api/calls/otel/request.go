@@ -343,14 +343,11 @@ func ownID(response value) value {
 
 // ownReason returns why a response of OpenAI's or Anthropic's ended.
 func ownReason(response value) string {
-	if reason := response.at("incomplete_details").texts("reason"); reason != "" {
-		return reason
-	}
-	if reason := response.at("choices").element().texts("finish_reason"); reason != "" {
-		return reason
-	}
-
-	return response.texts("stop_reason", "status")
+	return cmp.Or(
+		response.at("incomplete_details").texts("reason"),
+		response.at("choices").element().texts("finish_reason"),
+		response.texts("stop_reason", "status"),
+	)
 }
 
 // choice is a choice in OpenAI's form.

@@ -1,6 +1,7 @@
 package otel
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -217,18 +218,12 @@ func (s *span) outcome() (result, kind, message string) {
 		return "SUCCESS", "", ""
 	}
 
-	if kind == "" {
-		kind = exception.at("exception.type").text()
-	}
-	for _, text := range []string{
+	kind = cmp.Or(kind, exception.at("exception.type").text())
+	message = cmp.Or(
 		s.body.status.at("message").text(),
 		exception.at("exception.message").text(),
 		s.find(dialect.ErrorMessage).text(),
-	} {
-		if message == "" {
-			message = text
-		}
-	}
+	)
 
 	return result, kind, message
 }
