@@ -76,8 +76,8 @@ func parse(source string) (t *Template, err error) {
 // of appearance.
 func (t *Template) Variables() []string { return slices.Clone(t.variables) }
 
-// AppendTo appends the rendered text to b. What was written or iterated over but is not
-// there is noted as missing.
+// AppendTo appends the rendered text to b, and notes as missing the variables that it would
+// have written or iterated over.
 //
 // With an error there is no text: the values do not fit what the text does with them, or
 // a bound was exceeded.

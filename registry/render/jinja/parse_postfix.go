@@ -168,7 +168,7 @@ func (p *parser) checkApplied(t token, a *argumentExprs) {
 	}
 }
 
-// Words that follow a test without being its argument: {{ a is odd and b }}.
+// Words that follow a test without being its argument: {{ a is string and b }}.
 var afterTest = []string{"else", "or", "and", "if", "is", "not", "in"}
 
 func (p *parser) test(operand expression) expression {
@@ -185,8 +185,7 @@ func (p *parser) test(operand expression) expression {
 		e.args = p.arguments()
 	case kind == "name" && slices.Contains(afterTest, p.now().text):
 	case slices.Contains([]string{"name", "string", "int", "float", "[", "{"}, kind):
-		// Without parentheses the argument is one value: "a is
-		// divisibleby 3 + 1" tests with 3.
+		// Without parentheses the argument is one value: "a is eq 3 + 1" tests with 3.
 		e.args = &argumentExprs{list: []expression{p.postfix(p.primary())}}
 	}
 
