@@ -181,6 +181,7 @@ func (s spec) pad(sign, text, own string) string {
 	if fill == "" {
 		fill = " "
 	}
+	// Without an alignment, numbers go right and strings go left.
 	if align == "" {
 		align = own
 		if fill == "0" && own == ">" {

@@ -168,6 +168,7 @@ func (l *loopState) member(name string) (any, bool) {
 		if l.index < n-1 {
 			return l.items[l.index+1], true
 		}
+	// Reached through another name of loop; the parser finds the rest.
 	default:
 		fail("uses loop.%s, which is not supported", language.Shorten(name))
 	}

@@ -47,6 +47,7 @@ func (p *parser) member(operand expression) expression {
 		return &methodExpr{operand: operand, name: t.text, args: p.arguments()}
 	}
 
+	// Outside a for, loop may be a variable of the caller.
 	if operand == variable("loop") && p.isBound("loop") && !slices.Contains(loopMembers, t.text) {
 		p.unsupported(t.at, "member", "loop."+t.text)
 	}
@@ -71,6 +72,7 @@ func (p *parser) subscript(operand expression) expression {
 		return &itemExpr{operand: operand, key: s.from}
 	}
 
+	// A step of -1 without bounds is how prompts walk through messages from the last one.
 	s.to = bound()
 	if p.take(":") {
 		at := p.now().at

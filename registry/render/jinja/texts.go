@@ -275,6 +275,7 @@ func (x *run) formatted(place string, v any) string {
 	case letter == 'f':
 		return fmt.Sprintf(place, toFloat(n))
 	}
+	// As in Python, %d cuts off a fraction.
 	i, ok := n.(int64)
 	if !ok {
 		i = int64(n.(float64))
