@@ -221,6 +221,14 @@ func examples(t *testing.T) map[string]heard {
 			"  f12* below root",
 			"  f13* below root",
 		}},
+		"a span that is linked to its log": {[]archive.Event{
+			spanEvent(t, 1, 0, "run", 0, seconds(9), attribute("promptlayer.request_log.managed", "true"),
+				attribute("promptlayer.request_log.span_id", "0000000000000001")),
+			logged(13, itself),
+		}, []string{
+			"f13 gpt-4o took 1 logs run > yes",
+			"  run*",
+		}},
 		"the last that was sent of a span": {[]archive.Event{
 			Event(t, 1, wire.KindSpan, ID(1000), CallBody(traces[0], 1, "gpt-4o", "Hel")),
 			Event(t, 2, wire.KindSpan, ID(1000), CallBody(traces[0], 1, "gpt-4o", "Hello")),
