@@ -10,7 +10,6 @@ import (
 	"promptspool/api/calls"
 	"promptspool/api/wire"
 	"promptspool/api/wire/secrets"
-	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/crashpoint"
 )
@@ -218,173 +217,83 @@ func MaskBody(body []byte) (masked []byte, found bool) {
 	return secrets.Mask(body, object)
 }
 
-// Filled is a Store that knows which columns the rows of all records have.
-type Filled interface {
+// Renewed is a Store that knows what of its records is as this version writes it.
+type Renewed interface {
 	Store
 
 	// Filled returns the first column that rows may lack although their states say what is in it.
 	Filled(ctx context.Context) (rowcode.Column, error)
 	SetFilled(ctx context.Context, end rowcode.Column) error
-}
 
-// How many rows Fill looks through at a time, and of how many it reads the states together:
-// writers wait for these.
-const (
-	fillPage = 2000
-	fillPart = 100
-)
-
-// Fill gives the rows that were written before there was a column what their states have in it.
-// Ended early, it begins again the next time; done, it costs nothing. Several may run at a time.
-func Fill(ctx context.Context, s Filled, logger *slog.Logger) error {
-	from, err := s.Filled(ctx)
-	if err != nil || from >= rowcode.ColumnBody {
-		return err
-	}
-	rows := 0
-	accounts, err := s.Accounts(ctx)
-	for _, account := range accounts {
-		if err == nil {
-			err = fillAccount(ctx, s, account, from, &rows)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if rows > 0 {
-		logger.Info("What an earlier version wrote is renewed", "rows", rows)
-	}
-	crashpoint.Reach(crashpoint.FillDone)
-
-	return s.SetFilled(ctx, rowcode.ColumnBody)
-}
-
-// fillAccount fills the rows of an account, and counts those that it looked at.
-func fillAccount(ctx context.Context, s Store, account string, from rowcode.Column, rows *int) error {
-	want := rowcode.AllColumns&^(1<<from-1) | rowcode.PlaceColumns
-	lacks := func(row *wire.Row) bool { return !rowcode.HasFrom(from, row) }
-
-	return eachPart(ctx, s, account, want, lacks, func(part []string) error {
-		*rows += len(part)
-		return fillRows(ctx, s, account, part, from)
-	})
-}
-
-// eachPart calls fn with the ids of the listed records of an account for which a row is right, some at a
-// time.
-func eachPart(
-	ctx context.Context, s Store, account string, want rowcode.Columns, is func(*wire.Row) bool,
-	fn func(part []string) error,
-) error {
-	var after *query.Position
-	for more := true; more; {
-		var ids []string
-		seen := 0
-		_, err := s.Scan(ctx, account, query.Query{After: after}, want, func(row *wire.Row) (bool, error) {
-			if is(row) {
-				ids = append(ids, row.RequestID)
-			}
-			seen++
-			p := query.PositionOf(row)
-			after = &p
-			return seen < fillPage, nil
-		})
-		for part := range slices.Chunk(ids, fillPart) {
-			if err == nil {
-				err = fn(part)
-			}
-		}
-		if err != nil {
-			return err
-		}
-		more = seen == fillPage
-	}
-
-	return nil
-}
-
-// fillRows writes the rows of some records again if their states have anything in a column from
-// one on.
-func fillRows(ctx context.Context, s Store, account string, ids []string, from rowcode.Column) error {
-	defer crashpoint.Reach(crashpoint.FillPart)
-
-	return Apart(ids, func(part []string) error {
-		return s.Change(ctx, account, part, false, func(g *Group, _ Reader) error {
-			g.Fills = true
-			for _, r := range g.Records {
-				row, listed := r.State.Row()
-				r.Changed = listed && rowcode.HasFrom(from, &row)
-			}
-			return nil
-		})
-	})
-}
-
-// Settled is a Store that knows whether all its records are in the sets of their places. Those that
-// 0.1.0 wrote are not.
-type Settled interface {
-	Store
-
+	// Settled reports whether all records are in the sets of their places. Those that 0.1.0 wrote
+	// are not.
 	Settled(ctx context.Context) (bool, error)
 	SetSettled(ctx context.Context) error
 }
 
-// Settle puts the records that an earlier version wrote into their sets. Ended early, it begins again the
-// next time; done, it costs nothing. Several may run at a time.
-func Settle(ctx context.Context, s Settled, logger *slog.Logger) error {
-	done, err := s.Settled(ctx)
-	if err != nil || done {
+// renewPart is how many records Renew changes together: writers wait for these.
+const renewPart = 100
+
+// Renew gives the rows that were written before there was a column what their states have in it, and
+// puts records into their sets. Ended early, it begins again the next time; done, it costs nothing.
+// Several may run at a time.
+func Renew(ctx context.Context, s Renewed, logger *slog.Logger) error {
+	from, err := s.Filled(ctx)
+	if err != nil {
 		return err
 	}
-	accounts, err := s.Accounts(ctx)
+	settled, err := s.Settled(ctx)
+	if err != nil || settled && from >= rowcode.ColumnBody {
+		return err
+	}
+
 	records := 0
+	accounts, err := s.Accounts(ctx)
 	for _, account := range accounts {
-		if err == nil {
-			err = settleAccount(ctx, s, account, &records)
+		for after, more := "", true; more && err == nil; {
+			var ids []string
+			if ids, err = s.IDs(ctx, account, after, renewPart); err == nil {
+				err = renewRecords(ctx, s, account, ids, from, settled)
+			}
+			if more = len(ids) == renewPart; more {
+				after = ids[len(ids)-1]
+			}
+			records += len(ids)
 		}
 	}
 	if err != nil {
 		return err
 	}
+
 	if records > 0 {
-		logger.Info("Records of an earlier version find what belongs to them", "records", records)
+		logger.Info("What an earlier version wrote is renewed", "records", records)
+	}
+	crashpoint.Reach(crashpoint.FillDone)
+	if err := s.SetFilled(ctx, rowcode.ColumnBody); err != nil {
+		return err
 	}
 
 	return s.SetSettled(ctx)
 }
 
-// settleAccount is Settle for an account. It counts the records.
-func settleAccount(ctx context.Context, s Store, account string, records *int) error {
-	settle := func(part []string) error {
-		*records += len(part)
-		return settlePart(ctx, s, account, part)
-	}
-	all := func(*wire.Row) bool { return true }
-	err := eachPart(ctx, s, account, rowcode.PlaceColumns, all, settle)
+// renewRecords writes the rows of some records again if their states have anything in a column from one
+// on, and puts the records into their sets.
+func renewRecords(
+	ctx context.Context, s Store, account string, ids []string, from rowcode.Column, settled bool,
+) error {
+	defer crashpoint.Reach(crashpoint.FillPart)
 
-	var after *query.Position
-	for more := true; more && err == nil; {
-		var page []query.Position
-		page, err = s.Spans(ctx, account, after, fillPart)
-		var ids []string
-		for i := range page {
-			ids, after = append(ids, page[i].RequestID), &page[i]
-		}
-		more = len(page) == fillPart
-		if err == nil {
-			err = settle(ids)
-		}
-	}
-
-	return err
-}
-
-// settlePart puts some records into their sets.
-func settlePart(ctx context.Context, s Store, account string, ids []string) error {
 	return Apart(ids, func(part []string) error {
 		return s.Change(ctx, account, part, false, func(g *Group, reader Reader) error {
-			// With the reports of its call, which may leave the list that is walked.
+			g.Fills = settled
 			for _, r := range slices.Clone(g.Records) {
+				row, listed := r.State.Row()
+				r.Changed = listed && rowcode.HasFrom(from, &row)
+				if settled {
+					continue
+				}
+
+				// With the reports of its call, which may leave the list.
 				call, err := g.CallOf(reader, r)
 				if err != nil {
 					return err

@@ -153,7 +153,7 @@ func (w *deletion) ownTraces(ctx context.Context, ids []string) error {
 		}
 		w.traces[d.Value] = true
 		shared, others := false, 0
-		err = cmp.Or(err, w.eachOfTrace(ctx, t.trace, func(page []State) error {
+		err = cmp.Or(err, eachPage(ctx, w.store, w.account, Part{Trace: t.trace}, func(page []State) error {
 			for i := range page {
 				// A key that may only log does not decide about others' spans.
 				s := &page[i]
@@ -213,7 +213,7 @@ func (w *deletion) wholeTraces(ctx context.Context, traces []wire.Deletion) erro
 			of, _ := s.Trace()
 			return of != trace || s.Deleted(SelectorOf(d))
 		}
-		err := w.eachOfTrace(ctx, trace, func(page []State) error {
+		err := eachPage(ctx, w.store, w.account, Part{Trace: trace}, func(page []State) error {
 			var ids []string
 			for i := range page {
 				if !page[i].Deleted(SelectorOf(d)) {
@@ -272,40 +272,18 @@ var errTracesForgotten = wire.Errorf(wire.CodeTooLarge, "The session was deleted
 	"metadata values and traces that no more can be remembered: spans of the session's traces that arrive later "+
 	"without its id will be stored. Delete them by trace or request_id.")
 
-// eachOfTrace calls fn with the records of a trace, some at a time.
-func (w *deletion) eachOfTrace(ctx context.Context, trace UUID, fn func(page []State) error) error {
-	for after, more := "", true; more; {
-		page, follow, err := w.store.Trace(ctx, w.account, trace, after, ChangeStep)
-		if err == nil && len(page) > 0 {
-			after = page[len(page)-1].RequestID
-			err = fn(page)
-		}
-		if more = follow; err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
 // offList deletes records that no list shows.
-func (w *deletion) offList(ctx context.Context, which OffList) error {
-	for after := ""; ; {
+func (w *deletion) offList(ctx context.Context, of Part) error {
+	return eachPage(ctx, w.store, w.account, of, func(page []State) error {
 		// Looked at here already: few have the value, and to delete holds up all writers.
-		states, next, err := w.store.OffList(ctx, w.account, which, after, ChangeStep)
 		var ids []string
-		for i := range states {
-			if w.which(&states[i]) {
-				ids = append(ids, states[i].RequestID)
+		for i := range page {
+			if w.which(&page[i]) {
+				ids = append(ids, page[i].RequestID)
 			}
 		}
-		if err == nil {
-			err = w.records(ctx, ids)
-		}
-		if after = next; after == "" || err != nil {
-			return err
-		}
-	}
+		return w.records(ctx, ids)
+	})
 }
 
 // records deletes records by their ids, some in each transaction.

@@ -78,12 +78,16 @@ type Store interface {
 	// that is "" at the end.
 	Having(ctx context.Context, account string, d wire.Deletion, after string) (ids []string, next string, err error)
 
-	// OffList returns up to limit records that no list shows, after after: "", or what it
-	// returned as next, which is "" at the end. Of Orphaned it is the id of the last record. It
-	// may stop once they weigh HeldBytesMax.
-	OffList(
-		ctx context.Context, account string, which OffList, after string, limit int,
+	// States returns up to limit records of a part of the account after after: "", or what it
+	// returned as next, which is "" at the end and else, but of TaggedSpans, the id of the last
+	// record. It may return fewer, and does once they weigh HeldBytesMax.
+	States(
+		ctx context.Context, account string, of Part, after string, limit int,
 	) (states []State, next string, err error)
+
+	// IDs returns up to limit ids of records of an account, of all kinds, the highest first, after
+	// after: "", or the last of an earlier answer.
+	IDs(ctx context.Context, account, after string, limit int) ([]string, error)
 
 	// Counts returns what the account has, as of one moment.
 	Counts(ctx context.Context, account string) (Counts, error)
@@ -111,13 +115,6 @@ type Store interface {
 	// Rollups returns the page of a search for sessions, traces or users, as rollup.Finder makes
 	// it of all of the account, as of one moment.
 	Rollups(ctx context.Context, account string, q rollup.Query) (rollup.Page, error)
-
-	// Trace returns up to limit records that have a span of a trace, by request id after
-	// after ("" for the beginning). It may stop once they weigh HeldBytesMax. more reports
-	// that others follow.
-	Trace(
-		ctx context.Context, account string, trace UUID, after string, limit int,
-	) (states []State, more bool, err error)
 }
 
 // RecordReader reads a record and the bodies of its events: all, or those needed to show it. It
@@ -155,11 +152,27 @@ type Reader interface {
 	UnseenLeft() (int, error)
 }
 
-// OffList are kinds of records that no list shows.
-type OffList int
+// Part says which records of an account States returns.
+type Part struct {
+	Trace  UUID // those that have a span of this trace, by id
+	Tagged bool // those that are only a span, and have metadata
+}
 
-// The kinds of OffList records.
-const (
-	Orphaned    OffList = iota // their request has not arrived; by id
-	TaggedSpans                // records that are only a span, with metadata
+// The parts of what no list shows.
+var (
+	Orphaned    = Part{} // their request has not arrived; by id
+	TaggedSpans = Part{Tagged: true}
 )
+
+// eachPage calls fn with the records of a part, some at a time.
+func eachPage(ctx context.Context, s Store, account string, of Part, fn func(page []State) error) error {
+	for after := ""; ; {
+		page, next, err := s.States(ctx, account, of, after, ChangeStep)
+		if err == nil {
+			err = fn(page)
+		}
+		if after = next; err != nil || after == "" {
+			return err
+		}
+	}
+}

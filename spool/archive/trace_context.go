@@ -276,22 +276,17 @@ func (t ToDo) Do(ctx context.Context, s Store, account string) error {
 	key, _ := ParseUUID(t.Key)
 	// The first spans, and then the calls.
 	for _, which := range []func(*State) bool{(*State).isFirst, (*State).takesContext} {
-		for after, more := "", true; more; {
-			page, follow, err := s.Trace(ctx, account, trace, after, ChangeStep)
+		err := eachPage(ctx, s, account, Part{Trace: trace}, func(page []State) error {
 			var ids []string
 			for i := range page {
-				after = page[i].RequestID
 				if which(&page[i]) {
-					ids = append(ids, after)
+					ids = append(ids, page[i].RequestID)
 				}
 			}
-			more = follow
-			if err == nil {
-				err = renew(ctx, s, account, ids)
-			}
-			if err != nil {
-				return err
-			}
+			return renew(ctx, s, account, ids)
+		})
+		if err != nil {
+			return err
 		}
 	}
 

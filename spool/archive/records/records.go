@@ -167,7 +167,7 @@ func (svc *Service) Orphans(
 	}
 	page.Total, page.Events = has.Orphans.Requests, has.Orphans.Events // of all pages
 
-	states, next, err := svc.config.Store.OffList(ctx, id.Account, archive.Orphaned, after, q.PerPage)
+	states, next, err := svc.config.Store.States(ctx, id.Account, archive.Orphaned, after, q.PerPage)
 	for i := range states {
 		if row, ok := states[i].OrphanRow(); ok {
 			page.Items = append(page.Items, row)

@@ -84,7 +84,7 @@ const namedTracesMax = 100
 // begin with the time at which a span began.
 func (svc *Service) traceName(ctx context.Context, account, id string) (name string, err error) {
 	trace, _ := archive.ParseTrace(id)
-	first, _, err := svc.config.Store.Trace(ctx, account, trace, "", 3)
+	first, _, err := svc.config.Store.States(ctx, account, archive.Part{Trace: trace}, "", 3)
 	for i := range first {
 		span, ok := first[i].TraceSpan()
 		if ok && span.ParentID == nil {

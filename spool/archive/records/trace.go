@@ -69,7 +69,7 @@ func (svc *Service) readTrace(ctx context.Context, id wire.Identity, parsed arch
 	logged := map[string]bool{} // ids of records that have only the caller's word for their span
 	after := ""
 	for {
-		states, more, err := svc.config.Store.Trace(ctx, id.Account, parsed, after, traceStep)
+		states, next, err := svc.config.Store.States(ctx, id.Account, archive.Part{Trace: parsed}, after, traceStep)
 		if err != nil {
 			return wire.Trace{}, err
 		}
@@ -88,10 +88,10 @@ func (svc *Service) readTrace(ctx context.Context, id wire.Identity, parsed arch
 			answer.UserID = cmp.Or(answer.UserID, states[i].UserID())
 		}
 		answer.Spans = append(answer.Spans, spans...)
-		if answer.Truncated = more && len(answer.Spans) >= wire.TraceSpansMax; answer.Truncated || !more {
+		if answer.Truncated = next != "" && len(answer.Spans) >= wire.TraceSpansMax; answer.Truncated || next == "" {
 			break
 		}
-		after = states[len(states)-1].RequestID
+		after = next
 	}
 	answer.Spans = placeLogged(answer.Spans, logged)
 	if len(answer.Spans) == 0 && !answer.Closed {

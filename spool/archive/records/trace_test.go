@@ -92,12 +92,12 @@ type traceReads struct {
 	begun int
 }
 
-func (s *traceReads) Trace(ctx context.Context, account string, trace archive.UUID, after string, limit int,
-) ([]archive.State, bool, error) {
+func (s *traceReads) States(ctx context.Context, account string, of archive.Part, after string, limit int,
+) ([]archive.State, string, error) {
 	if after == "" {
 		s.begun++
 	}
-	return s.DB.Trace(ctx, account, trace, after, limit)
+	return s.DB.States(ctx, account, of, after, limit)
 }
 
 func TestALongTraceIsReadAgainOnlyIfItHasChanged(t *testing.T) {

@@ -83,7 +83,7 @@ type walked struct{ requestID, cursor string }
 // continues after them; it is "" at the end.
 func (svc *Service) partBehind(ctx context.Context, account, cursor string) (part []walked, next string, err error) {
 	if after, isOrphan := strings.CutPrefix(cursor, orphanCursor); isOrphan {
-		states, last, err := svc.config.Store.OffList(ctx, account, archive.Orphaned, after, exportStep)
+		states, last, err := svc.config.Store.States(ctx, account, archive.Orphaned, after, exportStep)
 		for i := range states {
 			part = append(part, walked{states[i].RequestID, orphanCursor + states[i].RequestID})
 		}

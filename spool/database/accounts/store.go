@@ -192,7 +192,7 @@ func (s *Store) Account(ctx context.Context, name string) (id string, err error)
 	return changed(ctx, s, true, func(tx *keyed.Tx) (string, error) { return s.account(ctx, tx, name) })
 }
 
-// Filled implements archive.Filled.
+// Filled implements archive.Renewed.
 func (s *Store) Filled(ctx context.Context) (rowcode.Column, error) {
 	end, found, err := keyed.Load[rowcode.Column](ctx, s.rows, keyed.Key{Kind: filled})
 	if err == nil && !found {
@@ -202,18 +202,18 @@ func (s *Store) Filled(ctx context.Context) (rowcode.Column, error) {
 	return end, err
 }
 
-// Settled implements archive.Settled.
+// Settled implements archive.Renewed.
 func (s *Store) Settled(ctx context.Context) (bool, error) {
 	done, _, err := keyed.Load[bool](ctx, s.rows, keyed.Key{Kind: settled})
 	return done, err
 }
 
-// SetSettled implements archive.Settled.
+// SetSettled implements archive.Renewed.
 func (s *Store) SetSettled(ctx context.Context) error {
 	return s.put(ctx, keyed.Key{Kind: settled}, true)
 }
 
-// SetFilled implements archive.Filled.
+// SetFilled implements archive.Renewed.
 func (s *Store) SetFilled(ctx context.Context, end rowcode.Column) error {
 	return s.put(ctx, keyed.Key{Kind: filled}, end)
 }

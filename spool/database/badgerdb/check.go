@@ -72,7 +72,7 @@ type checker struct {
 	db       *DB
 	txn      *badger.Txn
 	filled   rowcode.Column // see accounts.Store.Filled
-	placed   bool           // see archive.Settled
+	placed   bool           // see archive.Renewed
 	accounts map[keys]*tally
 	index    textindex.Builder
 }

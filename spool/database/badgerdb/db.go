@@ -355,9 +355,7 @@ func (db *DB) Run(ctx context.Context) error {
 		}
 
 		if db.eraseDue() {
-			if err := db.Erase(ctx); err != nil && ctx.Err() == nil {
-				db.logger.Error("deleted records could not be erased from the files; retrying", "error", err)
-			}
+			db.failed(ctx, db.Erase(ctx), "deleted records could not be erased from the files; retrying")
 		}
 
 		// Until the next minute, only the folder is looked at.
@@ -382,43 +380,37 @@ func (db *DB) renew(ctx context.Context) {
 	// First what searches for words wait for most.
 	err := db.packAll(ctx, (*packing).old)
 	if err == nil {
-		err = archive.Fill(ctx, db, db.logger)
-	}
-	if err == nil {
-		err = archive.Settle(ctx, db, db.logger)
+		err = archive.Renew(ctx, db, db.logger)
 	}
 	if err == nil {
 		err = db.dropOld(ctx)
 	}
+	db.failed(ctx, err, "what an earlier version wrote could not be renewed; retrying")
+}
+
+// failed logs why a part of the maintenance failed, unless that is because it has to end.
+func (db *DB) failed(ctx context.Context, err error, what string) {
 	if err != nil && ctx.Err() == nil {
-		db.logger.Error("what an earlier version wrote could not be renewed; retrying", "error", err)
+		db.logger.Error(what, "error", err)
 	}
 }
 
 // tidy drops what is beyond the retention, and returns the disk space of what is gone.
 func (db *DB) tidy(ctx context.Context) {
-	dropped, err := archive.Retain(ctx, db, db.retention, db.now())
-	if err != nil && ctx.Err() == nil {
-		db.logger.Error("records beyond the retention could not be deleted; retrying", "error", err)
-	}
+	now := db.now()
+	dropped, err := archive.Retain(ctx, db, db.retention, now)
+	db.failed(ctx, err, "records beyond the retention could not be deleted; retrying")
 	if dropped > 0 {
 		db.logger.Info("records beyond the retention were deleted", "records", dropped)
 	}
+	db.failed(ctx, db.TrimAudit(ctx, now.Add(-wire.AuditAge), now.Add(-wire.AuditFresh), wire.AuditMost),
+		"old entries of the audit log could not be deleted; retrying")
 
-	now := db.now()
-	err = db.TrimAudit(ctx, now.Add(-wire.AuditAge), now.Add(-wire.AuditFresh), wire.AuditMost)
-	if err != nil && ctx.Err() == nil {
-		db.logger.Error("old entries of the audit log could not be deleted; retrying", "error", err)
-	}
-
-	if err := db.packAll(ctx, (*packing).crowded); err != nil && ctx.Err() == nil {
-		db.logger.Error("rows could not be packed into blocks; searches still work, but slower", "error", err)
-	}
+	db.failed(ctx, db.packAll(ctx, (*packing).crowded),
+		"rows could not be packed into blocks; searches still work, but slower")
 
 	// Also where nothing was dropped now: deletions leave waste as well.
-	if err := db.collect(ctx, collectShare); err != nil && ctx.Err() == nil {
-		db.logger.Warn("disk space of the database could not be reclaimed; retrying", "error", err)
-	}
+	db.failed(ctx, db.collect(ctx, collectShare), "disk space of the database could not be reclaimed; retrying")
 }
 
 // view runs a read on a snapshot of the database.

@@ -57,79 +57,52 @@ func oldestSpans(txn *badger.Txn, k keys, limit int) (places []query.Position) {
 	return places
 }
 
-// Trace returns the records that have a span of a trace; see archive.Store.
-func (db *DB) Trace(
-	ctx context.Context, account string, trace archive.UUID, after string, limit int,
-) (states []archive.State, more bool, err error) {
-	err = db.viewOf(account, func(txn *badger.Txn, k keys) error {
-		prefix := append(k.table(tableTrace), trace[:]...)
-		var from []byte
-		if after != "" {
-			id, ok := parseUUID(after)
-			if !ok {
-				return archive.BadID(after)
-			}
-			from = append(k.trace(trace, id), 0) // the first key after it
-		}
-		held := 0
-		return db.each(ctx, txn, prefix, from, func(key, _ []byte) (bool, error) {
-			// One record at least, however large it is: or a reader would never come further.
-			if more = len(states) == limit || held > db.heldBytesMax; more {
-				return false, nil
-			}
-			state, err := db.state(txn, k, uuid(key[len(key)-16:]))
-			held += state.Weight()
-			states = append(states, state.State)
-			return true, err
-		})
-	})
+// statesStep is how many keys one read of States looks at.
+const statesStep = 1000
 
-	return states, more, err
-}
-
-// offListStep is how many keys one read of OffList looks at.
-const offListStep = 1000
-
-// OffList returns records that no list shows; see archive.Store.
-func (db *DB) OffList(
-	ctx context.Context, account string, which archive.OffList, after string, limit int,
+// States returns records of a part; see archive.Store.
+func (db *DB) States(
+	ctx context.Context, account string, of archive.Part, after string, limit int,
 ) (states []archive.State, next string, err error) {
 	k, err := keysOf(account)
 	if err != nil {
 		return nil, "", err
 	}
+	prefix := k.table(tableOrphan)
+	switch {
+	case of.Tagged:
+		prefix = k.table(tableSpan)
+	case of.Trace != (uuid{}):
+		prefix = append(k.table(tableTrace), of.Trace[:]...)
+	}
 
-	// after is what follows the prefix in the last key, for orphans the id as text.
-	prefix, place := k.table(tableSpan), []byte(after)
-	if which == archive.Orphaned {
-		prefix = k.table(tableOrphan)
-		if id, ok := parseUUID(after); ok {
-			place = id[:]
-		} else if after != "" {
-			return nil, "", archive.BadID(after)
-		}
+	// after is what follows the prefix in the last key: an id as text, or the place of a span.
+	rest := []byte(after)
+	if id, ok := parseUUID(after); ok {
+		rest = id[:]
 	}
 	from := prefix
 	if after != "" {
-		from = append(append(bytes.Clone(prefix), place...), 0) // the first key after it
+		from = append(append(bytes.Clone(prefix), rest...), 0) // the first key after it
 	}
 
 	seen, held, more := 0, 0, false
 	err = db.view(func(txn *badger.Txn) error {
 		return db.each(ctx, txn, prefix, from, func(key, value []byte) (bool, error) {
-			// One key beyond the page means that more follow.
-			if more = len(states) == limit || seen == offListStep || held > db.heldBytesMax; more {
+			// One key beyond the page means that more follow. There is one record at least,
+			// however large it is: or a reader would never come further.
+			if more = len(states) == limit || seen == statesStep || held > db.heldBytesMax; more {
 				return false, nil
 			}
 			seen++
-			place = bytes.Clone(key[len(prefix):])
-			if which == archive.TaggedSpans && !bytes.Equal(value, tagged) {
+			rest = bytes.Clone(key[len(prefix):])
+			if of.Tagged && !bytes.Equal(value, tagged) {
 				return true, nil
 			}
 
-			id := place
-			if which == archive.TaggedSpans {
-				_, spanID := blocks.DecodePlace(place)
+			id := rest
+			if of.Tagged {
+				_, spanID := blocks.DecodePlace(rest)
 				id = spanID[:]
 			}
 			state, err := db.state(txn, k, uuid(id))
@@ -140,10 +113,10 @@ func (db *DB) OffList(
 	})
 	switch {
 	case !more:
-	case which == archive.Orphaned:
-		next = uuid(place).String()
+	case of.Tagged:
+		next = string(rest)
 	default:
-		next = string(place)
+		next = uuid(rest).String()
 	}
 
 	return states, next, err

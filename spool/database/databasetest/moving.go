@@ -359,8 +359,8 @@ func (b *breaking) store(write func() error) error {
 	return errBroken
 }
 
-func (b *breaking) Bury(ctx context.Context, tombstones []transfer.Tombstone) error {
-	return b.store(func() error { return b.Server.Bury(ctx, tombstones) })
+func (b *breaking) Bury(ctx context.Context, account string, tombstones []transfer.Tombstone) error {
+	return b.store(func() error { return b.Server.Bury(ctx, account, tombstones) })
 }
 
 func (b *breaking) Change(

@@ -38,9 +38,9 @@ func listOrphans(
 ) (all []wire.Orphan, tally archive.Orphans) {
 	t.Helper()
 	for after := ""; ; {
-		states, next, err := s.OffList(context.Background(), account, archive.Orphaned, after, limit)
+		states, next, err := s.States(context.Background(), account, archive.Orphaned, after, limit)
 		if err != nil || len(states) > limit || next != "" && len(states) == 0 {
-			t.Fatalf("OffList: %d records, next %q, %v", len(states), next, err)
+			t.Fatalf("States: %d records, next %q, %v", len(states), next, err)
 		}
 		for i := range states {
 			row, ok := states[i].OrphanRow()

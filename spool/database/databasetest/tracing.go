@@ -43,15 +43,14 @@ func ofTrace(t *testing.T, s archive.Store, account, trace string) (ids []string
 	t.Helper()
 	id, _ := archive.ParseTrace(trace)
 	for after := ""; ; {
-		states, more, err := s.Trace(context.Background(), account, id, after, 2)
-		if err != nil || more && len(states) == 0 {
-			t.Fatalf("Trace: %d states, more is %t, %v", len(states), more, err)
+		states, next, err := s.States(context.Background(), account, archive.Part{Trace: id}, after, 2)
+		if err != nil || next != "" && next != states[len(states)-1].RequestID {
+			t.Fatalf("States: %d states, next is %q, %v", len(states), next, err)
 		}
 		for i := range states {
-			after = states[i].RequestID
-			ids = append(ids, after)
+			ids = append(ids, states[i].RequestID)
 		}
-		if !more {
+		if after = next; after == "" {
 			return ids
 		}
 	}

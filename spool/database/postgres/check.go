@@ -68,7 +68,7 @@ func (db *DB) Check(ctx context.Context) error {
 type checker struct {
 	db      *DB
 	filled  rowcode.Column // see accounts.Store.Filled
-	settled bool           // see archive.Settled
+	settled bool           // see archive.Renewed
 
 	headers, bodies, deltas int64
 	counts                  map[accountWeek]*weekCount

@@ -253,8 +253,7 @@ func (db *DB) Run(ctx context.Context) error {
 
 		// After an upgrade, searches for words wait most for what is made again. Summaries come last, as a
 		// row that is filled removes its own.
-		err = errors.Join(err, db.IndexTexts(ctx), archive.Fill(connection.Current(ctx), db, db.logger),
-			archive.Settle(connection.Current(ctx), db, db.logger))
+		err = errors.Join(err, db.IndexTexts(ctx), archive.Renew(connection.Current(ctx), db, db.logger))
 		return errors.Join(err, db.Summarize(ctx))
 	}
 

@@ -26,16 +26,16 @@ func (db *DB) Servers(ctx context.Context) (connections int, err error) {
 	return connections, err
 }
 
-// IDs returns ids of records; see transfer.Mover.
+// IDs returns ids of records; see archive.Store.
 func (db *DB) IDs(ctx context.Context, account, after string, limit int) (ids []string, err error) {
 	key, err := schema.AccountKey(account)
 	if err != nil {
 		return nil, err
 	}
-	var from uuid
+	before := uuid(bytes.Repeat([]byte{0xff}, len(uuid{})))
 	if after != "" {
 		var ok bool
-		if from, ok = archive.ParseUUID(after); !ok {
+		if before, ok = archive.ParseUUID(after); !ok {
 			return nil, archive.BadID(after)
 		}
 	}
@@ -43,55 +43,60 @@ func (db *DB) IDs(ctx context.Context, account, after string, limit int) (ids []
 	// By the primary key across all partitions, from after the last record on.
 	return connection.QueryRows(ctx, db.pool, pgx.RowTo[string], `
 		SELECT request_id::text FROM record_states s
-		WHERE account_id = $1 AND request_id > $2 ORDER BY s.request_id LIMIT $3`, key, from, limit)
+		WHERE account_id = $1 AND request_id < $2 ORDER BY s.request_id DESC LIMIT $3`, key, before, limit)
 }
 
-// Tombstones returns the next tombstones, those of records first; see transfer.Mover.
+// Known returns the ids of all accounts; see transfer.Mover.
+func (db *DB) Known(ctx context.Context) ([]string, error) {
+	return connection.QueryRows(ctx, db.pool, accountRow, `
+		SELECT account_id FROM account_weeks
+		UNION SELECT account_id FROM tombstones UNION SELECT account_id FROM deleted_values`)
+}
+
+// Tombstones returns tombstones, those of records first; see transfer.Mover.
 func (db *DB) Tombstones(
-	ctx context.Context, after transfer.Tombstone, limit int,
+	ctx context.Context, account string, after transfer.Tombstone, limit int,
 ) (page []transfer.Tombstone, err error) {
-	account, err := smallAccount(after.Account)
+	key, err := schema.AccountKey(account)
 	if err != nil {
 		return nil, err
 	}
+
 	if !after.OfValue {
 		page, err = connection.QueryRows(ctx, db.pool,
 			func(row pgx.CollectableRow) (t transfer.Tombstone, err error) {
-				err = row.Scan(&t.Account, (*uuid)(&t.Key), &t.At, &t.Unseen)
-				t.Account = schema.AccountOf(t.Account)
+				err = row.Scan((*uuid)(&t.Key), &t.At, &t.Unseen)
 				return t, err
 			}, `
-			SELECT account_id, request_id, deleted_at, unseen FROM tombstones
-			WHERE (account_id, request_id) > ($1, $2) ORDER BY account_id, request_id LIMIT $3`,
-			account, uuid(after.Key), limit)
+			SELECT request_id, deleted_at, unseen FROM tombstones
+			WHERE account_id = $1 AND request_id > $2 ORDER BY request_id LIMIT $3`, key, uuid(after.Key), limit)
 		if err != nil || len(page) > 0 {
 			return page, err
 		}
-		account, after.Key = "", [16]byte{}
+		after.Key = [16]byte{}
 	}
 
 	return connection.QueryRows(ctx, db.pool,
 		func(row pgx.CollectableRow) (t transfer.Tombstone, err error) {
 			var hash []byte
 			var before int64
-			err = row.Scan(&t.Account, &hash, &before)
+			err = row.Scan(&hash, &before)
 			copy(t.Key[:], hash)
-			t.Account, t.OfValue, t.At = schema.AccountOf(t.Account), true, time.Unix(0, before).UTC()
+			t.OfValue, t.At = true, time.Unix(0, before).UTC()
 			return t, err
 		}, `
-		SELECT account_id, hash, before FROM deleted_values
-		WHERE (account_id, hash) > ($1, $2) ORDER BY account_id, hash LIMIT $3`,
-		account, after.Key[:], limit)
+		SELECT hash, before FROM deleted_values
+		WHERE account_id = $1 AND hash > $2 ORDER BY hash LIMIT $3`, key, after.Key[:], limit)
 }
 
 // Bury stores tombstones, except those that are here; see transfer.Mover.
-func (db *DB) Bury(ctx context.Context, tombstones []transfer.Tombstone) error {
+func (db *DB) Bury(ctx context.Context, account string, tombstones []transfer.Tombstone) error {
+	key, err := schema.AccountKey(account)
+	if err != nil {
+		return err
+	}
 	var ofRecords, ofValues [][]any
 	for _, t := range tombstones {
-		key, err := schema.AccountKey(t.Account)
-		if err != nil {
-			return err
-		}
 		if t.OfValue {
 			ofValues = append(ofValues, []any{key, bytes.Clone(t.Key[:]), schema.Nanos(t.At)})
 		} else {

@@ -386,7 +386,7 @@ func TestALookAtSpansThatFailsIsAnError(t *testing.T) {
 	db := open(t, dsn)
 	execute(t, dsn, `ALTER TABLE record_states RENAME COLUMN span_at TO gone`)
 
-	states, next, err := db.OffList(t.Context(), account, archive.TaggedSpans, "", 10)
+	states, next, err := db.States(t.Context(), account, archive.TaggedSpans, "", 10)
 	if err == nil || len(states) > 0 || next != "" {
 		t.Errorf("it found %d spans, and more behind %q, %v", len(states), next, err)
 	}
@@ -405,7 +405,7 @@ func TestAPageOfOrphansIsBoundedByBytes(t *testing.T) {
 
 	found, pages := 0, 0
 	for after, more := "", true; more; pages++ {
-		states, next, err := db.OffList(context.Background(), account, archive.Orphaned, after, 100)
+		states, next, err := db.States(context.Background(), account, archive.Orphaned, after, 100)
 		if err != nil || len(states) == 0 || len(states) > 2 {
 			t.Fatalf("a page has %d orphans (%v)", len(states), err)
 		}

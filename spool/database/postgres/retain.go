@@ -16,13 +16,14 @@ import (
 
 // Accounts returns the ids of all accounts that have records; see archive.Store.
 func (db *DB) Accounts(ctx context.Context) ([]string, error) {
-	accounts, err := connection.QueryRows(ctx, db.pool, pgx.RowTo[string],
+	return connection.QueryRows(ctx, db.pool, accountRow,
 		`SELECT DISTINCT account_id FROM account_weeks ORDER BY account_id`)
-	for i, key := range accounts {
-		accounts[i] = schema.AccountOf(key)
-	}
+}
 
-	return accounts, err
+// accountRow reads the key of an account as its id.
+func accountRow(row pgx.CollectableRow) (account string, err error) {
+	err = row.Scan(&account)
+	return schema.AccountOf(account), err
 }
 
 // DropBefore drops the weeks that are too old; see archive.Store. A week stays if

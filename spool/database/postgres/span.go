@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
@@ -46,44 +45,6 @@ func (db *DB) Spans(
 	return places, err
 }
 
-// Trace returns the records that have a span of a trace; see archive.Store.
-func (db *DB) Trace(
-	ctx context.Context, account string, trace uuid, after string, limit int,
-) (states []archive.State, more bool, err error) {
-	var from uuid
-	if after != "" {
-		var ok bool
-		if from, ok = archive.ParseUUID(after); !ok {
-			return nil, false, archive.BadID(after)
-		}
-	}
-
-	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) error {
-		states, more = nil, false // as in Spans
-		for behind, held := from, 0; len(states) < limit && held <= db.heldBytesMax; {
-			// In steps, so that packed states are not all in memory together.
-			step := min(limit-len(states), statesStep)
-			page, all, err := db.states(ctx, tx, key, `
-				SELECT request_id, state FROM record_states
-				WHERE account_id = $1 AND trace = $2 AND request_id > $3
-				ORDER BY request_id LIMIT $4`, key, trace, behind, step)
-			if more = !all || len(page) == step; err != nil {
-				return err
-			}
-			for i := range page {
-				held += page[i].Weight()
-			}
-			if states = append(states, page...); !more {
-				return nil
-			}
-			behind, _ = archive.ParseUUID(states[len(states)-1].RequestID)
-		}
-		return nil
-	})
-
-	return states, more, err
-}
-
 // statesStep is how many packed states are read at a time.
 const statesStep = 100
 
@@ -120,9 +81,9 @@ func (db *DB) states(
 	return states, true, err
 }
 
-// OffList returns records that no list shows; see archive.Store.
-func (db *DB) OffList(
-	ctx context.Context, account string, which archive.OffList, after string, limit int,
+// States returns records of a part; see archive.Store.
+func (db *DB) States(
+	ctx context.Context, account string, of archive.Part, after string, limit int,
 ) (states []archive.State, next string, err error) {
 	var behind uuid
 	if after != "" {
@@ -136,23 +97,25 @@ func (db *DB) OffList(
 	limit = min(limit, statesStep)
 	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) (err error) {
 		states, next = nil, "" // viewOf may call this again, after a lost connection
-		from := pgtype.Timestamptz{Valid: true, InfinityModifier: pgtype.NegativeInfinity}
-		to := pgtype.Timestamptz{Valid: true, InfinityModifier: pgtype.Infinity}
-		if which == archive.Orphaned {
+		where, args := `orphan AND span_at IS NOT NULL`, []any{key, behind, limit}
+		switch {
+		case of.Trace != (uuid{}):
+			where, args = `trace = $4`, append(args, of.Trace)
+		case !of.Tagged:
 			var weeks []time.Time
 			if weeks, err = orphanWeeks(ctx, tx, key); err != nil || len(weeks) == 0 {
 				return err
 			}
-			from, _ = schema.WeekEnds(weeks[0])
-			_, to = schema.WeekEnds(weeks[len(weeks)-1])
+			from, _ := schema.WeekEnds(weeks[0])
+			_, to := schema.WeekEnds(weeks[len(weeks)-1])
+			where, args = `orphan AND span_at IS NULL AND ts >= $4 AND ts < $5`, append(args, from, to)
 		}
 
 		var all bool
 		states, all, err = db.states(ctx, tx, key, `
 			SELECT request_id, state FROM record_states
-			WHERE account_id = $1 AND orphan AND (span_at IS NOT NULL) = $2 AND request_id > $3
-				AND ts >= $4 AND ts < $5
-			ORDER BY request_id LIMIT $6`, key, which == archive.TaggedSpans, behind, from, to, limit)
+			WHERE account_id = $1 AND request_id > $2 AND `+where+`
+			ORDER BY request_id LIMIT $3`, args...)
 		if err == nil && (!all || len(states) == limit) {
 			next = states[len(states)-1].RequestID
 		}

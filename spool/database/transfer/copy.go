@@ -80,17 +80,17 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 // copyingKey exists in a database while a copy into it is not finished.
 var copyingKey = keyed.Key{Kind: "copying"}
 
-// place is how far a copy has come in its source: entries, then tombstones, then records.
+// place is how far a copy has come in its source: entries, and then account by account.
 type place struct {
 	// The last entry that was copied. Bytes, because names need not be text.
 	Kind    keyed.Kind `json:"kind"`
 	Account []byte     `json:"account"`
 	Name    []byte     `json:"name"`
 
-	Tombstone Tombstone `json:"tombstone"`
-
-	RecordOf string `json:"record_of"` // the last record's account
-	RecordID string `json:"record_id"`
+	// The account, once all entries were copied.
+	Of        string    `json:"of"`
+	Tombstone Tombstone `json:"tombstone"` // the last, all of which are before the records
+	RecordID  string    `json:"record_id"` // of the last
 }
 
 // Unfinished reports whether a copy into a database was begun and not finished. A server must
@@ -100,13 +100,13 @@ func Unfinished(ctx context.Context, db Mover) (unfinished bool, err error) {
 	return unfinished, err
 }
 
-// part is some of what a database holds: entries, tombstones or records of an account.
+// part is some of what a database holds: entries, or tombstones or records of an account.
 type part struct {
 	entries    []keyed.Entry
 	tombstones []Tombstone
 	records    []archive.Moved
 
-	end place // after it; of records it names the account
+	end place // after it
 }
 
 // errFound ends a walk at its first part.
@@ -153,8 +153,31 @@ func walk(ctx context.Context, db Mover, at place, fn func(part) error) error {
 		}
 	}
 
+	names, err := db.Known(ctx)
+	if err != nil {
+		return err
+	}
+
+	slices.Sort(names)
+	for _, account := range names {
+		if account < at.Of {
+			continue // copied before
+		}
+		if account > at.Of {
+			at.Of, at.Tombstone, at.RecordID = account, Tombstone{}, ""
+		}
+		if err := walkAccount(ctx, db, at, fn); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// walkAccount is walk for one account.
+func walkAccount(ctx context.Context, db Mover, at place, fn func(part) error) error {
 	for {
-		page, err := db.Tombstones(ctx, at.Tombstone, RecordsMax)
+		page, err := db.Tombstones(ctx, at.Of, at.Tombstone, RecordsMax)
 		if err != nil {
 			return err
 		}
@@ -168,39 +191,15 @@ func walk(ctx context.Context, db Mover, at place, fn func(part) error) error {
 		}
 	}
 
-	return walkRecords(ctx, db, at, fn)
-}
-
-// walkRecords is walk for the records, by account and id.
-func walkRecords(ctx context.Context, db Mover, at place, fn func(part) error) error {
-	names, err := db.Accounts(ctx)
-	if err != nil {
-		return err
-	}
-
-	slices.Sort(names)
-	for _, account := range names {
-		if account < at.RecordOf {
-			continue // copied before
+	for {
+		ids, err := db.IDs(ctx, at.Of, at.RecordID, RecordsMax)
+		if err != nil || len(ids) == 0 {
+			return err
 		}
-		if account > at.RecordOf {
-			at.RecordOf, at.RecordID = account, ""
-		}
-		for {
-			ids, err := db.IDs(ctx, account, at.RecordID, RecordsMax)
-			if err != nil {
-				return err
-			}
-			if len(ids) == 0 {
-				break
-			}
-			if at, err = readRecords(ctx, db, at, ids, fn); err != nil {
-				return err
-			}
+		if at, err = readRecords(ctx, db, at, ids, fn); err != nil {
+			return err
 		}
 	}
-
-	return nil
 }
 
 // readers is how many records are read at the same time: each is a question to the database.
@@ -216,7 +215,7 @@ func readRecords(ctx context.Context, db Mover, at place, ids []string, fn func(
 		var reading errgroup.Group
 		for i, id := range some {
 			reading.Go(func() (err error) {
-				read[i].State, read[i].Bodies, err = db.Bodies(ctx, at.RecordOf, id)
+				read[i].State, read[i].Bodies, err = db.Bodies(ctx, at.Of, id)
 				return err
 			})
 		}
@@ -253,10 +252,10 @@ func bring(
 		// changes nothing.
 		mark, err := keyed.EntryOf(copyingKey, p.end)
 		if err == nil && len(p.tombstones) > 0 {
-			err = target.Bury(ctx, p.tombstones)
+			err = target.Bury(ctx, p.end.Of, p.tombstones)
 		}
 		if err == nil && len(p.records) > 0 {
-			err = archive.Bring(ctx, target, p.end.RecordOf, p.records)
+			err = archive.Bring(ctx, target, p.end.Of, p.records)
 		}
 		if err != nil {
 			return err

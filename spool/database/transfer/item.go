@@ -22,21 +22,19 @@ type Mover interface {
 	// Small returns everything that is not about records.
 	Small() keyed.Store
 
-	// IDs returns up to limit ids of records of an account, of all kinds, in order, after
-	// after: "", or the last of an earlier answer.
-	IDs(ctx context.Context, account, after string, limit int) ([]string, error)
+	// Known returns the ids of all accounts that have records or tombstones.
+	Known(ctx context.Context) ([]string, error)
 
-	// Tombstones returns up to limit tombstones of all accounts after after, always in the
-	// same order. The zero value is before the first.
-	Tombstones(ctx context.Context, after Tombstone, limit int) ([]Tombstone, error)
+	// Tombstones returns up to limit tombstones of an account after after, always in the same
+	// order. The zero value is before the first.
+	Tombstones(ctx context.Context, account string, after Tombstone, limit int) ([]Tombstone, error)
 
 	// Bury stores tombstones of another database, durably.
-	Bury(ctx context.Context, tombstones []Tombstone) error
+	Bury(ctx context.Context, account string, tombstones []Tombstone) error
 }
 
 // Tombstone keeps out a deleted record or, up to a moment, records with a deleted metadata value.
 type Tombstone struct {
-	Account string    `json:"account"`
 	OfValue bool      `json:"of_value,omitempty"`
 	Key     [16]byte  `json:"key"` // of a record its id, of a value rowcode.HashValue
 	At      time.Time `json:"at"`
@@ -75,7 +73,7 @@ func (c Contents) add(p part) error {
 	for _, t := range p.tombstones {
 		// To the microsecond, because not every database keeps more.
 		t.At = t.At.UTC().Truncate(time.Microsecond)
-		text, err := json.Marshal(t)
+		text, err := json.Marshal([]any{p.end.Of, t})
 		if err != nil {
 			return fmt.Errorf("a tombstone: %w", err)
 		}
@@ -89,7 +87,7 @@ func (c Contents) add(p part) error {
 			hashes[id] = archive.HashBody(body)
 		}
 		r.State.Same = nil // each database derives it
-		text, err := json.Marshal([]any{p.end.RecordOf, r.State, hashes})
+		text, err := json.Marshal([]any{p.end.Of, r.State, hashes})
 		if err != nil {
 			return fmt.Errorf("record %s: %w", r.State.RequestID, err)
 		}
