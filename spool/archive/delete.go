@@ -404,8 +404,8 @@ func errUnseen() error {
 		"by a metadata value.", UnseenMax)
 }
 
-// oldestMax is how many of an account's oldest records are looked up together, which takes a
-// look at all rows of some time.
+// oldestMax is how many of an account's oldest records are looked up together, which may take a
+// look at all rows: far less than deleting as many.
 const oldestMax = 10_000
 
 // Retain deletes what is beyond the retention, without tombstones, the oldest first. It

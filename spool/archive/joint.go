@@ -109,7 +109,7 @@ func (u *uniting) compose(r *Record) error {
 }
 
 func (u *uniting) composed(r, other *Record) (body json.RawMessage, err error) {
-	own, err := u.bodies(r)
+	own, err := u.loader.Bodies(r)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (u *uniting) composed(r, other *Record) (body json.RawMessage, err error) {
 		return append(body, ']'), nil
 	}
 
-	bodies, err := u.bodies(other)
+	bodies, err := u.loader.Bodies(other)
 	if err != nil {
 		return nil, err
 	}
@@ -164,10 +164,11 @@ func (u *uniting) join(r *Record, with []*Record) error {
 		return nil
 	}
 
-	body, err := u.body(r, r.State.Span.ID)
+	bodies, err := u.loader.Bodies(r)
 	if err != nil {
 		return err
 	}
+	body := bodies[r.State.Span.ID]
 	if digest != "" {
 		logs, err := u.logs(with)
 		if err != nil {
@@ -191,7 +192,7 @@ func (u *uniting) join(r *Record, with []*Record) error {
 func (u *uniting) logs(with []*Record) (logs []json.RawMessage, err error) {
 	sizes := map[bool]int{} // of evaluations, and of others
 	for _, log := range with {
-		bodies, err := u.bodies(log)
+		bodies, err := u.loader.Bodies(log)
 		if err != nil {
 			return nil, err
 		}
@@ -237,15 +238,4 @@ func (r *Request) settle(old *Stamped[Request], prices Prices, at time.Time) {
 		return
 	}
 	r.SetPrice(prices, at)
-}
-
-// bodies returns the bodies of a record's events, also of those that came with the group.
-func (u *uniting) bodies(r *Record) (map[string]json.RawMessage, error) {
-	return u.loader.Bodies(r)
-}
-
-// body returns the body of one event of a record.
-func (u *uniting) body(r *Record, event string) (json.RawMessage, error) {
-	bodies, err := u.bodies(r)
-	return bodies[event], err
 }

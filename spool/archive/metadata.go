@@ -224,7 +224,7 @@ func (s *State) Hides() bool {
 
 // shownMetadata returns the metadata in the form that people see.
 func (s *State) shownMetadata() map[string]string {
-	m := s.metadata()
+	m := s.Whole()
 	for key, value := range m {
 		m[key] = rowcode.ShownValue(value)
 	}
@@ -232,13 +232,9 @@ func (s *State) shownMetadata() map[string]string {
 	return m
 }
 
-// Whole returns the metadata that the record shows, after Restore has put
-// long values there.
-func (s *State) Whole() map[string]string { return s.metadata() }
-
-// metadata returns that of metadata events and of the winning request, each key from the
-// highest stamp.
-func (s *State) metadata() map[string]string {
+// Whole returns the metadata that the record shows, each key from the highest stamp. After Restore
+// it has long values in full.
+func (s *State) Whole() map[string]string {
 	m := maps.Clone(s.Context)
 	if m == nil {
 		m = make(map[string]string, len(s.Metadata))
@@ -256,7 +252,7 @@ func (s *State) metadata() map[string]string {
 	return m
 }
 
-// ownMetadata is metadata without what comes from other records.
+// ownMetadata is Whole without what comes from other records.
 func (s *State) ownMetadata() map[string]string {
 	m := make(map[string]string, len(s.Metadata))
 	for key, v := range s.Metadata {

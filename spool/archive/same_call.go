@@ -132,8 +132,8 @@ func (c *SameCall) add(head, other *State) {
 		shown.Prompt = &link.Value
 	}
 
-	own := head.metadata()
-	for key, value := range other.metadata() {
+	own := head.Whole()
+	for key, value := range other.Whole() {
 		if _, has := own[key]; !has && c.Metadata[key] == "" && !rowcode.IsReference(value) {
 			c.Metadata = with(c.Metadata, key, value)
 		}

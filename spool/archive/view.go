@@ -138,7 +138,7 @@ func (s *State) Row() (row wire.Row, ok bool) {
 	if ids := s.groupIDs(); len(ids) > 0 {
 		row.GroupIDs = ids
 	}
-	metadata := s.metadata()
+	metadata := s.Whole()
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		row.Metadata = append(row.Metadata, wire.MetadataRow{Key: key, Value: metadata[key]})
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -244,7 +243,7 @@ func (db *DB) Oldest(
 	ctx context.Context, account string, before time.Time, limit int,
 ) (ids []string, err error) {
 	err = db.viewOf(account, func(txn *badger.Txn, k keys) error {
-		rows, err := db.oldestRows(ctx, txn, k, before, limit)
+		rows, err := db.acceptedBefore(ctx, txn, k, before, limit)
 
 		// Rows and spans are in separate tables, and go by one age.
 		places := append(rows, oldestSpans(txn, k, limit)...)
@@ -263,40 +262,6 @@ func (db *DB) Oldest(
 // byAge orders positions by time, the oldest first.
 func byAge(a, b query.Position) int {
 	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.RequestID, b.RequestID))
-}
-
-// oldestRows returns the order times and ids of up to limit rows of the account. No other row
-// has a lower order time.
-func (db *DB) oldestRows(
-	ctx context.Context, txn *badger.Txn, k keys, before time.Time, limit int,
-) (places []query.Position, err error) {
-	if !before.IsZero() {
-		return db.acceptedBefore(ctx, txn, k, before, limit)
-	}
-	spans, err := db.spans(ctx, txn, k)
-	if err != nil {
-		return nil, err
-	}
-
-	// The block whose last row came first: with no later rows, few other blocks are read.
-	var ends []int64
-	for _, s := range spans[1:] {
-		ends = append(ends, s.head.LastAccepted())
-	}
-	slices.Sort(ends)
-	for _, end := range append(ends, math.MaxInt64) {
-		until := time.Time{}
-		if end < math.MaxInt64 {
-			until = time.Unix(end+1, 0)
-		}
-		places, err = db.acceptedBefore(ctx, txn, k, until, limit)
-		if err != nil || len(places) > 0 {
-			return places, err
-		}
-		// Every row of the block has been deleted already.
-	}
-
-	return nil, nil
 }
 
 // acceptedBefore returns the order times and ids of the rows with the lowest order times

@@ -11,6 +11,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/postgres/connection"
 	"promptspool/spool/database/postgres/filter"
 	"promptspool/spool/database/postgres/schema"
 )
@@ -77,25 +78,23 @@ func (db *DB) Having(
 		last.at = schema.Nanos(p.At)
 		last.id, _ = archive.ParseUUID(p.RequestID)
 	}
-	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) error {
-		ids = nil
-		terms := filter.MetadataTerms(key, d.Key, rowcode.StoredValue(d.Key, d.Value))
-		// Over all partitions: the terms' indexes find few rows in each.
-		rows, _ := tx.Query(ctx, `
-			SELECT at, request_id FROM records
-			WHERE account_id = $1 AND terms && $2::bigint[] AND (at, request_id) < ($3, $4)
-			ORDER BY at DESC, request_id DESC LIMIT $5`,
-			key, terms, last.at, last.id, havingStep)
-		var found place
-		_, err := pgx.ForEachRow(rows, []any{&found.at, &found.id}, func() error {
-			ids = append(ids, found.id.String())
-			return nil
-		})
-		if next = ""; len(ids) == havingStep {
-			next = query.Position{At: time.Unix(0, found.at).UTC(), RequestID: found.id.String()}.Cursor()
-		}
-		return err
-	})
+	key, err := schema.AccountKey(account)
+	if err != nil {
+		return nil, "", err
+	}
+
+	// Over all partitions: the terms' indexes find few rows in each.
+	terms := filter.MetadataTerms(key, d.Key, rowcode.StoredValue(d.Key, d.Value))
+	page, err := connection.QueryRows(ctx, db.pool, positionRow, `
+		SELECT at, request_id FROM records
+		WHERE account_id = $1 AND terms && $2::bigint[] AND (at, request_id) < ($3, $4)
+		ORDER BY at DESC, request_id DESC LIMIT $5`, key, terms, last.at, last.id, havingStep)
+	for _, p := range page {
+		ids = append(ids, p.RequestID)
+	}
+	if len(page) == havingStep {
+		next = page[len(page)-1].Cursor()
+	}
 
 	return ids, next, err
 }

@@ -3,9 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
-	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -224,81 +222,82 @@ func (db *DB) Scan(
 		return nil, err
 	}
 
-	// Once fn has seen a row, the transaction must not run again: fn would see rows twice.
-	// The error then goes into final, and errEnd, which is not retried, ends the transaction.
-	var final error
-	err = db.pool.Search(ctx, func(tx pgx.Tx) error {
+	err = db.passOnce(ctx, func(tx pgx.Tx, begin func()) error {
 		s, err := db.newScan(ctx, tx, key, &q)
 		if err != nil {
 			return err
 		}
 
-		begun := false
 		s.visit = func(fill query.Fill) (bool, error) {
 			row, err := fill(want)
 			if err != nil {
 				return false, err
 			}
-			begun = true
-			more, err := fn(row)
-			if err != nil {
-				final = err
-				return false, errEnd
-			}
-			return more, nil
+			begin()
+			return fn(row)
 		}
-
 		err = s.run(ctx, math.MaxInt)
 		stopped = s.judge.Stopped
-		if err != nil && begun && final == nil {
-			final = connection.Failure(ctx, err)
-			err = errEnd
-		}
 		return err
 	})
-	if final != nil {
-		return stopped, final
-	}
 
 	return stopped, err
+}
+
+// passOnce runs fn in a transaction that sees the database as of one moment. After a lost connection fn
+// runs again, unless it has called begin: its caller has seen something of the answer then.
+func (db *DB) passOnce(ctx context.Context, fn func(tx pgx.Tx, begin func()) error) error {
+	var final error
+	begun := false
+	err := db.pool.Search(ctx, func(tx pgx.Tx) error {
+		err := fn(tx, func() { begun = true })
+		if err == nil || !begun {
+			return err
+		}
+		final = err
+		return errEnd // which is not retried
+	})
+	if final == nil {
+		return err
+	}
+
+	// Errors of the caller stay as they are.
+	if ctx.Err() != nil || connection.SQLState(final) != "" || connection.Away(final) {
+		return connection.Failure(ctx, final)
+	}
+	return final
 }
 
 // loadExcerpts fills in what a page shows and headers do not have: it is in the states.
 func (s *scan) loadExcerpts(ctx context.Context, rows []wire.Row) error {
 	byID := make(map[uuid]*wire.Row)
-	byWeek := make(map[time.Time][]uuid)
+	ids, times := make([]uuid, len(rows)), make([]time.Time, len(rows))
 	for i := range rows {
 		id, ok := archive.ParseUUID(rows[i].RequestID)
 		if !ok {
 			return archive.BadID(rows[i].RequestID)
 		}
 		byID[id] = &rows[i]
-		week := schema.WeekOf(id.Time())
-		byWeek[week] = append(byWeek[week], id)
+		ids[i], times[i] = id, id.Time()
 	}
 
-	// One round trip. Each query reads the partition of a week.
-	b := &pgx.Batch{}
-	var large []uuid
-	for _, week := range slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare) {
-		from, to := schema.WeekEnds(week)
-		b.Queue(selectStates, s.account, byWeek[week], from, to).Query(func(found pgx.Rows) (err error) {
-			large, err = s.db.codec.readExcerpts(found, byID, large)
-			return err
-		})
-	}
-	if err := sendBatch(ctx, s.tx, b); err != nil {
+	// The times name the partitions, and together with the ids the rows of the primary key.
+	found, err := s.tx.Query(ctx, `
+		SELECT request_id, state FROM record_states
+		WHERE account_id = $1 AND request_id = ANY($2) AND ts = ANY($3)`, s.account, ids, distinctTimes(times))
+	if err != nil {
 		return err
 	}
+	large, err := s.db.codec.readExcerpts(found, byID)
 
 	// One at a time: a page of them may be more than fits in memory.
 	for _, id := range large {
-		if err := s.loadLargeExcerpts(ctx, id, byID[id]); err != nil {
-			return err
+		if err == nil {
+			err = s.loadLargeExcerpts(ctx, id, byID[id])
 		}
 	}
 
-	return nil
+	return err
 }
 
 // loadLargeExcerpts is loadExcerpts for one record whose state may have deltas, and one of
@@ -316,13 +315,12 @@ func (s *scan) loadLargeExcerpts(ctx context.Context, id uuid, row *wire.Row) er
 	return nil
 }
 
-// readExcerpts reads the excerpts out of the rows of selectStates. Records whose states may
-// have deltas it adds to large instead.
-func (c *codec) readExcerpts(found pgx.Rows, byID map[uuid]*wire.Row, large []uuid) ([]uuid, error) {
+// readExcerpts reads the excerpts out of states. It returns the records whose states may have
+// deltas instead.
+func (c *codec) readExcerpts(found pgx.Rows, byID map[uuid]*wire.Row) (large []uuid, err error) {
 	var id uuid
-	var revision int64
 	var packed, plain []byte
-	_, err := pgx.ForEachRow(found, []any{&id, &revision, (*borrowed)(&packed)}, func() (err error) {
+	_, err = pgx.ForEachRow(found, []any{&id, (*borrowed)(&packed)}, func() (err error) {
 		// Its deltas are not here: reading them now would need a second connection.
 		if isLarge(packed) {
 			large = append(large, id)

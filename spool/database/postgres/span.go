@@ -8,6 +8,7 @@ import (
 
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/database/postgres/connection"
 	"promptspool/spool/database/postgres/schema"
 )
 
@@ -28,21 +29,22 @@ func (db *DB) Spans(
 		}
 	}
 
-	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) error {
-		places = nil // viewOf may call this again, after a lost connection
-		rows, _ := tx.Query(ctx, `
-			SELECT span_at, request_id FROM record_states
-			WHERE account_id = $1 AND span_at IS NOT NULL AND (span_at, request_id) < ($2, $3)
-			ORDER BY span_at DESC, request_id DESC LIMIT $4`, key, behind.at, behind.id, limit)
-		var p place
-		_, err := pgx.ForEachRow(rows, []any{&p.at, &p.id}, func() error {
-			places = append(places, query.Position{At: time.Unix(0, p.at).UTC(), RequestID: p.id.String()})
-			return nil
-		})
-		return err
-	})
+	key, err := schema.AccountKey(account)
+	if err != nil {
+		return nil, err
+	}
 
-	return places, err
+	return connection.QueryRows(ctx, db.pool, positionRow, `
+		SELECT span_at, request_id FROM record_states
+		WHERE account_id = $1 AND span_at IS NOT NULL AND (span_at, request_id) < ($2, $3)
+		ORDER BY span_at DESC, request_id DESC LIMIT $4`, key, behind.at, behind.id, limit)
+}
+
+// positionRow reads the place of a row in the list.
+func positionRow(row pgx.CollectableRow) (query.Position, error) {
+	var p place
+	err := row.Scan(&p.at, &p.id)
+	return query.Position{At: time.Unix(0, p.at).UTC(), RequestID: p.id.String()}, err
 }
 
 // statesStep is how many packed states are read at a time.

@@ -10,7 +10,6 @@ import (
 
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
-	"promptspool/spool/database/postgres/connection"
 	"promptspool/spool/database/postgres/schema"
 )
 
@@ -21,11 +20,9 @@ func (db *DB) Sum(ctx context.Context, account string, q query.Query, want rowco
 		return err
 	}
 
-	// Once sums has counted a row, the transaction must not run again: it would count twice.
-	var final error
-	err = db.pool.Search(ctx, func(tx pgx.Tx) error {
+	return db.passOnce(ctx, func(tx pgx.Tx, begin func()) (err error) {
 		// One snapshot for rows and summaries: a change removes the summary with the same commit.
-		u := summing{db: db, tx: tx, sums: sums}
+		u := summing{db: db, tx: tx, sums: sums, begin: begin}
 		if u.scan, err = db.newScan(ctx, tx, key, &q); err != nil {
 			return err
 		}
@@ -33,33 +30,13 @@ func (db *DB) Sum(ctx context.Context, account string, q query.Query, want rowco
 		u.scan.visit = func(fill query.Fill) (bool, error) {
 			row, err := fill(want)
 			if err == nil {
-				u.begun = true
+				begin()
 				err = sums.Add(row)
 			}
 			return err == nil, err
 		}
-		if err := u.run(ctx); err != nil {
-			if !u.begun {
-				return err
-			}
-			final = err
-			return errEnd
-		}
-		return nil
+		return u.run(ctx)
 	})
-	if final != nil {
-		return asFailure(ctx, final)
-	}
-
-	return err
-}
-
-// asFailure turns an error of the database into a wire error and returns others unchanged.
-func asFailure(ctx context.Context, err error) error {
-	if connection.SQLState(err) != "" || connection.Away(err) {
-		return connection.Failure(ctx, err)
-	}
-	return err
 }
 
 // summing walks down a list: over rows, and over summaries where every row of a segment
@@ -69,7 +46,7 @@ type summing struct {
 	tx    pgx.Tx
 	scan  *scan
 	sums  query.Sums
-	begun bool // sums has counted something
+	begin func() // called before sums counts anything
 }
 
 // summariesStep is how many summaries are in memory at a time, of at most 256 KiB each.
@@ -96,7 +73,7 @@ func (u *summing) run(ctx context.Context) error {
 
 			merged := false
 			if len(s.summary) > 0 {
-				u.begun = true
+				u.begin()
 				if merged, err = u.sums.Merge(s.summary, true); errors.Is(err, query.ErrSummary) {
 					err = damaged("a summary", err)
 				}
@@ -138,7 +115,7 @@ func (u *summing) announceOldest(ctx context.Context, from, to int64) error {
 		u.scan.account, from, to).Scan(&oldest)
 	// The transaction may not be repeated from here on: sums has been told something.
 	if err == nil && oldest != nil {
-		u.begun = true
+		u.begin()
 		u.sums.Reach(time.Unix(0, *oldest).UTC())
 	}
 

@@ -236,9 +236,6 @@ func (h *Head) mayStart(from, to time.Time) bool {
 	return (from.IsZero() || h.startMax >= from.Unix()) && (to.IsZero() || h.startMin <= to.Unix())
 }
 
-// LastAccepted returns the latest order time of the rows, in seconds.
-func (h *Head) LastAccepted() int64 { return h.accepted[1] }
-
 // mayBeAccepted reports whether a row may have an order time from one time to another. A zero
 // time is not a bound.
 func (h *Head) mayBeAccepted(from, to time.Time) bool {

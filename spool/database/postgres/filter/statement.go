@@ -2,7 +2,6 @@ package filter
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,7 +141,9 @@ func (s *Statement) test(t *query.Test) Predicate {
 	case t.Column == rowcode.ColumnAccepted && !(t.From.IsZero() && t.To.IsZero()):
 		return s.timeRange(t, "accepted")
 	case t.Column == rowcode.ColumnStart && !(t.From.IsZero() && t.To.IsZero()):
-		return s.startTimeRange(t)
+		p := s.timeRange(t, "start_at")
+		p.Exact = false // the filter itself decides about the ends
+		return p
 	case t.Column == rowcode.ColumnID && t.Texts != nil:
 		return s.ids(t.Texts)
 	case t.Texts != nil && hasTerms(t.Column):
@@ -266,23 +267,8 @@ func (s *Statement) ranges(column string, ranges []query.Range) Predicate {
 
 	parts := make([]string, len(ranges))
 	for i, r := range ranges {
-		below := func() string {
-			return column + "::float8 " + operator("<=", "<", r.BelowOnly) + " " + s.Arg(r.Most) + "::float8"
-		}
-
-		switch {
-		case r.Least == r.Most:
-			parts[i] = column + "::float8 = " + s.Arg(r.Least) + "::float8"
-			continue
-		case math.IsInf(r.Least, -1):
-			parts[i] = below()
-			continue
-		}
-
-		parts[i] = column + "::float8 " + operator(">=", ">", r.AboveOnly) + " " + s.Arg(r.Least) + "::float8"
-		if !math.IsInf(r.Most, 1) {
-			parts[i] += " AND " + below()
-		}
+		parts[i] = column + "::float8 " + operator(">=", ">", r.AboveOnly) + " " + s.Arg(r.Least) + "::float8 AND " +
+			column + "::float8 " + operator("<=", "<", r.BelowOnly) + " " + s.Arg(r.Most) + "::float8"
 	}
 
 	return Predicate{SQL: "(" + strings.Join(parts, " OR ") + ")", Exact: true}
@@ -306,18 +292,4 @@ func (s *Statement) timeRange(t *query.Test, at string) Predicate {
 	}
 
 	return Predicate{SQL: strings.Join(parts, " AND "), Exact: true}
-}
-
-// startTimeRange selects records by their start time, both ends included. It is not Exact:
-// the filter itself decides about the ends.
-func (s *Statement) startTimeRange(t *query.Test) Predicate {
-	parts := []string{"start_at IS NOT NULL"}
-	if !t.From.IsZero() {
-		parts = append(parts, "start_at >= "+s.Arg(schema.Nanos(t.From)))
-	}
-	if !t.To.IsZero() {
-		parts = append(parts, "start_at <= "+s.Arg(schema.Nanos(t.To)))
-	}
-
-	return Predicate{SQL: strings.Join(parts, " AND "), Exact: false}
 }
