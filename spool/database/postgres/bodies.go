@@ -136,41 +136,28 @@ func (s *scan) visitBodies(ctx context.Context, places []place) error {
 // part of an event could not be read; its state then says which body is the request's.
 func (s *scan) bodies(ctx context.Context, places []place) (map[uuid][]byte, error) {
 	ids, first, last := idsAndTimes(places)
-	rows, err := s.tx.Query(ctx, `
+	found, err := readBodies(s.tx.Query(ctx, `
 		SELECT request_id, event_id, body FROM record_bodies
 		WHERE account_id = $1 AND ts >= $2 AND ts <= $3 AND request_id = ANY($4)`,
-		pgx.QueryExecModeCacheDescribe, s.account, first, last, ids)
+		pgx.QueryExecModeCacheDescribe, s.account, first, last, ids))
 	if err != nil {
 		return nil, err
 	}
 
 	// A record's state is read only if it has several bodies, which is rare.
-	bodies := make(map[uuid][]byte, len(places))
-	events := make(map[uuid]uuid, len(places))
-	several := make(map[uuid]map[uuid][]byte) // by record, then by event
-	var id, event uuid
-	var body []byte
-	_, err = pgx.ForEachRow(rows, []any{&id, &event, &body}, func() error {
-		if first, found := bodies[id]; found {
-			if several[id] == nil {
-				several[id] = map[uuid][]byte{events[id]: first}
+	bodies := make(map[uuid][]byte, len(found))
+	for id, events := range found {
+		for _, body := range events {
+			bodies[id] = body
+		}
+		if len(events) > 1 {
+			if bodies[id], err = s.requestBody(ctx, id, events); err != nil {
+				return nil, err
 			}
-			several[id][event] = body
 		}
-		bodies[id], events[id] = body, event
-		body = nil // so that the next row does not overwrite it
-		return nil
-	})
-
-	// After the loop: the connection reads one answer at a time.
-	for id, all := range several {
-		if err != nil {
-			break
-		}
-		bodies[id], err = s.requestBody(ctx, id, all)
 	}
 
-	return bodies, err
+	return bodies, nil
 }
 
 // sizes returns how many bytes the bodies of each record have, packed. The database finds

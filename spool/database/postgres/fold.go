@@ -389,27 +389,18 @@ type part struct {
 	records []*archive.Record
 }
 
-// parts divides records, which must be sorted.
+// parts divides records, which must be sorted: an id begins with its time, so weeks are in order too.
 func parts(records []*archive.Record) (parts []*part) {
 	for _, r := range records {
-		week := weekOf(r)
-		p := findPart(parts, r.Account, week)
-		if p == nil {
-			p = &part{account: r.Account, week: week}
-			parts = append(parts, p)
+		week, n := weekOf(r), len(parts)
+		if n == 0 || parts[n-1].account != r.Account || !parts[n-1].week.Equal(week) {
+			parts = append(parts, &part{account: r.Account, week: week})
 		}
-		p.records = append(p.records, r)
+		last := parts[len(parts)-1]
+		last.records = append(last.records, r)
 	}
-	return parts
-}
 
-func findPart(parts []*part, account string, week time.Time) *part {
-	for _, p := range slices.Backward(parts) { // it is nearly always the last
-		if p.account == account && p.week.Equal(week) {
-			return p
-		}
-	}
-	return nil
+	return parts
 }
 
 // selectStates reads the states of records of a week.

@@ -3,7 +3,9 @@ package postgres
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -271,33 +273,39 @@ func (db *DB) passOnce(ctx context.Context, fn func(tx pgx.Tx, begin func()) err
 // loadExcerpts fills in what a page shows and headers do not have: it is in the states.
 func (s *scan) loadExcerpts(ctx context.Context, rows []wire.Row) error {
 	byID := make(map[uuid]*wire.Row)
-	ids, times := make([]uuid, len(rows)), make([]time.Time, len(rows))
+	byWeek := make(map[time.Time][]uuid)
 	for i := range rows {
 		id, ok := archive.ParseUUID(rows[i].RequestID)
 		if !ok {
 			return archive.BadID(rows[i].RequestID)
 		}
 		byID[id] = &rows[i]
-		ids[i], times[i] = id, id.Time()
+		week := schema.WeekOf(id.Time())
+		byWeek[week] = append(byWeek[week], id)
 	}
 
-	// The times name the partitions, and together with the ids the rows of the primary key.
-	found, err := s.tx.Query(ctx, `
-		SELECT request_id, state FROM record_states
-		WHERE account_id = $1 AND request_id = ANY($2) AND ts = ANY($3)`, s.account, ids, distinctTimes(times))
-	if err != nil {
+	// One round trip. Each query reads the partition of a week.
+	b := &pgx.Batch{}
+	var large []uuid
+	for _, week := range slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare) {
+		from, to := schema.WeekEnds(week)
+		b.Queue(selectStates, s.account, byWeek[week], from, to).Query(func(found pgx.Rows) (err error) {
+			large, err = s.db.codec.readExcerpts(found, byID, large)
+			return err
+		})
+	}
+	if err := sendBatch(ctx, s.tx, b); err != nil {
 		return err
 	}
-	large, err := s.db.codec.readExcerpts(found, byID)
 
 	// One at a time: a page of them may be more than fits in memory.
 	for _, id := range large {
-		if err == nil {
-			err = s.loadLargeExcerpts(ctx, id, byID[id])
+		if err := s.loadLargeExcerpts(ctx, id, byID[id]); err != nil {
+			return err
 		}
 	}
 
-	return err
+	return nil
 }
 
 // loadLargeExcerpts is loadExcerpts for one record whose state may have deltas, and one of
@@ -315,12 +323,13 @@ func (s *scan) loadLargeExcerpts(ctx context.Context, id uuid, row *wire.Row) er
 	return nil
 }
 
-// readExcerpts reads the excerpts out of states. It returns the records whose states may have
-// deltas instead.
-func (c *codec) readExcerpts(found pgx.Rows, byID map[uuid]*wire.Row) (large []uuid, err error) {
+// readExcerpts reads the excerpts out of the rows of selectStates. Records whose states may
+// have deltas it adds to large instead.
+func (c *codec) readExcerpts(found pgx.Rows, byID map[uuid]*wire.Row, large []uuid) ([]uuid, error) {
 	var id uuid
+	var revision int64
 	var packed, plain []byte
-	_, err = pgx.ForEachRow(found, []any{&id, (*borrowed)(&packed)}, func() (err error) {
+	_, err := pgx.ForEachRow(found, []any{&id, &revision, (*borrowed)(&packed)}, func() (err error) {
 		// Its deltas are not here: reading them now would need a second connection.
 		if isLarge(packed) {
 			large = append(large, id)

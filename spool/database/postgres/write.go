@@ -2,11 +2,9 @@ package postgres
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -171,7 +169,7 @@ func (f *folding) collect(r *archive.Record, c *partChanges, added *addedRows) e
 			[]any{r.Account, id, id.Time(), int64(1), orphan, packed, trace, spanAt})
 
 	case after > 0: // packed is a delta
-		c.grown.add(id, r.Revision, orphan, trace, spanAt)
+		c.states.add(id, r.Revision, orphan, trace, spanAt, nil)
 		added.deltas = append(added.deltas, []any{r.Account, id, id.Time(), after, packed})
 
 	default:
@@ -221,12 +219,8 @@ func (f *folding) queueCounts(b *pgx.Batch) {
 		}
 	}
 
-	// Parts come in the order of ids; rows of counts are locked in that of weeks.
-	slices.SortFunc(counts, func(a, b *weekCount) int {
-		return cmp.Or(strings.Compare(a.account, b.account), a.week.Compare(b.week))
-	})
-
-	// The ranges only widen: to narrow them would take a look at all records.
+	// In the order of accounts and weeks, in which all writers lock these rows. The ranges only widen:
+	// to narrow them would take a look at all records.
 	for _, c := range counts {
 		b.Queue(`
 			INSERT INTO account_weeks AS w (account_id, week, slot, records, bytes,

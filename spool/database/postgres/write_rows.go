@@ -33,8 +33,7 @@ func (a *columnArrays) add(row ...any) {
 // trip from the coordinator to a node.
 type partChanges struct {
 	*part
-	states   columnArrays // id, revision, orphan, trace, span_at and state, which is written as a whole
-	grown    columnArrays // the same without the state, which gets a delta
+	states   columnArrays // id, revision, orphan, trace, span_at and state: nil if that gets a delta
 	unlisted columnArrays // list time and id of headers that are deleted
 	removed  columnArrays // id and revision of records that are deleted
 	deltas   []uuid       // of records whose deltas are deleted
@@ -78,16 +77,9 @@ func (c *partChanges) queue(b *pgx.Batch) {
 
 	all(c.states, `
 		UPDATE record_states s SET revision = s.revision + 1,
-			orphan = u.orphan, trace = u.trace, span_at = u.span_at, state = u.state
+			orphan = u.orphan, trace = u.trace, span_at = u.span_at, state = coalesce(u.state, s.state)
 		FROM unnest($4::uuid[], $5::bigint[], $6::boolean[], $7::uuid[], $8::bigint[],
 			$9::bytea[]) AS u (id, revision, orphan, trace, span_at, state)
-		WHERE s.account_id = $1 AND s.ts >= $2 AND s.ts < $3
-			AND s.request_id = ANY($4) AND s.request_id = u.id AND s.revision = u.revision`)
-	all(c.grown, `
-		UPDATE record_states s SET revision = s.revision + 1,
-			orphan = u.orphan, trace = u.trace, span_at = u.span_at
-		FROM unnest($4::uuid[], $5::bigint[], $6::boolean[], $7::uuid[], $8::bigint[])
-			AS u (id, revision, orphan, trace, span_at)
 		WHERE s.account_id = $1 AND s.ts >= $2 AND s.ts < $3
 			AND s.request_id = ANY($4) AND s.request_id = u.id AND s.revision = u.revision`)
 	all(c.removed, `
