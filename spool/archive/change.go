@@ -45,7 +45,8 @@ func Edit(
 func (g *Group) edit(reader Reader, erase bool, change EditFunc) (changed int, err error) {
 	for _, r := range g.Records {
 		if len(r.State.History) == 0 {
-			continue // deleted since
+			// Deleted since.
+			continue
 		}
 
 		// All of them: an edit may concern an event that no longer shows.

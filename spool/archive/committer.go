@@ -114,7 +114,8 @@ func (c *Committer[T]) take() (group []*Waiting[T]) {
 
 	bytes, events := 0, 0
 	for _, small := range []bool{true, false} {
-		var rest []*Waiting[T] // nil in the end, if all are taken: lets go of the array
+		// It is nil in the end if all are taken, which lets go of the array.
+		var rest []*Waiting[T]
 		for i, w := range c.queue {
 			// The first in the queue goes even if it is too large for any
 			// group: otherwise it would wait forever.
@@ -137,7 +138,8 @@ func (c *Committer[T]) take() (group []*Waiting[T]) {
 func (c *Committer[T]) commitGroup(ctx context.Context, lane int) {
 	group := c.take()
 	defer func() {
-		for _, w := range group { // they have their answers, unless something panicked
+		// They have their answers, unless something panicked.
+		for _, w := range group {
 			w.Finish(wire.Errorf(wire.CodeInternal,
 				"A write that shared this one's transaction failed; send it again."))
 		}

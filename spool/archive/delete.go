@@ -197,7 +197,8 @@ func (w *deletion) wholeTraces(ctx context.Context, traces []wire.Deletion) erro
 	}
 	err := w.store.Forget(ctx, w.account, traces...)
 	if wire.IsCode(err, wire.CodeTooLarge) && w.spare != nil {
-		w.full = errTracesForgotten // the records must go nevertheless
+		// The records must go nevertheless.
+		w.full = errTracesForgotten
 	} else if err != nil {
 		return err
 	}
@@ -316,7 +317,8 @@ func (w *deletion) together(ctx context.Context, ids []string) error {
 			switch {
 			case events == 0 && (!w.tombstones || r.Removed || w.which != nil),
 				events > 0 && w.which != nil && !w.which(&r.State.State):
-				continue // deleted, or changed since it was found
+				// Deleted, or changed since it was found.
+				continue
 			case events == 0:
 				// Nothing to delete, but the tombstone keeps it out later. Their number is
 				// bounded: anybody may invent ids.

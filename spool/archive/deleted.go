@@ -194,7 +194,8 @@ func (k *keyValues) find(deleted Selectors) {
 		if v.At.After(before) || !last && !k.values[i+1].At.After(before) {
 			continue
 		}
-		if !k.asOf { // the deletion of a later value is later, too
+		// The deletion of a later value is later, too.
+		if !k.asOf {
 			k.earliest = before
 		}
 		k.newest, k.asOf = v.Stamp, true
@@ -221,7 +222,8 @@ func (d *deletions) with(request Stamped[map[string]string]) bool {
 		if !request.At.After(*k.lastBefore) {
 			return true
 		}
-		break // the others were deleted up to earlier moments
+		// The others were deleted up to earlier moments.
+		break
 	}
 
 	for key, value := range request.Value {

@@ -122,7 +122,8 @@ func (e *Event) read(object wire.Object) {
 			e.Score = &w.Score
 		}
 		if e.Target = w.Target; e.Target != nil {
-			e.RequestID = w.RequestID // by the target as it is stored: rules may have redacted it
+			// By the target as it is stored: rules may have redacted it.
+			e.RequestID = w.RequestID
 		}
 		// It waits for its span as log records do.
 		if e.Target != nil && e.Target.SpanID != "" {
@@ -331,7 +332,8 @@ func (s *State) addEffect(body map[string]any, h Entry, left effects) {
 
 	case wire.KindMetadata:
 		body["metadata"] = left.metadata[h.ID]
-		if left.metadata[h.ID] == nil { // an empty object, not null
+		// It must be an empty object, not null.
+		if left.metadata[h.ID] == nil {
 			body["metadata"] = map[string]string{}
 		}
 

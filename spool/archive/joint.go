@@ -101,7 +101,8 @@ func (u *uniting) compose(r *Record) error {
 		r.Replaced = with(r.Replaced, id, json.RawMessage(body))
 	} else {
 		r.Bodies = append(r.Bodies, PackedBody{id, u.loader.Pack(body)})
-		r.fresh = with(r.fresh, id.String(), json.RawMessage(body)) // the record that stands for the call may ask
+		// The record that stands for the call may ask.
+		r.fresh = with(r.fresh, id.String(), json.RawMessage(body))
 	}
 	r.touch()
 
@@ -190,7 +191,8 @@ func (u *uniting) join(r *Record, with []*Record) error {
 
 // logs returns the bodies of log records, as many as are joined.
 func (u *uniting) logs(with []*Record) (logs []json.RawMessage, err error) {
-	sizes := map[bool]int{} // of evaluations, and of others
+	// The sizes of evaluations, and of others.
+	sizes := map[bool]int{}
 	for _, log := range with {
 		bodies, err := u.loader.Bodies(log)
 		if err != nil {
@@ -216,7 +218,8 @@ func (u *uniting) logs(with []*Record) (logs []json.RawMessage, err error) {
 func (r *Record) readJoined(e *Event, prices Prices) {
 	old := r.State.Request
 	if old != nil && !old.Value.Traced {
-		return // the call was logged, which says more
+		// The call was logged, which says more.
+		return
 	}
 	r.State.Request = nil
 	if e.Request != nil {

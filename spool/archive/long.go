@@ -79,7 +79,8 @@ func (s *State) Bodies(shown bool, read func(Entry) ([]byte, error)) (map[string
 	}
 	for _, entry := range entries {
 		if entry.Hash == "" {
-			continue // not stored
+			// It is not stored.
+			continue
 		}
 		if _, found := slices.BinarySearch(wanted, entry.ID); shown && !found {
 			continue
@@ -118,7 +119,8 @@ func (s *State) Restore(bodies map[string]json.RawMessage) {
 
 // restore is Restore for the values that match says belong to a reference.
 func (s *State) restore(bodies map[string]json.RawMessage, match func(key, stored, value string) bool) {
-	read := make(map[string]map[string]string) // metadata by event
+	// Metadata by event.
+	read := make(map[string]map[string]string)
 	s.eachValue(func(event, key, stored string) string {
 		if !rowcode.IsReference(stored) {
 			return stored
@@ -143,7 +145,8 @@ func (s *State) restore(bodies map[string]json.RawMessage, match func(key, store
 		return
 	}
 	w, _ := wire.DecodePrompt(object)
-	prompt := *s.Prompt // the event may share it
+	// The event may share it.
+	prompt := *s.Prompt
 	prompt.Value.InputVariables, prompt.Value.Elsewhere = w.InputVariables, false
 	s.Prompt = &prompt
 }

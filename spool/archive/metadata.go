@@ -240,7 +240,8 @@ func (s *State) Whole() map[string]string {
 		m = make(map[string]string, len(s.Metadata))
 	}
 	if s.Same != nil {
-		maps.Copy(m, s.Same.Metadata) // only keys that the record itself lacks
+		// Only keys that the record itself lacks.
+		maps.Copy(m, s.Same.Metadata)
 	}
 	if s.Given != nil {
 		for key, v := range s.Given.Metadata {

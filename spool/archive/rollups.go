@@ -19,7 +19,8 @@ const longestSpan = 24 * time.Hour
 // is nothing unless a list shows it, or it has a span.
 func (s *State) rollups() (p rollup.Part) {
 	if t := s.Target; t != nil && t.SpanID == "" && s.Request == nil && s.Span == nil {
-		p.Sums = rollup.None() // a score moves no first or last moment
+		// A score moves no first or last moment.
+		p.Sums = rollup.None()
 		p.Names[rollup.Session], p.Names[rollup.Trace] = rollup.Name(t.SessionID), t.TraceID
 		if s.addScores(&p.Sums); p.Sums.Empty() {
 			return rollup.Part{}
@@ -89,7 +90,8 @@ func (s *State) addSpan(sums *rollup.Sums) {
 func (s *State) addScores(sums *rollup.Sums) {
 	for _, score := range s.scores() {
 		if score.Kind != wire.ScoreInteger {
-			continue // others have no scale in common
+			// Others have no scale in common.
+			continue
 		}
 		sums.Of[rollup.Scores]++
 		sums.Of[rollup.ScoreSum] += int64(score.Number)

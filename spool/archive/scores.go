@@ -108,7 +108,8 @@ func (e *Event) shortenScores() (long bool) {
 
 // restoreScores puts back the reasons that are in these bodies of events.
 func (s *State) restoreScores(bodies map[string]json.RawMessage) {
-	read := make(map[string][]wire.Score) // by event
+	// By event: one may have brought several.
+	read := make(map[string][]wire.Score)
 	for slot, score := range s.Scores {
 		if score.Value.Details == nil || !score.Value.Details.Reasoned {
 			continue

@@ -145,7 +145,8 @@ func (s *State) Fold(e Event) (changed bool) {
 		s.putScore(e.Score, stamp)
 	}
 	if e.Log != nil && !e.Log.At.IsZero() && e.Score == nil {
-		stamp.At = e.Log.At // judgements of a call count by when they were made
+		// Judgements of a call count by when they were made.
+		stamp.At = e.Log.At
 	}
 	for i := range e.Scores {
 		s.putScore(&e.Scores[i], stamp)
@@ -437,7 +438,8 @@ func newest[T any](a, b *Stamped[T]) *Stamped[T] {
 func orderTime(e *wire.Event, arrived time.Time) time.Time {
 	at := e.AcceptedAt
 	if !e.OrderedAt.IsZero() && e.OrderedAt.Before(at) {
-		at = e.OrderedAt.UTC().Round(0) // never later: no event can overtake others by it
+		// Never later: no event can overtake others by it.
+		at = e.OrderedAt.UTC().Round(0)
 	}
 	if at.After(arrived.Add(skewMax)) {
 		return arrived

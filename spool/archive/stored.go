@@ -63,7 +63,8 @@ func ReadExcerpts(value []byte, row *wire.Row) {
 	stamped, _ := jsonscan.Lookup(value, "request")
 	request, _ := jsonscan.Lookup(stamped, "value")
 	if same, ok := jsonscan.Lookup(value, "same_call"); ok {
-		request, _ = jsonscan.Lookup(same, "shown") // a row is of the head
+		// A row is that of the head.
+		request, _ = jsonscan.Lookup(same, "shown")
 	}
 	excerpt := func(name string) string {
 		quoted, ok := jsonscan.Lookup(request, name)
@@ -97,7 +98,8 @@ func (s *Stored) Join(deltas []Delta) error {
 		s.deltas = append(s.deltas, d.After)
 	}
 	s.State.Join(others...)
-	s.dropped = nil // when the deltas were written
+	// They were dropped when the deltas were written.
+	s.dropped = nil
 
 	return nil
 }
@@ -273,7 +275,8 @@ func decodeState(value []byte, s *State) error {
 		return err
 	}
 
-	r := valueReader{rest: string(value[n:end])} // one copy, of which all texts are parts
+	// One copy, of which all texts are parts.
+	r := valueReader{rest: string(value[n:end])}
 	s.Unlisted = []byte(r.take(r.number() * uint64(len(UUID{}))))
 	if len(s.Unlisted) == 0 {
 		s.Unlisted = nil

@@ -217,7 +217,8 @@ func (s *State) TraceSpan() (span wire.TraceSpan, ok bool) {
 	case s.Request == nil && s.Linked != nil:
 		span.RequestLogID = &s.Linked.RecordID
 	case s.Request == nil || s.Same != nil && s.Same.Step:
-	case s.IsStep(): // its tokens count where the call does
+	case s.IsStep():
+		// Its tokens count where the call does.
 		span.SameCall, span.RequestLogID, span.Status = s.Same.Head, &s.Same.Head, s.Request.Value.Status
 		return span, true
 	default:
@@ -273,7 +274,8 @@ func (s *State) TemplateLink() *Stamped[Link] {
 
 	link := newest(s.Prompt, own)
 	if link == nil && s.Request != nil && s.shown().Prompt != nil {
-		link = &Stamped[Link]{Value: *s.shown().Prompt} // of another report
+		// It is that of another report.
+		link = &Stamped[Link]{Value: *s.shown().Prompt}
 	}
 
 	return link
@@ -287,7 +289,8 @@ func (s *State) events() []wire.RecordEvent {
 		hash = s.History[i].Hash
 	}
 
-	scores := make(map[string]*wire.Score, len(s.Scores)) // by event; a request may have set several
+	// By event; a request may have set several.
+	scores := make(map[string]*wire.Score, len(s.Scores))
 	for slot, score := range s.Scores {
 		scores[score.ID] = &wire.Score{ScoreSlot: slot, ScoreValue: score.Value.ScoreValue}
 	}

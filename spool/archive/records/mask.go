@@ -86,7 +86,8 @@ type scan struct {
 func (s *scan) look(ctx context.Context, requestID string) error {
 	state, bodies, err := s.archive.config.Store.Bodies(ctx, s.id.Account, requestID)
 	if wire.IsCode(err, wire.CodeNotFound) {
-		return nil // deleted meanwhile
+		// Deleted meanwhile.
+		return nil
 	}
 	if err != nil {
 		return err

@@ -24,7 +24,8 @@ func (svc *Service) Reprice(ctx context.Context, id wire.Identity, cursor string
 	}
 
 	answer := wire.Repriced{Success: true}
-	parts := make(map[string]wire.RepricedParts) // what changed, by record
+	// What changed, by record.
+	parts := make(map[string]wire.RepricedParts)
 	change := func(s *archive.State, bodies map[string]json.RawMessage) (bool, error) {
 		parts[s.RequestID] = svc.reprice(s, bodies)
 		return parts[s.RequestID] != wire.RepricedParts{}, nil
@@ -84,7 +85,8 @@ func (svc *Service) reprice(s *archive.State, bodies map[string]json.RawMessage)
 func partsOf(before, after *archive.Request) (parts wire.RepricedParts) {
 	stored, _ := json.Marshal(before)
 	again, _ := json.Marshal(after)
-	if bytes.Equal(stored, again) { // as most are
+	// Most stay as they were.
+	if bytes.Equal(stored, again) {
 		return parts
 	}
 

@@ -61,7 +61,8 @@ func (svc *Service) addReasons(ctx context.Context, account string, state *archi
 	for _, from := range state.Given.From {
 		other, _, err := svc.config.Store.Record(ctx, account, from)
 		if wire.IsCode(err, wire.CodeNotFound) {
-			continue // deleted meanwhile
+			// Deleted meanwhile.
+			continue
 		}
 		if err != nil {
 			return err

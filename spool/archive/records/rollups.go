@@ -196,7 +196,8 @@ func (svc *Service) Session(ctx context.Context, id wire.Identity, session strin
 func (svc *Service) ownScores(ctx context.Context, account string, of wire.ScoreTarget) ([]wire.Score, error) {
 	state, _, err := svc.config.Store.Record(ctx, account, of.RecordID())
 	if wire.IsCode(err, wire.CodeNotFound) {
-		err = nil // the state is that of no scores
+		// The state is that of no scores.
+		err = nil
 	}
 
 	return state.View(ctx, nil).Scores, err

@@ -66,7 +66,8 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 // readTrace is Trace for one that is not remembered, without its own scores.
 func (svc *Service) readTrace(ctx context.Context, id wire.Identity, parsed archive.UUID) (wire.Trace, error) {
 	answer := wire.Trace{Success: true, TraceID: hex.EncodeToString(parsed[:]), Spans: []wire.TraceSpan{}}
-	logged := map[string]bool{} // ids of records that have only the caller's word for their span
+	// Ids of records that have only the caller's word for their span.
+	logged := map[string]bool{}
 	after := ""
 	for {
 		states, next, err := svc.config.Store.States(ctx, id.Account, archive.Part{Trace: parsed}, after, traceStep)
@@ -174,7 +175,8 @@ func placeLogged(spans []wire.TraceSpan, logged map[string]bool) []wire.TraceSpa
 		return spans
 	}
 
-	taken, stood := map[string]bool{}, map[string]bool{} // span ids; ids of records
+	// Ids of spans, and ids of records.
+	taken, stood := map[string]bool{}, map[string]bool{}
 	for i := range spans {
 		if s := &spans[i]; !logged[s.ID] {
 			taken[s.SpanID] = true
@@ -262,7 +264,8 @@ func (svc *Service) Spans(ctx context.Context, id wire.Identity, s wire.SpanSear
 				return stop(false)
 			}
 			trace, err := svc.Trace(ctx, id, r.ID)
-			if err != nil && !wire.IsCode(err, wire.CodeNotFound) { // deleted meanwhile
+			// Deleted meanwhile.
+			if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
 				return answer, err
 			}
 
@@ -277,7 +280,8 @@ func (svc *Service) Spans(ctx context.Context, id wire.Identity, s wire.SpanSear
 			}
 			at.traces, at.spans = at.traces+1, 0
 			if traces.Complete {
-				at = spanPlace{page: rollup.After(r)} // it stays right when other traces come
+				// It stays right when other traces come.
+				at = spanPlace{page: rollup.After(r)}
 			}
 		}
 		if traces.NextCursor == nil {

@@ -21,7 +21,8 @@ func (svc *Service) Record(ctx context.Context, id wire.Identity, events []wire.
 	now := svc.config.Now()
 	results := make([]wire.Result, len(events))
 	decoded := make([]archive.Event, 0, len(events))
-	places := make([]int, 0, len(events)) // of each decoded event in events
+	// The place of each decoded event in events.
+	places := make([]int, 0, len(events))
 	for i, e := range events {
 		results[i].ID = e.ID
 		e.KeyID = keyOf(id, e.KeyID)
@@ -147,7 +148,8 @@ func (svc *Service) resolve(ctx context.Context, account string, e *archive.Even
 	}
 
 	if link.Label != "" {
-		link.Version = 0 // the label wins over the version
+		// The label wins over the version.
+		link.Version = 0
 	}
 	if e.Version > 0 {
 		link.Version = e.Version
@@ -234,7 +236,8 @@ func (svc *Service) doLeft(account string) {
 			return
 		}
 		if _, busy := svc.doing.LoadOrStore(account, true); busy {
-			return // the one that does it looks again at the end
+			// The one that does it looks again at the end.
+			return
 		}
 
 		err = cmp.Or(err, archive.DoLeft(ctx, svc.config.Store, account))

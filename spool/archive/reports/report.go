@@ -74,7 +74,8 @@ func contradicts(a, b *Report) bool {
 	case a.Key != b.Key || !Overlap(a.Start, a.End, b.Start, b.End):
 		return true
 	case a.Part && b.Part && a.meets(b, Response, Response):
-		return false // each has a part of what came back
+		// Each has a part of what came back.
+		return false
 	}
 
 	// The id that parts of a call share is not the provider's.

@@ -74,7 +74,8 @@ func Decode(b []byte, want Columns, row *wire.Row) error {
 	for c := ColumnFunction; c < ColumnBody; c++ {
 		n, used := binary.Uvarint(b)
 		if len(b) == 0 && c >= FirstColumns {
-			used = 0 // it has nothing in this column, and in none after it
+			// It has nothing in this column, and in none after it.
+			used = 0
 		} else if used <= 0 || n > uint64(len(b)-used) {
 			return ErrRow
 		}

@@ -58,7 +58,8 @@ type optional func(*wire.Row) **string
 
 func (v optional) append(b []byte, row *wire.Row) []byte {
 	if s := *v(row); s != nil {
-		b = append(append(b, 1), *s...) // the 1 tells an empty text from none
+		// The 1 tells an empty text from none.
+		b = append(append(b, 1), *s...)
 	}
 	return b
 }
@@ -136,7 +137,8 @@ func appendScore(b []byte, s *wire.Score) []byte {
 		head |= scoreAuthored
 	}
 	if s.Kind == wire.ScoreInteger || s.Kind == wire.ScoreBoolean {
-		head |= uint64(s.Number) << (scoreKindBits + 1) // 0 to 100
+		// The number is 0 to 100.
+		head |= uint64(s.Number) << (scoreKindBits + 1)
 	}
 	b = binary.AppendUvarint(AppendText(b, s.Name), head)
 

@@ -141,7 +141,8 @@ func (b *Builder) Encode(page int) []byte {
 	b.coarse[page] = coarse[:0]
 	slices.SortFunc(coarse, func(x, y group) int { return int(x.place) - int(y.place) })
 
-	out := []byte{} // not nil: an index has all pages
+	// Not nil: an index has all pages.
+	out := []byte{}
 	last := uint32(0)
 	for len(pairs)+len(coarse) > 0 {
 		place := uint32(math.MaxUint32)

@@ -106,7 +106,8 @@ func (db *DB) nextBlock(ctx context.Context, txn *badger.Txn, k keys, place []by
 
 	err = db.each(ctx, txn, k.table(tableBlock), from, func(key, _ []byte) (bool, error) {
 		next = bytes.Clone(key[len(key)-blocks.PlaceBytes:])
-		return false, nil // the first is enough
+		// The first is enough.
+		return false, nil
 	})
 	return next, err
 }

@@ -156,7 +156,8 @@ func (c *checker) look(key, value []byte) error {
 		}
 		return c.words(&b)
 
-	case tableTime, tableLate: // these come after the blocks, so first is known
+	case tableTime, tableLate:
+		// These come after the blocks, so first is known.
 		_, _, place := accountOf(key)
 		late := t.first != nil && bytes.Compare(place, t.first) >= 0
 		if late != (table == tableLate) && !bytes.Equal(value, mark) {
@@ -181,7 +182,8 @@ func (c *checker) summary(b *block) error {
 		if err != nil {
 			return err
 		}
-		rows[i] = rowcode.Clone(row) // the block lends it
+		// The block lends it.
+		rows[i] = rowcode.Clone(row)
 	}
 
 	stored, err := b.readSummary(nil)
@@ -208,7 +210,8 @@ func (c *checker) words(b *block) error {
 		if late, err := loadBytes(c.txn, b.keys.late(at[:])); err != nil {
 			return err
 		} else if late != nil {
-			continue // it hides the row, and may have another text
+			// It hides the row, and may have another text.
+			continue
 		}
 		_, id := blocks.DecodePlace(at[:])
 		body, err := c.db.requestBody(c.txn, b.keys, uuid(id).String())

@@ -86,7 +86,8 @@ func (c *committer) doMany(ctx context.Context, bytes, events int, change change
 // them in as few transactions as Badger allows.
 func (c *committer) commitGroup(_ context.Context, _ int, group []*waiting) {
 	t := c.begin()
-	defer func() { t.txn.Discard() }() // of the last t, whichever that is
+	// Of the last t, whichever that is.
+	defer func() { t.txn.Discard() }()
 
 	// Asked once for the group; Badger may take more while it lasts, which freeMin allows
 	// for.
@@ -144,7 +145,8 @@ func (c *committer) end(t *transaction) error {
 		err = c.health.fault()
 	}
 	if err == nil && t.count > 0 {
-		err = c.ahead.reserve(t.held+entryBytes*(t.count+1), t.bytes+entryBytes) // and Badger's mark
+		// With Badger's own mark.
+		err = c.ahead.reserve(t.held+entryBytes*(t.count+1), t.bytes+entryBytes)
 	}
 	if err == nil && t.count > 0 {
 		err = t.txn.Commit()
@@ -217,7 +219,8 @@ const entryBytes = 40
 
 // fits reports whether the transaction has space for writes.
 func (t *transaction) fits(writes []write) bool {
-	count, bytes, held := t.count+1, t.bytes, t.held // one more: Badger's own mark at the end
+	// One more: Badger's own mark at the end.
+	count, bytes, held := t.count+1, t.bytes, t.held
 
 	for _, w := range writes {
 		// Badger would fail the whole transaction for it.
@@ -231,7 +234,8 @@ func (t *transaction) fits(writes []write) bool {
 	}
 
 	if t.held > 0 && held > groupBytesMax {
-		return false // it fits into its own transaction
+		// It fits into its own transaction.
+		return false
 	}
 
 	return count < t.countMax && bytes < t.bytesMax

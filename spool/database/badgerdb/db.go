@@ -134,7 +134,8 @@ func badgerOptions(dir string, log badger.Logger) badger.Options {
 		WithBlockCacheSize(16 << 20).
 		WithIndexCacheSize(16 << 20).
 		WithNumCompactors(2)
-	o.TableSizeMultiplier = 1 // there is no method for it
+	// There is no method for it.
+	o.TableSizeMultiplier = 1
 
 	return o
 }
@@ -238,7 +239,8 @@ func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
 		err = db.takeStep(format)
 	}
 	if err != nil && h.fault() != nil {
-		return nil, err // Badger may hold locks, and Close would wait for them
+		// Badger may hold locks, and Close would wait for them.
+		return nil, err
 	}
 	if err != nil {
 		return nil, errors.Join(err, bdb.Close())
@@ -299,7 +301,8 @@ func (db *DB) closeFiles() error {
 	if db.commit.health.fault() == nil && !db.space.canClose() {
 		db.logger.Warn("stopping without writing the database's tables: the disk has no space for them. "+
 			"The next start writes them, and needs space", "folder", db.dir)
-		return nil // the lock stays: Badger may still write
+		// The lock stays: Badger may still write.
+		return nil
 	}
 
 	if db.commit.health.fault() == nil {
@@ -315,7 +318,8 @@ func (db *DB) closeFiles() error {
 		return errors.Join(err, db.lock.Release())
 	case <-time.After(closePatience):
 		db.logger.Error("the database cannot be closed on this disk and is left as a crash would leave it")
-		return nil // the lock stays: Badger may still write
+		// The lock stays: Badger may still write.
+		return nil
 	}
 }
 
@@ -332,7 +336,8 @@ const (
 // second it checks that the folder is still there; see Failed.
 func (db *DB) Run(ctx context.Context) error {
 	var renewing sync.Mutex
-	defer renewing.Lock() // waits for what is still renewed
+	// Waits for what is still renewed.
+	defer renewing.Lock()
 
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()

@@ -30,7 +30,8 @@ func (db *DB) Forget(ctx context.Context, account string, values ...wire.Deletio
 	return db.change(ctx, k, 0, len(values), func(f *folding) error {
 		for _, d := range values {
 			if err := f.forget(d); err != nil {
-				delete(db.selectors, k) // it has some that will not be stored
+				// It has some that will not be stored.
+				delete(db.selectors, k)
 				return err
 			}
 		}

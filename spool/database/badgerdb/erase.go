@@ -52,12 +52,14 @@ func (db *DB) eraseBegins() (asked int64) { return db.eraseAsked.Swap(0) }
 // eraseEnds notes in the files that everything is erased, unless more was deleted meanwhile.
 func (db *DB) eraseEnds(asked int64) error {
 	if asked == 0 {
-		return nil // nothing to note
+		// Nothing to note.
+		return nil
 	}
 
 	return db.exclusively(func(*badger.Txn) ([]write, error) {
 		if db.eraseAsked.Load() != 0 {
-			return nil, nil // a deletion came in between: its key must stay
+			// A deletion came in between: its key must stay.
+			return nil, nil
 		}
 		return []write{{key: eraseKey}}, nil
 	})
@@ -164,7 +166,8 @@ func (db *DB) reopen() error {
 		return errClosed()
 	}
 
-	db.commit.spare = spare{} // it must not be used once its database is closed
+	// It must not be used once its database is closed.
+	db.commit.spare = spare{}
 	db.commit.ahead.close()
 	err = db.bdb.Close()
 	if err == nil {
@@ -182,7 +185,8 @@ func (db *DB) reopen() error {
 	// Closed and not open again: only a new start can find out what is on the disk.
 	err = fmt.Errorf("reopen the database: %w", err)
 	db.commit.health.fail(err)
-	db.closed = true // there is nothing left to read from
+	// There is nothing left to read from.
+	db.closed = true
 
 	return err
 }
@@ -231,7 +235,8 @@ func held() (release func(), ok bool) { return func() {}, true }
 // compact merges all levels of tables, so that no older version of any key remains. Where a read
 // kept one, the next compact needs its key: with nothing new above it, a table stays as it is.
 func (db *DB) compact(hold holding, outlived [][]byte) error {
-	release, ok := hold() // Badger fails writes while it drops keys
+	// Badger fails writes while it drops keys.
+	release, ok := hold()
 	if !ok {
 		return errClosed()
 	}

@@ -72,7 +72,8 @@ func (db smallValues) Walk(ctx context.Context, after keyed.Key, limit int) ([]k
 	if err != nil {
 		return nil, err
 	}
-	return db.smallPage(ctx, prefix, append(key, 0), 0, limit) // the first key after it
+	// The first key after it.
+	return db.smallPage(ctx, prefix, append(key, 0), 0, limit)
 }
 
 // smallPage returns the entries with a prefix from a key on, without the first skip of them.

@@ -116,7 +116,8 @@ func (db *DB) Bury(ctx context.Context, account string, tombstones []transfer.To
 		}
 
 		db.buries.Store(true)
-		delete(db.selectors, k) // what was deleted elsewhere is not yet known to those in memory
+		// What was deleted elsewhere is not yet known to those in memory.
+		delete(db.selectors, k)
 		return writes, nil
 	})
 	if err == nil {

@@ -107,7 +107,8 @@ func (db *DB) packAll(ctx context.Context, due func(*packing, *span) bool) error
 
 // packChosen packs the spans that choose returns.
 func (db *DB) packChosen(ctx context.Context, k keys, choose func(spans []span) []span) error {
-	db.packOne.Lock() // one at a time, for its memory
+	// One at a time, for its memory.
+	db.packOne.Lock()
 	defer db.packOne.Unlock()
 
 	// A short read of heads and keys each time: the rows themselves are read step by step.
@@ -365,9 +366,11 @@ func (db *DB) rowsWritten(k keys, rows int) {
 	defer db.packMu.Unlock()
 
 	switch {
-	case db.packEnded: // the database is being closed
+	case db.packEnded:
+		// The database is being closed.
 	case db.packingInBackground:
-		db.unpacked[k] = db.packing.every // the next write tries again
+		// The next write tries again.
+		db.unpacked[k] = db.packing.every
 	default:
 		db.packingInBackground = true
 		db.packers.Go(func() {

@@ -103,7 +103,8 @@ var passedEvery = 1000
 // walkAll adds all roll-ups.
 func (l *rollupList) walkAll(ctx context.Context) error {
 	var other errgroup.Group
-	known, ok := l.db.middles.Load(string(l.prefix)) // by the walk before
+	// The walk before has noted it.
+	known, ok := l.db.middles.Load(string(l.prefix))
 	middle, _ := known.([]byte)
 	if ok {
 		other.Go(func() error { return l.walk(ctx, 1, middle, nil) })

@@ -190,7 +190,8 @@ func (s *scan) run() error {
 		}
 
 		if from, _ := s.query.Span(); !from.IsZero() && s.block.Head.Oldest < from.Unix() {
-			return nil // all blocks after it are older still
+			// All blocks after it are older still.
+			return nil
 		}
 	}
 	return nil
@@ -324,7 +325,8 @@ func (s *scan) collectOneAlone(item *badger.Item, left *int) error {
 
 // visitLone visits a row that stands alone, if it matches.
 func (s *scan) visitLone(l *lone) error {
-	if l.value == nil { // collectAlone had no memory for it
+	// There was no memory for it in collectAlone.
+	if l.value == nil {
 		read := *l
 		if err := read.load(s.txn, s.keys.late(l.place[:])); err != nil {
 			return err

@@ -182,7 +182,8 @@ func (n *newest) reserve(dir string, bytes int64) (err error) {
 		number := 0
 		names, _ := fs.Glob(os.DirFS(dir), "*"+filepath.Ext(n.format))
 		for _, name := range names {
-			_, _ = fmt.Sscanf(name, "%d", &number) // the last is the newest
+			// The last is the newest.
+			_, _ = fmt.Sscanf(name, "%d", &number)
 		}
 		n.next = filepath.Join(dir, fmt.Sprintf(n.format, number+1))
 		if n.file, err = disk.OpenAhead(filepath.Join(dir, fmt.Sprintf(n.format, number))); err != nil {
@@ -288,7 +289,8 @@ func (db *DB) Damage() Damage {
 func diskBytes(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // gone, or unreadable: this is an estimate
+			// Gone, or unreadable: this is an estimate.
+			return nil
 		}
 
 		if info, err := d.Info(); err == nil {

@@ -71,7 +71,8 @@ func (u *summing) announceOldest() error {
 		}
 
 		if from, _ := s.query.Span(); s.block.Head.Oldest > from.Unix() {
-			return nil // it reaches beyond the end of the span, and so do all newer ones
+			// It reaches beyond the end of the span, and so do all newer ones.
+			return nil
 		}
 	}
 	return nil

@@ -32,7 +32,8 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 			tries := refusalsMax
 			more, err = db.applyApart(ctx, account, part, &tries, err)
 		}
-		if err == nil { // else they are of an attempt that was rolled back
+		// Otherwise they are of an attempt that was rolled back.
+		if err == nil {
 			results = append(results, more...)
 		}
 		return err
@@ -115,7 +116,8 @@ func (db *DB) apply(ctx context.Context, account string, events []archive.Event)
 
 	results, err := db.commit(ctx, b)
 	if err != nil {
-		return nil, err // the events may be folded again, in parts
+		// The events may be folded again, in parts.
+		return nil, err
 	}
 
 	return results, nil
@@ -142,7 +144,8 @@ func (db *DB) applyGroup(ctx context.Context, lane int, group []*batch) error {
 	err := f.change(ctx, false, func() error {
 		for _, b := range group {
 			a := &b.Change
-			a.results = a.results[:0] // of an earlier attempt, which was rolled back
+			// They are of an earlier attempt, which was rolled back.
+			a.results = a.results[:0]
 			for i := range a.events {
 				r, err := f.Fold(a.account, &a.events[i], a.packed[i])
 				if err != nil {

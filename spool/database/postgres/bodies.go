@@ -113,7 +113,8 @@ func (s *scan) visitBodies(ctx context.Context, places []place) error {
 		return err
 	}
 
-	var plain []byte // reused for each body
+	// It is reused for each body.
+	var plain []byte
 	for _, p := range places {
 		s.at, s.id, s.line = p.at, p.id, p.line
 		err := s.visitIfMatch(ctx, func() (_ []byte, err error) {

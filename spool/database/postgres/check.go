@@ -252,7 +252,8 @@ func (c *checker) checkPart(ctx context.Context, tx pgx.Tx, part []checked) erro
 	var h storedHeader
 	_, err = pgx.ForEachRow(rows, []any{&id, &h.at, &h.line, &h.terms}, func() error {
 		headers[id] = h
-		h = storedHeader{} // so that the next row does not overwrite its slices
+		// The next row must not overwrite its slices.
+		h = storedHeader{}
 		return nil
 	})
 	if err != nil {

@@ -122,7 +122,8 @@ func (db *DB) applyTogether(ctx context.Context, lane int, group []*batch) error
 // share divides the time that a group has left among n attempts. Without it, many accounts of a
 // worker that does not answer would leave none to those after them.
 func share(ctx context.Context, n int) time.Duration {
-	end, _ := ctx.Deadline() // that of commitTimeout
+	// It is that of commitTimeout.
+	end, _ := ctx.Deadline()
 	return time.Until(end) / time.Duration(n)
 }
 

@@ -425,7 +425,8 @@ func (f *folding) queueStates(b *pgx.Batch, p *part) {
 		_, err := pgx.ForEachRow(rows, []any{&id, &revision, &packed}, func() (err error) {
 			// Every id in the answer was asked for, so the record is in the group.
 			r := f.Record(p.account, id)
-			r.Revision, r.Removed = revision, false // it exists, whatever its tombstone says
+			// It exists, whatever its tombstone says.
+			r.Revision, r.Removed = revision, false
 			if r.State, err = f.db.codec.unpackState(packed, id); err != nil {
 				return err
 			}

@@ -44,7 +44,8 @@ const getSmall = `SELECT value FROM small_values WHERE kind = $1 AND account_id 
 // Get implements keyed.Reader.
 func (r smallReader) Get(ctx context.Context, keys ...keyed.Key) (values []json.RawMessage, err error) {
 	err = r.ask(ctx, func(q reader) error {
-		values = make([]json.RawMessage, len(keys)) // an earlier attempt may have failed halfway
+		// An earlier attempt may have failed halfway.
+		values = make([]json.RawMessage, len(keys))
 
 		b := &pgx.Batch{}
 		for i, k := range keys {

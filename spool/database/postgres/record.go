@@ -94,7 +94,8 @@ func readBodies(rows pgx.Rows, err error) (map[uuid]map[uuid][]byte, error) {
 			packed[id] = make(map[uuid][]byte)
 		}
 		packed[id][event] = body
-		body = nil // so that the next row does not overwrite it
+		// The next row must not overwrite it.
+		body = nil
 		return nil
 	})
 
@@ -204,7 +205,8 @@ func (c *codec) packState(s *archive.Stored) (packed []byte, after int, err erro
 	}
 	packed = c.State(plain)
 	if after == 0 && len(plain) >= c.deltaMin {
-		packed[0] |= compress.Mark // it may have deltas
+		// It may have deltas.
+		packed[0] |= compress.Mark
 	}
 
 	return packed, after, nil

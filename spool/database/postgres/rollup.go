@@ -147,7 +147,8 @@ func (c *checker) checkRollups(ctx context.Context, tx pgx.Tx) error {
 // Rollups finds roll-ups; see archive.Store.
 func (db *DB) Rollups(ctx context.Context, account string, q rollup.Query) (page rollup.Page, err error) {
 	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) error {
-		page = rollup.Page{} // viewOf may call this again, after a lost connection
+		// After a lost connection viewOf calls this again.
+		page = rollup.Page{}
 		sql, args := rollupStatement(key, &q)
 		rows, _ := tx.Query(ctx, sql, args...)
 		var e rollup.Entry

@@ -128,7 +128,8 @@ func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, er
 			switch {
 			case errors.Is(err, pgx.ErrNoRows):
 				return nil
-			case err == nil && isLarge(packed): // a delta may have its request
+			case err == nil && isLarge(packed):
+				// A delta may have its request.
 				large = append(large, id)
 				return nil
 			case err != nil:

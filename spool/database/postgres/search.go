@@ -257,7 +257,8 @@ func (db *DB) passOnce(ctx context.Context, fn func(tx pgx.Tx, begin func()) err
 			return err
 		}
 		final = err
-		return errEnd // which is not retried
+		// This error is not retried.
+		return errEnd
 	})
 	if final == nil {
 		return err

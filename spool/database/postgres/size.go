@@ -124,7 +124,8 @@ const (
 // When a worker dies during a commit, the write is acknowledged and shows only once Citus has
 // recovered the transaction, which takes up to citus.recover_2pc_interval.
 func decided(ctx context.Context, tx pgx.Tx) (bool, error) {
-	var waiting map[string]bool // those that were there from the start; later ones do not matter
+	// Only those that were there from the start: later ones do not matter.
+	var waiting map[string]bool
 	for range decidedTries {
 		prepared, ok, err := preparedOnWorkers(ctx, tx)
 		if err != nil || !ok {

@@ -294,7 +294,8 @@ func (s *scan) units(ctx context.Context, numbers []int16, top int64) (units []u
 			units = append(units, u)
 		}
 		units[len(units)-1].pages[int(number)] = words
-		words = nil // so that the next row does not overwrite it
+		// The next row must not overwrite it.
+		words = nil
 		return nil
 	})
 
@@ -319,7 +320,8 @@ func (s *scan) runUnit(ctx context.Context, u *unit, after *query.Position, limi
 	switch {
 	case found == 0:
 		return limit, nil
-	case found > u.rows/2: // their ids would not help
+	case found > u.rows/2:
+		// Their ids would not help.
 		s.ids = nil
 	default:
 		if s.ids, err = s.unitIDs(ctx, u, &docs); err != nil {

@@ -22,7 +22,8 @@ func columnsOf(f archive.Footprint) (orphan bool, trace *uuid, spanAt *int64) {
 		trace = &id
 	}
 	if f.Bare {
-		at := schema.Nanos(f.At) // an integer, since the database's times lack nanoseconds
+		// It is an integer, since the database's times lack nanoseconds.
+		at := schema.Nanos(f.At)
 		spanAt = &at
 	}
 
@@ -44,7 +45,8 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	f.Settle()
-	sortRecords(f.Records) // some may have come since they were loaded
+	// Some may have come since they were loaded.
+	sortRecords(f.Records)
 	b := &pgx.Batch{}
 	var added addedRows
 	for _, p := range parts(f.Records) {
@@ -168,7 +170,8 @@ func (f *folding) collect(r *archive.Record, c *partChanges, added *addedRows) e
 		added.states = append(added.states,
 			[]any{r.Account, id, id.Time(), int64(1), orphan, packed, trace, spanAt})
 
-	case after > 0: // packed is a delta
+	case after > 0:
+		// What is packed is a delta.
 		c.states.add(id, r.Revision, orphan, trace, spanAt, nil)
 		added.deltas = append(added.deltas, []any{r.Account, id, id.Time(), after, packed})
 
@@ -180,7 +183,8 @@ func (f *folding) collect(r *archive.Record, c *partChanges, added *addedRows) e
 	// A header is deleted and added again. An UPDATE would not be cheaper, since the terms are
 	// indexed, and Citus has none that takes the terms of many rows.
 	c.unlist(r)
-	if header := filter.Header(r.Account, id, &r.State.State); header != nil { // none if it is only a span from now on
+	// There is none if it is only a span from now on.
+	if header := filter.Header(r.Account, id, &r.State.State); header != nil {
 		added.headers = append(added.headers, header)
 	}
 

@@ -201,7 +201,8 @@ var insertSizes = []int{64, 16, 4, 1}
 func queueInserts(b *pgx.Batch, table string, columns []string, rows [][]any, suffix string) {
 	for len(rows) > 0 {
 		same := 1
-		for same < len(rows) && rows[same][0] == rows[0][0] { // account_id is the first column
+		// The first column is account_id.
+		for same < len(rows) && rows[same][0] == rows[0][0] {
 			same++
 		}
 		for _, size := range insertSizes {

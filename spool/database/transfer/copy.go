@@ -57,7 +57,8 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 	if err := bring(ctx, source, target, at, brought, told); err != nil {
 		return nil, err
 	}
-	if resumed { // an earlier run brought the rest
+	// An earlier run brought the rest.
+	if resumed {
 		if brought, err = count(ctx, source, func(c Contents) { told(Progress{"counting", c}) }); err != nil {
 			return nil, err
 		}
@@ -161,7 +162,8 @@ func walk(ctx context.Context, db Mover, at place, fn func(part) error) error {
 	slices.Sort(names)
 	for _, account := range names {
 		if account < at.Of {
-			continue // copied before
+			// Copied before.
+			continue
 		}
 		if account > at.Of {
 			at.Of, at.Tombstone, at.RecordID = account, Tombstone{}, ""

@@ -86,7 +86,8 @@ func (c Contents) add(p part) error {
 		for id, body := range r.Bodies {
 			hashes[id] = archive.HashBody(body)
 		}
-		r.State.Same = nil // each database derives it
+		// Each database derives it.
+		r.State.Same = nil
 		text, err := json.Marshal([]any{p.end.Of, r.State, hashes})
 		if err != nil {
 			return fmt.Errorf("record %s: %w", r.State.RequestID, err)
@@ -102,6 +103,7 @@ func (c Contents) addText(kind string, events int, text []byte) {
 	holding.Items++
 	holding.Events += int64(events)
 	sum := sha256.Sum256(text)
-	holding.Sum += binary.LittleEndian.Uint64(sum[:8]) // modulo 2^64, so the order does not matter
+	// Modulo 2^64, so the order does not matter.
+	holding.Sum += binary.LittleEndian.Uint64(sum[:8])
 	c[kind] = holding
 }

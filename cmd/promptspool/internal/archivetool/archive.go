@@ -192,7 +192,8 @@ func checkDatabase(c *cli.Context, url string) error {
 func printCheck(c *cli.Context, report archiveReport, err error) error {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		if e.Code == wire.CodeUnavailable {
-			return errors.New(Explain(err)) // the archive was not read, so it may be sound
+			// The archive was not read, so it may be sound.
+			return errors.New(Explain(err))
 		}
 		// The message is for callers of the API. Here a person looks for the damage.
 		if e.Cause != nil {

@@ -141,7 +141,8 @@ func openUnused(c *cli.Context, flag, dsn string, halfSpread bool) (*postgres.DB
 	// By this name its connections are told from those of servers.
 	query.Set("application_name", copierName)
 	if !query.Has("statement_timeout") {
-		query.Set("statement_timeout", "0") // a step of a copy may take longer than a server's query
+		// A step of a copy may take longer than a server's query.
+		query.Set("statement_timeout", "0")
 	}
 	u.RawQuery = query.Encode()
 

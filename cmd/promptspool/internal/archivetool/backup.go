@@ -100,5 +100,6 @@ func writeNew(path string, write func(io.Writer) error) (err error) {
 	if err := os.Rename(partial, path); err != nil {
 		return err
 	}
-	return disk.SyncDir(filepath.Dir(path)) // the new name must survive a power failure, too
+	// The new name must survive a power failure, too.
+	return disk.SyncDir(filepath.Dir(path))
 }

@@ -77,7 +77,8 @@ func (b *Block) Open(reader Reader, place []byte, head Head) {
 // column reads a column. ColumnMetadata and ColumnScores are everything without a separate column.
 func (b *Block) column(c rowcode.Column) (*column, error) {
 	s := &b.columns[c]
-	if s.loaded { // checked before anything else: this is called for every row
+	// Checked before anything else: this is called for every row.
+	if s.loaded {
 		return &s.column, nil
 	}
 	return b.load(s, Part{column: c})
@@ -112,7 +113,8 @@ func (b *Block) scores(i int) (*column, error) {
 // load reads a column into a slot.
 func (b *Block) load(s *slot, part Part) (*column, error) {
 	var err error
-	plain := encodeAbsent(b.Head.Rows, s.buffer) // of a block that is older than the column
+	// A block that is older than the column has no values in it.
+	plain := encodeAbsent(b.Head.Rows, s.buffer)
 	if part.column < b.Head.columns {
 		plain, err = b.reader.Read(b.Place, part, s.buffer)
 	}

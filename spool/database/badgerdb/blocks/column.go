@@ -223,5 +223,6 @@ func (c *column) text(i int) (s string, ok bool) {
 		return "", false
 	}
 	// A copy: what a query keeps must not hold the whole block.
-	return string(entry[1:]), true // the first byte marks that it has one
+	// The first byte marks that it has one.
+	return string(entry[1:]), true
 }

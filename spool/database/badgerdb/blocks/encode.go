@@ -24,7 +24,8 @@ func Encode(head *Head, rows []Placed, put func(part Part, plain []byte)) {
 
 	for column := rowcode.ColumnFunction; column < rowcode.ColumnBody; column++ {
 		if column == rowcode.ColumnMetadata || column == rowcode.ColumnScores {
-			continue // below: their columns are by key
+			// Below: their columns are by key.
+			continue
 		}
 
 		plain := encodeNumbers(column, rows)

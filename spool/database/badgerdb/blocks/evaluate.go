@@ -48,7 +48,8 @@ func (b *Block) evaluate(c query.Condition) (v Verdict, err error) {
 				v.May[i] &= w.May[i]
 			}
 			if v.May.next(0) < 0 {
-				return v, nil // nothing is left to ask about
+				// Nothing is left to ask about.
+				return v, nil
 			}
 		}
 		return v, nil
@@ -150,7 +151,8 @@ func (b *Block) testScores(name string, test func(row *wire.Row) bool) (holds Bi
 	for i := range b.Head.Rows {
 		row := &b.scratch.row
 		if from == to {
-			err = b.fillScores(i, row) // also those that share a column
+			// Also those that share a column.
+			err = b.fillScores(i, row)
 		} else {
 			err = b.ownScores(i, from, to, row)
 		}
@@ -259,7 +261,8 @@ func (b *Block) testEntries(t *query.Test, c *column) (v Verdict, err error) {
 	if some {
 		c.mark(found, v.Must)
 	}
-	if doubt { // only the whole of a long value can decide
+	// Only the whole of a long value can decide.
+	if doubt {
 		v.May = slices.Clone(v.Must)
 		c.mark(unsure, v.May)
 	}
@@ -324,9 +327,11 @@ func (a *asker) about(i int) (holds, unsure bool, err error) {
 func (b *Block) testNumbers(t *query.Test, c *column, holds Bits) {
 	// t.Number takes a slice, and one for each row would be garbage.
 	var one [1]float64
-	none := t.Number(nil) // what holds for rows without a number
+	// What holds for rows without a number.
+	none := t.Number(nil)
 
-	if c.width == 1 { // few different ones, such as versions: each is tested once
+	// Few different ones, such as versions: each is tested once.
+	if c.width == 1 {
 		// A width of 1 means at most 256 different numbers.
 		// Testing those that do not occur costs less than finding out which do.
 		var found [256]bool

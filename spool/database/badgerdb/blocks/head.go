@@ -99,7 +99,8 @@ func frequent(keys map[string]int, rows int) []string {
 	// A column for a key of one or two rows would cost more than it saves.
 	maps.DeleteFunc(keys, func(_ string, n int) bool { return n*64 < rows })
 	all := slices.SortedFunc(maps.Keys(keys), func(a, b string) int {
-		return cmp.Or(cmp.Compare(keys[b], keys[a]), cmp.Compare(a, b)) // the most frequent first
+		// The most frequent first.
+		return cmp.Or(cmp.Compare(keys[b], keys[a]), cmp.Compare(a, b))
 	})
 	all = all[:min(len(all), keysMax)]
 	slices.Sort(all)
@@ -230,7 +231,8 @@ func (h *Head) mayStart(from, to time.Time) bool {
 	switch {
 	case from.IsZero() && to.IsZero():
 		return true
-	case h.startMin > h.startMax: // no row has a start
+	case h.startMin > h.startMax:
+		// No row has a start.
 		return false
 	}
 	return (from.IsZero() || h.startMax >= from.Unix()) && (to.IsZero() || h.startMin <= to.Unix())

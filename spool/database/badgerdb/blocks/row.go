@@ -34,7 +34,8 @@ func (b *Block) fill(i int, of rowcode.Column, row *wire.Row) error {
 	case rowcode.ColumnScores:
 		return b.fillScores(i, row)
 	}
-	if of == rowcode.ColumnTime { // the same column has both
+	// The same column has both.
+	if of == rowcode.ColumnTime {
 		of = rowcode.ColumnID
 	}
 

@@ -27,7 +27,8 @@ const (
 
 // Quarantined returns how many files of a folder were ever moved to its quarantine.
 func Quarantined(dir string) int {
-	entries, _ := os.ReadDir(filepath.Join(dir, quarantineName)) // usually missing
+	// It is usually missing.
+	entries, _ := os.ReadDir(filepath.Join(dir, quarantineName))
 	return len(entries)
 }
 
@@ -52,7 +53,8 @@ func (s *salvage) run() error {
 		s.logger.Info("reading every file before opening it, to find what the disk cannot read; this may take a while")
 	}
 
-	newest := "" // value log; entries are sorted by name
+	// The newest value log: entries are sorted by name.
+	newest := ""
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) == ".vlog" {
 			newest = e.Name()
@@ -105,7 +107,8 @@ func (s *salvage) partToRead(path string, newest bool) (part rawlog.Span, err er
 	part.End = 1 << 62
 	switch filepath.Ext(path) {
 	case ".mem":
-	case ".vlog": // Badger replays the newest one, and reads the headers of the others
+	case ".vlog":
+		// Badger replays the newest one, and reads the headers of the others.
 		if !newest && !s.readAll {
 			part.End = rawlog.HeaderBytes
 		}
@@ -140,7 +143,8 @@ func tableEnd(path string) (int64, error) {
 		return 0, err
 	}
 
-	const blockBytes = 8 << 10 // Badger ends a block once it is larger than 4 KiB
+	// Badger ends a block once it is larger than 4 KiB.
+	const blockBytes = 8 << 10
 
 	// From the end: the checksum with its length, then the index with its own.
 	from := size
@@ -148,7 +152,8 @@ func tableEnd(path string) (int64, error) {
 		var length [4]byte
 		from -= int64(len(length))
 		if _, err := file.ReadAt(length[:], max(0, from)); disk.IsUnreadable(err) {
-			return max(0, from), nil // the probe will find it
+			// The probe will find it.
+			return max(0, from), nil
 		} else if err != nil && !errors.Is(err, io.EOF) {
 			return 0, err
 		}

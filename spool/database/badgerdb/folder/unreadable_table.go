@@ -42,7 +42,8 @@ func (s *salvage) salvageTable(path string) (bytes int64, err error) {
 // wholeBlocks returns a table of those blocks of another table that verify.
 func wholeBlocks(o badger.Options, path string, data []byte) (content []byte, err error) {
 	defer func() {
-		if damage := recover(); damage != nil { // Badger trusts what it reads, and panics
+		// Badger trusts what it reads, and panics.
+		if damage := recover(); damage != nil {
 			content, err = nil, errNoTable
 		}
 	}()
@@ -60,18 +61,21 @@ func wholeBlocks(o badger.Options, path string, data []byte) (content []byte, er
 	b := table.NewTableBuilder(options)
 	defer b.Close()
 
-	file, err := os.Open(path) // for its name
+	// It is opened for its name only.
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
 	t, err := table.OpenTable(&z.MmapFile{Data: data, Fd: file}, options)
-	if err != nil { // its index, or its last block, cannot be read
+	// Its index, or its last block, cannot be read.
+	if err != nil {
 		return nil, errNoTable
 	}
 
 	// Block by block: an iterator over the whole table would end at the first bad one.
-	starts := t.KeySplits(math.MaxInt, nil) // the first key of each block
+	// The first key of each block.
+	starts := t.KeySplits(math.MaxInt, nil)
 	for i := range starts {
 		end := []byte(nil)
 		if i+1 < len(starts) {
@@ -133,7 +137,8 @@ func (s *salvage) forgetTable(id uint64) error {
 		return err
 	}
 	if _, known := manifest.Tables[id]; !known {
-		return nil // Badger would have deleted it
+		// Badger would have deleted it.
+		return nil
 	}
 
 	change := &pb.ManifestChange{Id: id, Op: pb.ManifestChange_DELETE}
