@@ -38,7 +38,7 @@ var recipes = []struct {
 	{
 		heading: "Add what is kept beside a record",
 		example: `State\) Trace\(|\bf\.Trace\b|tableTrace|'j' trace|\bu\.trace\b|&r\.trace,|record_states_traces|` +
-			`DB\) Trace\(|\tTrace\(\n`,
+			`\bof\.Trace\b|\tTrace +UUID`,
 		helps: `spool/(archive/set|database/databasetest/folding)\.go`,
 	},
 	{

@@ -235,9 +235,9 @@ type Renewed interface {
 // renewPart is how many records Renew changes together: writers wait for these.
 const renewPart = 100
 
-// Renew gives the rows that were written before there was a column what their states have in it, and
-// puts records into their sets. Ended early, it begins again the next time; done, it costs nothing.
-// Several may run at a time.
+// Renew brings what an earlier version wrote to the form of this one. Rows get the columns that there
+// were not then, and records come into their sets. Ended early, it begins again
+// the next time; done, it costs nothing. Several may run at a time.
 func Renew(ctx context.Context, s Renewed, logger *slog.Logger) error {
 	from, err := s.Filled(ctx)
 	if err != nil {

@@ -24,7 +24,7 @@ func (svc *Service) Reprice(ctx context.Context, id wire.Identity, cursor string
 	}
 
 	answer := wire.Repriced{Success: true}
-	// What changed, by record.
+	// Those that changed, by record.
 	parts := make(map[string]wire.RepricedParts)
 	change := func(s *archive.State, bodies map[string]json.RawMessage) (bool, error) {
 		parts[s.RequestID] = svc.reprice(s, bodies)

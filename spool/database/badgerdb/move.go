@@ -116,7 +116,7 @@ func (db *DB) Bury(ctx context.Context, account string, tombstones []transfer.To
 		}
 
 		db.buries.Store(true)
-		// What was deleted elsewhere is not yet known to those in memory.
+		// Those in memory do not know yet of deletions in the other database.
 		delete(db.selectors, k)
 		return writes, nil
 	})

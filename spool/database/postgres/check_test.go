@@ -31,7 +31,8 @@ func TestCheckReadsEachRecordOfEachAccount(t *testing.T) {
 	for account, records := range accounts {
 		last := databasetest.ID(records - 1)
 		for _, orphan := range []bool{true, false} {
-			err := db.pool.Exec(t.Context(), `UPDATE record_states SET orphan = $3 WHERE account_id = $1 AND request_id = $2`,
+			err := db.pool.Exec(t.Context(),
+				`UPDATE record_states SET orphan = $3 WHERE account_id = $1 AND request_id = $2`,
 				account, last, orphan)
 			if err != nil {
 				t.Fatal(err)

@@ -82,7 +82,7 @@ func (db *DB) Change(
 		}
 	}
 
-	// A record of another database may be new here. What is changed alone never is.
+	// A record of another database may be new here. Those that are changed alone never are.
 	if !alone {
 		if err := db.tables.Ensure(ctx, f.weeks()); err != nil {
 			return err

@@ -171,7 +171,7 @@ func (f *folding) collect(r *archive.Record, c *partChanges, added *addedRows) e
 			[]any{r.Account, id, id.Time(), int64(1), orphan, packed, trace, spanAt})
 
 	case after > 0:
-		// What is packed is a delta.
+		// A delta was packed.
 		c.states.add(id, r.Revision, orphan, trace, spanAt, nil)
 		added.deltas = append(added.deltas, []any{r.Account, id, id.Time(), after, packed})
 

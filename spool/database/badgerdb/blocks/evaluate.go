@@ -327,7 +327,7 @@ func (a *asker) about(i int) (holds, unsure bool, err error) {
 func (b *Block) testNumbers(t *query.Test, c *column, holds Bits) {
 	// t.Number takes a slice, and one for each row would be garbage.
 	var one [1]float64
-	// What holds for rows without a number.
+	// This holds for rows without a number.
 	none := t.Number(nil)
 
 	// Few different ones, such as versions: each is tested once.
