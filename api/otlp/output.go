@@ -52,7 +52,7 @@ func (o *output) grow(n int) bool {
 // cut takes back what was written after the first n bytes.
 func (o *output) cut(n int) { o.b, o.full, o.fault = o.b[:n], false, nil }
 
-// fail notes what is wrong with the source of a value, if anything. The rest is written all the same.
+// fail notes what is wrong with the source of a value, if anything. The rest is written nevertheless.
 func (o *output) fail(err error) {
 	if o.fault == nil {
 		o.fault = err
