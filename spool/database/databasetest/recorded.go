@@ -67,6 +67,7 @@ func hearing(t *testing.T, open Open) {
 // the trace of the examples what is below what. A span that is a request, or is linked to one, has a star.
 func shown(t *testing.T, s archive.Store, account string) (all []string) {
 	t.Helper()
+	service, id := overStore(s), wire.Identity{Account: account, Scope: wire.ScopeFull}
 	rows := search(t, s, account, wire.Search{PerPage: 100}).Rows
 	slices.Reverse(rows)
 	for _, r := range rows {
@@ -81,7 +82,10 @@ func shown(t *testing.T, s archive.Store, account string) (all []string) {
 		if r.InputTokens != nil || r.OutputTokens != nil {
 			line = append(line, figure(r.InputTokens)+"+"+figure(r.OutputTokens))
 		}
-		linked := view(t, s, account, r.RequestID)
+		linked, err := service.Request(t.Context(), id, r.RequestID)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if linked.SpanRecordID == "" {
 			linked.SpanName = ""
 		}
@@ -95,13 +99,13 @@ func shown(t *testing.T, s archive.Store, account string) (all []string) {
 				line = append(line, fact[0]+fact[1])
 			}
 		}
-		if len(r.Scores) > 0 {
-			line = append(line, fmt.Sprint(r.Scores))
+		for _, score := range linked.Scores {
+			line = append(line, fmt.Sprintf("[%s]", strings.TrimSpace(fmt.Sprint(score, " ", score.Reason()))))
 		}
 		all = append(all, strings.Join(line, " "))
 	}
 
-	trace, err := overStore(s).Trace(t.Context(), wire.Identity{Account: account}, traces[0])
+	trace, err := service.Trace(t.Context(), id, traces[0])
 	if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
 		t.Fatal(err)
 	}
@@ -277,7 +281,8 @@ func recordings(t *testing.T) map[string]heard {
 			judged(t, at+100*hour, "relevance", 100, trace, span, ""),
 		), []string{
 			"gpt-4o-mini gpt-4o-mini-2024-07-18 21+9 took 0.478 of user- in sessi called get_weather < How i > get_w",
-			"gpt-4o-mini gpt-4o-mini-2024-07-18 21+9 took 0.085 of user- in sessi < How i > It is [relevance=1 timeless=0.01]",
+			"gpt-4o-mini gpt-4o-mini-2024-07-18 21+9 took 0.085 of user- in sessi < How i > It is " +
+				"[relevance=1 for 100] [timeless=0.01 for 1]",
 		}},
 		// The second one names no span.
 		"log records with the details of calls": {recorded(t, "otel-genai-logs"), []string{
@@ -290,7 +295,7 @@ func recordings(t *testing.T) map[string]heard {
 		), []string{
 			"gemini-2.5-flash gemini-2.5-flash 300+25 took 1 in conv- called get_order < Where > Look ",
 			"gemini-2.5-flash gemini-2.5-flash 340+69 took 1.1 in conv- < gs:// > gs://",
-			"gemini-2.5-flash gemini-2.5-flash 97+12 took 0.099 in conv- < And o > Cance [Relevance=0.87]",
+			"gemini-2.5-flash gemini-2.5-flash 97+12 took 0.099 in conv- < And o > Cance [Relevance=0.87 for 87]",
 		}},
 		// PromptLayer's SDK gives the id of its span to the request that it logs; newer ones give the trace, too.
 		"a run that is logged": {append(recorded(t, "promptlayer-python-run-2"),
@@ -348,6 +353,7 @@ func judged(t *testing.T, at int64, name string, percent int, traceID, spanID, r
 	record := map[string]any{
 		"eventName": "gen_ai.evaluation.result", "traceId": traceID, "spanId": spanID, "attributes": []any{
 			attribute("gen_ai.evaluation.name", name), attribute("gen_ai.response.id", responseID),
+			attribute("gen_ai.evaluation.explanation", fmt.Sprint("for ", percent)),
 			map[string]any{"key": "gen_ai.evaluation.score.value", "value": map[string]any{
 				"doubleValue": float64(percent) / 100,
 			}},
