@@ -162,7 +162,7 @@ func (q *Queue) shrink(idleAt uint64) error {
 		q.mu.Unlock()
 		return nil
 	}
-	// What follows belongs to the leader.
+	// The rest belongs to the leader.
 	q.leading = true
 	idle := q.next == idleAt && q.frontier == q.next
 	q.mu.Unlock()
