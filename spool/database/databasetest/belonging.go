@@ -330,7 +330,10 @@ func goes(t *rapid.T, s archive.Store, account string, events []archive.Event, b
 		spared = func(of *archive.State) bool { return !has(before, of, "user_id", "ann") }
 	case "session_id":
 		d.SessionID = "s-1"
-		spared = func(of *archive.State) bool { return !has(before, of, "session_id", "s-1") && of.TraceID() == "" }
+		traced := func(id string) bool { return before[id].TraceID() != "" }
+		spared = func(of *archive.State) bool {
+			return !has(before, of, "session_id", "s-1") && !slices.ContainsFunc(callOf(before, of.RequestID), traced)
+		}
 	}
 	if _, err := archive.Delete(t.Context(), s, account, d); err != nil {
 		t.Fatal(err)
