@@ -1,134 +1,30 @@
 package api
 
 import (
-	"cmp"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
-
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
 	"promptspool/api/wire/calendar"
+	"promptspool/api/wire/jsonscan"
 )
 
-// selectorArg reads version and label from the query; an empty one is absent.
-func (c *exchange) selectorArg() (wire.Selector, error) {
-	version, err := c.intArg("version", 0, 1<<31-1)
-	return wire.Selector{Version: version, Label: string(c.ctx.QueryArgs().Peek("label"))}, err
-}
+// queryArgs reads the query string into what a route asks for.
+func queryArgs[T any](c *exchange) (T, error) { return wire.DecodeQuery[T](c.query()) }
 
-// intArg reads an integer from 1 to most from the query, or returns absent.
-func (c *exchange) intArg(name string, absent, most int) (int, error) {
-	text := string(c.ctx.QueryArgs().Peek(name))
-	if text == "" {
-		return absent, nil
+// query returns the query string as an object of strings.
+func (c *exchange) query() (object wire.Object) {
+	for name, value := range c.ctx.QueryArgs().All() {
+		text := jsonscan.AppendString(nil, string(value))
+		object = append(object, jsonscan.Member{Name: string(name), Value: text})
 	}
 
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
-		return 0, wire.Invalid(wire.FieldError{
-			Field:  name,
-			Reason: "must be an integer from 1 to " + strconv.Itoa(most),
-		})
-	}
-
-	return n, nil
-}
-
-// boolArg reads true or false from the query, or returns absent.
-func (c *exchange) boolArg(name string, absent bool) (bool, error) {
-	switch text := string(c.ctx.QueryArgs().Peek(name)); strings.ToLower(text) {
-	case "":
-		return absent, nil
-	case "true", "1":
-		return true, nil
-	case "false", "0":
-		return false, nil
-	}
-
-	return false, wire.Invalid(wire.FieldError{Field: name, Reason: "must be true or false"})
-}
-
-// wordArg reads one of a list of words from the query; "" if it is absent.
-func (c *exchange) wordArg(name string, words []string) (string, error) {
-	text := string(c.ctx.QueryArgs().Peek(name))
-	if text != "" && !slices.Contains(words, text) {
-		return "", wire.Invalid(wire.FieldError{
-			Field:  name,
-			Reason: "must be one of: " + strings.Join(words, ", "),
-		})
-	}
-
-	return text, nil
-}
-
-// timeArg reads a time in ISO 8601 from the query; zero if it is absent.
-func (c *exchange) timeArg(name string) (time.Time, error) {
-	text := string(c.ctx.QueryArgs().Peek(name))
-	if text == "" {
-		return time.Time{}, nil
-	}
-
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
-		}
-	}
-
-	return time.Time{}, wire.Invalid(wire.FieldError{
-		Field:  name,
-		Reason: "must be a time such as 2026-01-02T03:04:05Z",
-	})
-}
-
-// listArgs reads the query of a list of templates. It returns the first error.
-func (c *exchange) listArgs() (wire.TemplateListQuery, error) {
-	args := c.ctx.QueryArgs()
-	q := wire.TemplateListQuery{
-		Name:   string(args.Peek("name")),
-		Label:  string(args.Peek("label")),
-		Author: string(args.Peek("created_by_email")),
-		External: wire.ExternalID{
-			Source: string(args.Peek("external_source")),
-			ID:     string(args.Peek("external_id")),
-		},
-	}
-	for _, tag := range args.PeekMulti("tags") {
-		q.Tags = append(q.Tags, string(tag))
-	}
-
-	var errs [10]error
-	q.Page, errs[0] = c.intArg("page", 1, wire.PageOffsetMax)
-	q.PerPage, errs[1] = c.intArg("per_page", 30, wire.PageItemsMax)
-	q.Status, errs[2] = c.wordArg("status", wire.TemplateStatuses)
-	q.SortBy, errs[3] = c.wordArg("sort_by", wire.TemplateSorts)
-	q.SortOrder, errs[4] = c.wordArg("sort_order", []string{"asc", "desc"})
-	q.CreatedAfter, errs[5] = c.timeArg("created_after")
-	q.CreatedBefore, errs[6] = c.timeArg("created_before")
-	q.UpdatedAfter, errs[7] = c.timeArg("updated_after")
-	q.UpdatedBefore, errs[8] = c.timeArg("updated_before")
-
-	if len(args.Peek("is_snippet")) > 0 {
-		q.IsSnippet = new(bool)
-		*q.IsSnippet, errs[9] = c.boolArg("is_snippet", false)
-	}
-	err := cmp.Or(errs[:]...)
-	if err == nil && (q.External.Source == "") != (q.External.ID == "") {
-		err = wire.Invalid(wire.FieldError{
-			Field:  "external_id",
-			Reason: "and external_source can only be given together",
-		})
-	}
-
-	return q, err
+	return object
 }
 
 // A filter line and q are carried out as filter_group, here: the parts below the API know only that.
 
 // decodeSearch reads a search.
 func (a *API) decodeSearch(object wire.Object) (wire.Search, error) {
-	s, err := wire.DecodeSearch(object)
+	s, err := wire.Decode[wire.Search](object)
 	if err == nil {
 		err = a.carryOut(&s.FilterLine, &s.FilterGroup, &s.Q)
 	}
@@ -138,7 +34,7 @@ func (a *API) decodeSearch(object wire.Object) (wire.Search, error) {
 
 // decodeRollupSearch reads a search for sessions, traces or users.
 func (a *API) decodeRollupSearch(object wire.Object) (wire.RollupSearch, error) {
-	s, err := wire.DecodeRollupSearch(object)
+	s, err := wire.Decode[wire.RollupSearch](object)
 	if err != nil {
 		return s, err
 	}
@@ -168,7 +64,7 @@ func (a *API) carryOutRollup(l *wire.FilterLine, calls, having **wire.Filter) er
 
 // decodeParts reads a question about statistics.
 func (a *API) decodeParts(object wire.Object) (wire.PartsQuery, error) {
-	q, err := wire.DecodeParts(object)
+	q, err := wire.Decode[wire.PartsQuery](object)
 	if err != nil {
 		return q, err
 	}

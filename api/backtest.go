@@ -16,7 +16,7 @@ const backtestBytesMax = 32 << 20
 // The answer has one line for each request, newest first. Only the other capabilities are used,
 // so that a sidecar answers it like a server.
 func (a *API) backtest(c *exchange) error {
-	q, err := wire.DecodeBacktest(c.object)
+	q, err := wire.Decode[wire.BacktestQuery](c.object)
 	if err != nil {
 		return err
 	}

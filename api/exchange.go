@@ -346,7 +346,7 @@ func (a *API) mayScore(c *exchange, w wire.LogWrite) error {
 			return err
 		}
 	}
-	return a.fits(c, wire.IntegerScore(w.ScoreName, *w.Score))
+	return a.fits(c, wire.IntegerScore(w.ScoreName, int(*w.Score)))
 }
 
 // mayKey returns a 403 unless a verified key has one of some rights.

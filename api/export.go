@@ -35,7 +35,7 @@ var errPartial = errors.New("enough for one answer")
 // line of these has done false, or that has none, was cut or is one of several: the next request
 // continues with the cursor.
 func (a *API) exportRequests(c *exchange) error {
-	e, err := wire.DecodeExport(c.object)
+	e, err := wire.Decode[wire.Export](c.object)
 	if err == nil {
 		err = a.carryOut(&e.FilterLine, &e.FilterGroup, &e.Q)
 	}

@@ -88,9 +88,11 @@ func (a *API) export(c *exchange, asked otlp.Kind) error {
 	}
 	x := exported{a: a, c: c, kind: asked}
 	if asked == otlp.Spans {
-		if x.closing, err = c.boolArg("close_after", false); err != nil {
+		q, err := queryArgs[wire.CloseQuery](c)
+		if err != nil {
 			return err
 		}
+		x.closing = q.CloseAfter
 	}
 	release, err := x.claim()
 	if err != nil {

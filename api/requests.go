@@ -1,9 +1,7 @@
 package api
 
 import (
-	"encoding/json"
 	"path"
-	"strconv"
 
 	"promptspool/api/filterline"
 	"promptspool/api/tracetree"
@@ -34,18 +32,14 @@ func (c *exchange) recordID() (string, error) {
 	return id, nil
 }
 
-// orphansPerPage is the size of a page of orphans whose caller names none.
-const orphansPerPage = 100
-
 // listOrphans lists requests that have not arrived although scores, metadata or links of theirs
 // have.
 func (a *API) listOrphans(c *exchange) error {
-	perPage, err := c.intArg("per_page", orphansPerPage, wire.PageItemsMax)
+	q, err := queryArgs[wire.OrphanQuery](c)
 	if err != nil {
 		return err
 	}
 
-	q := wire.OrphanQuery{PerPage: perPage, Cursor: string(c.ctx.QueryArgs().Peek("cursor"))}
 	page, err := a.recorded.Orphans(c.context, c.id, q)
 	return c.answer(page, err)
 }
@@ -65,59 +59,18 @@ func (a *API) statistics(c *exchange) error {
 
 // suggestValues completes what a person types into a filter.
 func (a *API) suggestValues(c *exchange) error {
-	args := c.ctx.QueryArgs()
-	q := wire.SuggestQuery{
-		Field:  string(args.Peek("field")),
-		Prefix: string(args.Peek("prefix")),
-		Key:    string(args.Peek("metadata_key")),
-	}
-
-	var err error
-	if q.Limit, err = c.intArg("limit", 0, wire.PageItemsMax); err != nil {
-		return err
-	}
-	if q.Field == "" {
-		return wire.Invalid(wire.FieldError{Field: "field", Reason: "is missing from the query"})
-	}
-	if q.FilterGroup, err = c.filterArg(); err != nil {
-		return err
-	}
-	selected, err := a.readLine(wire.FilterLine{Line: string(args.Peek("filter")), Zone: string(args.Peek("tz"))})
+	q, err := queryArgs[wire.SuggestQuery](c)
 	if err != nil {
 		return err
 	}
-	q.FilterGroup = filterline.Both(selected, q.FilterGroup)
-
-	// With any other field the number is ignored: in the peer's schema it is the number
-	// of a template, and narrows the field prompt only.
-	if id := string(args.Peek("prompt_id")); id != "" && q.Field == "prompt" {
-		if _, err := strconv.ParseUint(id, 10, 63); err != nil {
-			return wire.Invalid(wire.FieldError{Field: "prompt_id", Reason: "must be an integer of at least 1"})
-		}
-		q.TemplateID = id
+	selected, err := a.readLine(q.FilterLine)
+	if err != nil {
+		return err
 	}
+	q.FilterLine, q.FilterGroup = wire.FilterLine{}, filterline.Both(selected, q.FilterGroup)
+
 	values, err := a.recorded.Suggest(c.context, c.id, q)
 	return c.answer(values, err)
-}
-
-// filterArg reads a filter group from the query; nil if it is absent.
-func (c *exchange) filterArg() (*wire.Filter, error) {
-	text := c.ctx.QueryArgs().Peek("filter_group")
-	if len(text) == 0 {
-		return nil, nil
-	}
-
-	// encoding/json alone accepts what a body is rejected for, such as repeated members.
-	reason := "must be a filter group in JSON, like that of a search"
-	if _, err := wire.ParseObject(text); err == nil {
-		group, err := wire.ParseFilter(text)
-		if err == nil {
-			return group, nil
-		}
-		reason = err.Error()
-	}
-
-	return nil, wire.Invalid(wire.FieldError{Field: "filter_group", Reason: reason})
 }
 
 // deleteRequest deletes one record for good.
@@ -131,14 +84,12 @@ func (a *API) deleteRequest(c *exchange) error {
 
 // deleteRequests deletes all records with a metadata value.
 func (a *API) deleteRequests(c *exchange) error {
-	args := c.ctx.QueryArgs()
-	d, err := wire.DecodeDeletion(
-		string(args.Peek("metadata_key")), string(args.Peek("metadata_value")), string(args.Peek("before")))
+	q, err := queryArgs[wire.DeletionQuery](c)
 	if err != nil {
 		return err
 	}
 
-	return a.deleteMatching(c, d)
+	return a.deleteMatching(c, wire.Deletion{Key: q.Key, Value: q.Value, Before: q.Before})
 }
 
 func (a *API) deleteMatching(c *exchange, d wire.Deletion) error {
@@ -153,11 +104,11 @@ func (a *API) deleteMatching(c *exchange, d wire.Deletion) error {
 
 // repriceRequests prices records again, a part with each request.
 func (a *API) repriceRequests(c *exchange) error {
-	cursor := ""
-	if err := c.member("cursor", &cursor, "must be a string"); err != nil {
+	q, err := wire.Decode[wire.Continue](c.object)
+	if err != nil {
 		return err
 	}
-	repriced, err := a.recorded.Reprice(c.context, c.id, cursor)
+	repriced, err := a.recorded.Reprice(c.context, c.id, q.Cursor)
 	a.noteChanged(c, "reprice requests", repriced.Changed)
 
 	return c.answer(repriced, err)
@@ -166,19 +117,9 @@ func (a *API) repriceRequests(c *exchange) error {
 // scanRequests searches records for secrets, a part with each request, and masks them if
 // the caller wants that.
 func (a *API) scanRequests(c *exchange) error {
-	var q wire.ScanQuery
-	if err := c.member("cursor", &q.Cursor, "must be a string"); err != nil {
+	q, err := wire.Decode[wire.ScanQuery](c.object)
+	if err != nil {
 		return err
-	}
-	if err := c.member("mask", &q.Mask, "must be true or false"); err != nil {
-		return err
-	}
-	const reason = "must be an integer of at least 1"
-	if err := c.member("limit", &q.Limit, reason); err != nil {
-		return err
-	}
-	if _, ok := c.object.Get("limit"); ok && q.Limit < 1 {
-		return wire.Invalid(wire.FieldError{Field: "limit", Reason: reason})
 	}
 
 	release, err := begin(a.scans, c.id.KeyID, "scan")
@@ -189,16 +130,6 @@ func (a *API) scanRequests(c *exchange) error {
 
 	scanned, err := a.recorded.Scan(c.context, c.id, q)
 	return c.answer(scanned, err)
-}
-
-// member decodes a member of the request's body into v, if it is there; reason is the error of a
-// value that does not fit.
-func (c *exchange) member(name string, v any, reason string) error {
-	raw, ok := c.object.Get(name)
-	if ok && json.Unmarshal(raw, v) != nil {
-		return wire.Invalid(wire.FieldError{Field: name, Reason: reason})
-	}
-	return nil
 }
 
 // searchRollups lists sessions, traces or users.
@@ -215,7 +146,7 @@ func (a *API) searchRollups(c *exchange) error {
 
 // searchSpans lists spans.
 func (a *API) searchSpans(c *exchange) error {
-	s, err := wire.DecodeSpanSearch(c.object)
+	s, err := wire.Decode[wire.SpanSearch](c.object)
 	if err == nil {
 		err = a.carryOutRollup(&s.FilterLine, &s.FilterGroup, &s.Having)
 	}
@@ -248,7 +179,7 @@ const longTrace = 5000
 
 // trace returns the spans of a trace: by their start or, if the caller wants that, as a tree.
 func (a *API) trace(c *exchange) error {
-	form, err := c.wordArg("form", []string{"flat", "tree"})
+	q, err := queryArgs[wire.TraceQuery](c)
 	if err != nil {
 		return err
 	}
@@ -258,7 +189,7 @@ func (a *API) trace(c *exchange) error {
 		a.longTraces.Lock()
 		defer a.longTraces.Unlock()
 	}
-	if err == nil && form == "tree" {
+	if err == nil && q.Form == "tree" {
 		return c.answer(tracetree.Of(trace), nil)
 	}
 

@@ -31,13 +31,13 @@ func (a *API) spansBulk(c *exchange) error {
 	if !ok || spans[0] != '[' {
 		return wire.Invalid(wire.FieldError{Field: "spans", Reason: "must be an array"})
 	}
-	closing, err := c.boolArg("close_after", false)
+	q, err := queryArgs[wire.CloseQuery](c)
 	if err != nil {
 		return err
 	}
 	inBody, _ := c.object.Get("close_after")
 	b := bulk{
-		exported: exported{a: a, c: c, kind: otlp.Spans, closing: closing || string(inBody) == "true"},
+		exported: exported{a: a, c: c, kind: otlp.Spans, closing: q.CloseAfter || string(inBody) == "true"},
 		answer: wire.SpansTaken{
 			Success:         true,
 			Spans:           []wire.SpanTaken{},
@@ -134,7 +134,7 @@ func (b *bulk) addRequest(s otlp.BulkSpan, recordID, spanID string) error {
 	if err != nil {
 		return err
 	}
-	request.Link = w.Prompt
+	request.Link = w.Link()
 	b.answer.RequestLogs = append(b.answer.RequestLogs, wire.RequestLogged{
 		ID:      recordID,
 		SpanID:  spanID,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"promptspool/api/wire"
@@ -130,25 +129,9 @@ func (a *API) syncKey(c *exchange) error {
 
 // syncChanges lists which templates changed after a revision. If none has yet, it waits for one.
 func (a *API) syncChanges(c *exchange) error {
-	args := c.ctx.QueryArgs()
-	q := wire.ChangesQuery{
-		ProviderBaseURLs: string(args.Peek("provider_base_urls")),
-		Keys:             string(args.Peek("keys")),
-	}
-
-	var err error
-	if text := string(args.Peek("since")); text != "" {
-		if q.Since, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return wire.Invalid(wire.FieldError{
-				Field:  "since",
-				Reason: "must be a revision: an integer of at least 0",
-			})
-		}
-	}
-	if text := string(args.Peek("wait")); text != "" {
-		if q.Wait, err = time.ParseDuration(text); err != nil || q.Wait < 0 {
-			return wire.Invalid(wire.FieldError{Field: "wait", Reason: "must be a duration such as 30s"})
-		}
+	q, err := queryArgs[wire.ChangesQuery](c)
+	if err != nil {
+		return err
 	}
 	q.Wait = min(q.Wait, changesWaitMax)
 

@@ -13,7 +13,7 @@ import (
 // fetchTemplate returns a template's version with its text and, for a provider, the arguments of
 // the model call.
 func (a *API) fetchTemplate(c *exchange) error {
-	f, err := wire.DecodeFetch(c.object)
+	f, err := wire.Decode[wire.TemplateFetch](c.object)
 	if err != nil {
 		return err
 	}
@@ -27,16 +27,12 @@ func (a *API) fetchTemplate(c *exchange) error {
 
 // getTemplate is the older spelling, which selects the version by the query.
 func (a *API) getTemplate(c *exchange) error {
-	name := string(c.ctx.QueryArgs().Peek("prompt_name"))
-	if name == "" {
-		return wire.Invalid(wire.FieldError{Field: "prompt_name", Reason: "is missing from the query"})
-	}
-	s, err := c.selectorArg()
+	q, err := queryArgs[wire.NamedQuery](c)
 	if err != nil {
 		return err
 	}
 
-	return a.answerTemplate(c, name, wire.TemplateFetch{Selector: s})
+	return a.answerTemplate(c, q.Name, wire.TemplateFetch{Selector: q.Selector})
 }
 
 func (a *API) answerTemplate(c *exchange, name string, f wire.TemplateFetch) error {
@@ -69,25 +65,17 @@ func (c *exchange) setCacheHeaders(result string, age time.Duration) {
 // resolve_snippets=false, as it was published. A sidecar's cache reads templates this way. With
 // include_llm_kwargs=true it includes the arguments of the model call, without variables.
 func (a *API) rawTemplate(c *exchange) error {
-	s, err := c.selectorArg()
-	if err != nil {
-		return err
-	}
-	resolve, err := c.boolArg("resolve_snippets", true)
-	if err != nil {
-		return err
-	}
-	kwargs, err := c.boolArg("include_llm_kwargs", false)
+	q, err := queryArgs[wire.RawQuery](c)
 	if err != nil {
 		return err
 	}
 
 	read := a.c.Templates.Raw
-	if !resolve {
+	if !q.Resolve {
 		read = a.c.Templates.Source
 	}
-	t, err := read(c.context, c.id, c.ident, s)
-	if err == nil && kwargs {
+	t, err := read(c.context, c.id, c.ident, q.Selector)
+	if err == nil && q.Kwargs {
 		t.LLMKwargs, err = a.llmKwargs(c, t.Version)
 	}
 
@@ -123,7 +111,7 @@ func (a *API) publish(c *exchange, decode func(wire.Object) (wire.Publish, error
 
 // patchTemplate publishes the next version, which differs from a base in some members.
 func (a *API) patchTemplate(c *exchange) error {
-	p, err := wire.DecodePatch(c.object)
+	p, err := wire.Decode[wire.TemplatePatch](c.object)
 	if err != nil {
 		return err
 	}
@@ -164,7 +152,7 @@ func (a *API) restoreTemplate(c *exchange) error {
 
 // listTemplates lists templates, one page at a time.
 func (a *API) listTemplates(c *exchange) error {
-	q, err := c.listArgs()
+	q, err := queryArgs[wire.TemplateListQuery](c)
 	if err != nil {
 		return err
 	}
@@ -185,7 +173,7 @@ func (a *API) templateLabels(c *exchange) error {
 
 // createLabel points a label to a version. A label that exists moves.
 func (a *API) createLabel(c *exchange) error {
-	w, err := wire.DecodeLabel(c.object)
+	w, err := wire.Decode[wire.LabelWrite](c.object)
 	if err != nil {
 		return err
 	}
@@ -199,11 +187,11 @@ func (a *API) moveLabel(c *exchange) error {
 	if err != nil {
 		return err
 	}
-	version, err := wire.DecodeLabelMove(c.object)
+	w, err := wire.Decode[wire.LabelMove](c.object)
 	if err != nil {
 		return err
 	}
-	label, err := a.c.Templates.MoveLabel(c.context, c.id, id, version, "")
+	label, err := a.c.Templates.MoveLabel(c.context, c.id, id, w.Version, "")
 	return c.answer(label, err)
 }
 

@@ -19,10 +19,10 @@ func (a *API) trackRequest(c *exchange) error {
 
 	// The blueprint is made first, because the recorder owns the body's bytes afterwards.
 	requestID := a.requestID(c, w.RequestID)
-	blueprint, release := a.blueprint(c, w.ReturnBlueprint)
+	blueprint, release := a.blueprint(c, string(w.ReturnBlueprint) == "true")
 	defer release()
 
-	if err := a.recordBody(c, wire.KindRequest, requestID, w.Prompt); err != nil {
+	if err := a.recordBody(c, wire.KindRequest, requestID, wire.PromptLink(w.CallLink)); err != nil {
 		return err
 	}
 
@@ -92,17 +92,17 @@ func (a *API) trackScore(c *exchange) error {
 }
 
 func (a *API) trackMetadata(c *exchange) error {
-	w, err := wire.DecodeMetadata(c.object)
+	w, err := wire.Decode[wire.MetadataWrite](c.object)
 	return a.track(c, wire.KindMetadata, w.RequestID, wire.PromptLink{}, "Metadata recorded.", err)
 }
 
 func (a *API) trackPrompt(c *exchange) error {
-	w, err := wire.DecodePrompt(c.object)
-	return a.track(c, wire.KindPrompt, w.RequestID, w.PromptLink, "Prompt template linked.", err)
+	w, err := wire.Decode[wire.PromptWrite](c.object)
+	return a.track(c, wire.KindPrompt, w.RequestID, w.Link(), "Prompt template linked.", err)
 }
 
 func (a *API) trackGroup(c *exchange) error {
-	w, err := wire.DecodeGroup(c.object)
+	w, err := wire.Decode[wire.GroupWrite](c.object)
 	return a.track(c, wire.KindGroup, w.RequestID, wire.PromptLink{}, "Group recorded.", err)
 }
 
@@ -224,7 +224,7 @@ func (a *API) logRequest(c *exchange) error {
 	// The request is made before its score, so that its time and id are the earlier ones.
 	requestID := a.requestID(c, w.RequestID)
 	request := a.event(wire.KindRequest, requestID, c.takeBody())
-	request.Link = w.Prompt
+	request.Link = w.Link()
 	events := []wire.Event{request}
 	if w.Score != nil {
 		body := scoreBody(requestID, w.ScoreName, *w.Score)
@@ -251,7 +251,7 @@ func (a *API) logRequest(c *exchange) error {
 }
 
 // scoreBody returns the body of a track-score that sets the same score.
-func scoreBody(requestID, name string, score int) []byte {
+func scoreBody(requestID, name string, score int64) []byte {
 	b := fmt.Appendf(nil, `{"request_id":%q,"name":`, requestID)
 	return fmt.Appendf(jsonscan.AppendString(b, name), `,"score":%d}`, score)
 }

@@ -65,7 +65,7 @@ func (c *Cache) listCached(
 	byTime := !q.CreatedAfter.IsZero() || !q.CreatedBefore.IsZero() ||
 		!q.UpdatedAfter.IsZero() || !q.UpdatedBefore.IsZero() ||
 		q.SortBy == "created_at" || q.SortBy == "updated_at"
-	byUse := q.IsSnippet != nil || q.External != wire.ExternalID{}
+	byUse := q.IsSnippet != nil || q.ExternalID != ""
 	// Guessing would be worse than an error: a copy knows nothing of these.
 	if byTime || byUse || q.Author != "" || q.Status == "deleted" {
 		return wire.TemplateList{}, false, nil

@@ -355,7 +355,7 @@ func TestATemplateIsFoundByItsIDInAnotherSystem(t *testing.T) {
 	// The ids stay with the next version, and are replaced by others.
 	equal(t, "kept", publish(t, r, says("greet", "Hello")).ExternalIDs, greet.ExternalIDs)
 	found := func(external wire.ExternalID) (names []string) {
-		list, err := r.List(t.Context(), ann, wire.TemplateListQuery{External: external})
+		list, err := r.List(t.Context(), ann, wire.TemplateListQuery{Source: external.Source, ExternalID: external.ID})
 		if err != nil {
 			t.Fatal(err)
 		}

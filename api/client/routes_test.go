@@ -153,7 +153,7 @@ func (echo) List(_ context.Context, _ wire.Identity, q wire.TemplateListQuery) (
 		Paging:  wire.Paging{Page: q.Page, PerPage: q.PerPage},
 		Items: []wire.TemplateListItem{{
 			Name:        q.Name + " " + q.Label,
-			ExternalIDs: []wire.ExternalID{q.External},
+			ExternalIDs: []wire.ExternalID{{Source: q.Source, ID: q.ExternalID}},
 			IsSnippet:   q.IsSnippet != nil && *q.IsSnippet,
 		}},
 	}, nil
@@ -294,7 +294,7 @@ func TestTheRealAPIAcceptsEveryCall(t *testing.T) {
 
 	external, isSnippet := wire.ExternalID{Source: "cms", ID: "é&7"}, true
 	list, err := c.List(ctx, caller, wire.TemplateListQuery{Page: 3, PerPage: 4, Name: "a&b", Label: "c d",
-		External: external, IsSnippet: &isSnippet})
+		Source: external.Source, ExternalID: external.ID, IsSnippet: &isSnippet})
 	check(t, "external id", list.Items[0].ExternalIDs[0], err, external)
 	check(t, "is a snippet", list.Items[0].IsSnippet, err, true)
 	check(t, "list", list.Items[0].Name, err, "a&b c d")

@@ -94,8 +94,8 @@ func (c *Client) List(
 		"created_by_email": q.Author,
 		"sort_by":          q.SortBy,
 		"sort_order":       q.SortOrder,
-		"external_source":  q.External.Source,
-		"external_id":      q.External.ID,
+		"external_source":  q.Source,
+		"external_id":      q.ExternalID,
 	} {
 		if value != "" {
 			query.Set(name, value)
@@ -139,7 +139,7 @@ func (c *Client) MoveLabel(
 		method: "PATCH",
 		path:   path,
 		key:    id.Key,
-		json:   wire.LabelWrite{Version: version},
+		json:   wire.LabelMove{Version: version},
 	})
 }
 

@@ -89,7 +89,7 @@ func (o *operation) requestBody(s *schemas) *Body {
 		return nil
 	}
 
-	content := map[string]Media{cmp.Or(o.Body.Media, MediaJSON): s.media(o.Body)}
+	content := map[string]Media{cmp.Or(o.Body.Media, MediaJSON): s.body(o.Body)}
 	if o.takesProtobuf() {
 		content[MediaOTLP] = binary
 	}

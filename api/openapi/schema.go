@@ -1,12 +1,14 @@
 package openapi
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/invopop/jsonschema"
 
@@ -95,12 +97,10 @@ func specialSchema(t reflect.Type) *jsonschema.Schema {
 
 	case reflect.TypeFor[messageRole]():
 		return words("system", "user", "assistant", "function", "tool", "developer", "placeholder")
-	case reflect.TypeFor[templateOrder]():
-		return words("name", "id", "created_at", "updated_at")
 	case reflect.TypeFor[wire.Kind]():
 		return words(wire.KindRequest, wire.KindScore, wire.KindMetadata, wire.KindPrompt, wire.KindGroup,
 			wire.KindSpan, wire.KindLog)
-	case reflect.TypeFor[wire.Scope]():
+	case reflect.TypeFor[wire.Scope](), reflect.TypeFor[time.Duration]():
 		return &jsonschema.Schema{Type: "string"}
 	case reflect.TypeFor[wire.Affected]():
 		return words(wire.AffectsAccount, wire.AffectsKey)
@@ -156,8 +156,18 @@ func (s *schemas) refine(schema *jsonschema.Schema, t reflect.Type) {
 		p.Description = cmp.Or(p.Description, shared.Properties[name])
 
 		nullable := f.Type.Kind() == reflect.Pointer
-		if f.Type == reflect.TypeFor[json.RawMessage]() {
+		switch {
+		case f.Tag.Get("read") == "blueprint":
+			p = s.blueprint(p.Description)
+		case f.Type == reflect.TypeFor[map[string]json.RawMessage](),
+			strings.Contains(f.Tag.Get("jsonschema"), "type=object") && name != "prompt_template":
+			p.AdditionalProperties = jsonschema.TrueSchema
+		case f.Type == reflect.TypeFor[json.RawMessage]():
 			p, nullable = s.rawMember(name, p)
+		}
+		// A time that may be a number, too, is of no format.
+		if p.AnyOf != nil && p.Format != "" {
+			p = &jsonschema.Schema{AnyOf: p.AnyOf, Description: p.Description}
 		}
 
 		// With omitempty the member is left out instead of being null.
@@ -175,9 +185,7 @@ func (s *schemas) rawMember(name string, p *jsonschema.Schema) (member *jsonsche
 
 	switch name {
 	case "prompt_template":
-		member = s.schemaOf(Blueprint{})
-		member.Description = p.Description
-		return member, false
+		return s.blueprint(p.Description), false
 	case "body":
 		return object, false
 	case "request", "metadata", "llm_kwargs", "input_variables", "prompt_blueprint":
@@ -185,6 +193,13 @@ func (s *schemas) rawMember(name string, p *jsonschema.Schema) (member *jsonsche
 	default:
 		return p, false
 	}
+}
+
+// blueprint returns the schema of a member that is a blueprint.
+func (s *schemas) blueprint(description string) *jsonschema.Schema {
+	member := s.schemaOf(Blueprint{})
+	member.Description = description
+	return member
 }
 
 // orNull returns a schema that also allows null. It may change p.
@@ -216,20 +231,27 @@ func (s *schemas) query(of *value) (all []Parameter) {
 	if of == nil {
 		return nil
 	}
-	v := of.parse()
 
 	// Each field is its own parameter, so the struct itself needs no name.
 	reflector := *s.reflector
 	reflector.ExpandedStruct = true
 	reflector.Namer = nil
-	schema := reflector.Reflect(v)
+	schema := reflector.ReflectFromType(types[of.Type])
 
 	var values map[string]any
-	if err := json.Unmarshal(s.example(v), &values); err != nil {
+	if err := json.Unmarshal([]byte(cmp.Or(of.Example, "{}")), &values); err != nil {
 		panic("openapi: " + err.Error())
 	}
 
 	for p := schema.Properties.Oldest(); p != nil; p = p.Next() {
+		// A query has texts only: an object is JSON in one.
+		if p.Value.Ref != "" {
+			p.Value = &jsonschema.Schema{Type: "string", Description: p.Value.Description}
+		}
+		if p.Value.AnyOf != nil {
+			p.Value.Type, p.Value.AnyOf = p.Value.AnyOf[0].Type, nil
+		}
+
 		all = append(all, Parameter{
 			Name:        p.Key,
 			In:          "query",
@@ -255,6 +277,23 @@ func (s *schemas) media(v *value) Media {
 
 	example := v.parse()
 	return Media{Schema: s.schemaOf(example), Example: s.example(example)}
+}
+
+// body returns the schema and the example of a body, which is sent as it is written.
+func (s *schemas) body(v *value) Media {
+	schema := s.schemaOf(reflect.Zero(types[v.Type]).Interface())
+
+	var example bytes.Buffer
+	if err := json.Compact(&example, []byte(cmp.Or(v.Example, "{}"))); err != nil {
+		panic("openapi: an example of " + v.Type + ": " + err.Error())
+	}
+	for m := range jsonscan.Members(example.Bytes()) {
+		if _, ok := s.all[v.Type].Properties.Get(m.Name); !ok {
+			panic("openapi: an example of " + v.Type + " has " + m.Name)
+		}
+	}
+
+	return Media{Schema: schema, Example: json.RawMessage(example.Bytes())}
 }
 
 // example returns a value as JSON.

@@ -122,20 +122,20 @@ func (v *value) parse() any {
 
 // types are those that the tables name.
 var types = byName(
-	BacktestQuery{}, ChangesQuery{}, CloseQuery{}, Continue{}, CreateGroup{}, CreateLabel{},
-	DefineScore{}, DeletionQuery{}, Empty{}, Export{}, ExportLine{}, ExportLogs{}, ExportMetrics{},
-	ExportTraces{}, Exported{}, FetchTemplate{}, Heartbeat{}, ListQuery{}, LogRequest{}, MoveLabel{},
-	NamedQuery{}, OK{}, OrphanQuery{}, PatchTemplate{}, PublishTemplate{}, PublishTemplateOld{}, RawQuery{},
-	PartsQuery{}, RollupSearch{}, Scan{},
-	Search{}, SpanSearch{}, SpansBulk{}, StatisticsQuery{}, SuggestQuery{}, Trace{},
-	TraceQuery{}, TrackAnyRequest{}, TrackGroup{}, TrackMetadata{}, TrackPrompt{}, TrackRequest{}, TrackScore{},
-	wire.Analytics{}, wire.Backtest{}, wire.BatchAnswer{}, wire.Changes{}, wire.Deleted{}, wire.Done{},
-	wire.Event{}, wire.Fleet{}, wire.GroupCreated{}, wire.KeyVerdict{}, wire.Labels{}, wire.Logged{},
-	wire.OrphanPage{}, wire.PlacedLabel{}, wire.Published{}, wire.RawTemplate{}, wire.Record{},
-	wire.RenderedTemplate{}, wire.Repriced{}, wire.RollupFound{}, wire.RollupPage{},
-	wire.Scanned{}, wire.ScoreDefinitionList{}, wire.Scored{}, wire.SearchPage{}, wire.SpanPage{}, wire.SpansTaken{},
-	wire.Statistics{}, wire.Suggestions{}, wire.TemplateList{}, wire.TraceClosed{}, wire.Tracked{},
-	wire.TrackedRequest{},
+	BacktestQuery{}, Continue{}, CreateGroup{}, CreateLabel{}, DefineScore{}, Empty{}, ExportLine{},
+	ExportLogs{}, ExportMetrics{}, ExportTraces{}, Exported{}, Export{}, FetchTemplate{}, Heartbeat{},
+	LogRequest{}, MoveLabel{}, OK{}, PartsQuery{}, PatchTemplate{}, PublishTemplateOld{},
+	PublishTemplate{}, RollupSearch{}, Scan{}, Search{}, SpanSearch{}, SpansBulk{}, StatisticsQuery{},
+	Trace{}, TrackAnyRequest{}, TrackGroup{}, TrackMetadata{}, TrackPrompt{}, TrackRequest{}, TrackScore{},
+	wire.Analytics{}, wire.Backtest{}, wire.BatchAnswer{}, wire.ChangesQuery{}, wire.Changes{},
+	wire.CloseQuery{}, wire.Deleted{}, wire.DeletionQuery{}, wire.Done{}, wire.Event{}, wire.Fleet{},
+	wire.GroupCreated{}, wire.KeyVerdict{}, wire.Labels{}, wire.Logged{}, wire.NamedQuery{},
+	wire.OrphanPage{}, wire.OrphanQuery{}, wire.PlacedLabel{}, wire.Published{}, wire.RawQuery{},
+	wire.RawTemplate{}, wire.Record{}, wire.RenderedTemplate{}, wire.Repriced{}, wire.RollupFound{},
+	wire.RollupPage{}, wire.Scanned{}, wire.ScoreDefinitionList{}, wire.Scored{}, wire.SearchPage{},
+	wire.SpanPage{}, wire.SpansTaken{}, wire.Statistics{}, wire.SuggestQuery{}, wire.Suggestions{},
+	wire.TemplateListQuery{}, wire.TemplateList{}, wire.TraceClosed{}, wire.TraceQuery{},
+	wire.TrackedRequest{}, wire.Tracked{},
 )
 
 func byName(values ...any) map[string]reflect.Type {

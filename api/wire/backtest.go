@@ -5,40 +5,24 @@ import (
 	"time"
 )
 
-const (
-	// BacktestsMax bounds the requests of one backtest.
-	BacktestsMax = 1000
-
-	// BacktestDefault is how many requests a backtest takes unless told otherwise.
-	BacktestDefault = 20
-)
+// BacktestDefault is how many requests a backtest takes unless told otherwise.
+const BacktestDefault = 20
 
 // BacktestQuery is the body of POST /rest/backtest. It selects the newest requests of a
 // template, whose variables are rendered with another version of it.
 type BacktestQuery struct {
-	Name       string  `json:"prompt_name"`
-	Selector           // the version to render with; the zero Selector is the latest
-	Sent       int     `json:"sent_version,omitempty"` // only requests sent with this version; 0 means with any
-	Last       int     `json:"last,omitempty"`         // 0 is BacktestDefault
-	Provider   string  `json:"provider,omitempty"`     // for llm_kwargs; "" as in a template fetch
-	Filter     *Filter `json:"filter_group,omitempty"` // only requests that match
-	FilterLine         // the same in one line; see Search
-}
-
-// DecodeBacktest reads a BacktestQuery.
-func DecodeBacktest(object Object) (BacktestQuery, error) {
-	f := fields{object: object}
-	q := BacktestQuery{
-		Name:     f.textOrInteger("prompt_name", true, NameRunesMax),
-		Selector: Selector{Version: f.version("version"), Label: f.text("label", false, NameRunesMax)},
-		Sent:     f.version("sent_version"),
-		Last:     f.count("last", BacktestsMax),
-		Provider: f.text("provider", false, NameRunesMax),
-		Filter:   f.filter("filter_group"),
-
-		FilterLine: f.filterLine(),
-	}
-	return q, f.err()
+	// The template's name or id.
+	Name string `json:"prompt_name" jsonschema:"anyof_type=string;integer,maxLength=512"`
+	Selector
+	// Only requests that were sent with this version.
+	Sent int `json:"sent_version,omitempty" jsonschema:"anyof_type=integer;string"`
+	// How many requests; 20 if it is left out.
+	Last int `json:"last,omitempty" jsonschema:"minimum=1,maximum=1000"`
+	// The provider that llm_kwargs are made for.
+	Provider string `json:"provider,omitempty" jsonschema:"maxLength=512"`
+	// Only requests that this filter finds.
+	Filter *Filter `json:"filter_group,omitempty"`
+	FilterLine
 }
 
 // Backtest is one line of the answer: the original call, and what would be sent now.

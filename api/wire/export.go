@@ -24,19 +24,8 @@ const (
 // Export is the body of POST /api/public/v2/requests/export.
 type Export struct {
 	Search
-	Format string `json:"format,omitempty"` // FormatEvents or FormatCSV; "" is FormatEvents
-}
-
-// DecodeExport reads the body of an export.
-func DecodeExport(object Object) (Export, error) {
-	f := fields{object: object}
-	format := f.oneOf("format", []string{FormatEvents, FormatCSV})
-	if err := f.err(); err != nil {
-		return Export{}, err
-	}
-
-	s, err := DecodeSearch(object)
-	return Export{s, format}, err
+	// Events, one a line, or CSV: a line for each record, with the beginning of its texts.
+	Format string `json:"format,omitempty" jsonschema:"enum=events,enum=csv,default=events"`
 }
 
 // ExportQuery says which records to export, in full, newest first.

@@ -11,15 +11,20 @@ import (
 )
 
 // TemplateFetch is the body of a template fetch. Raw members alias the body that it was
-// decoded from.
+// decoded from. Without a body it means the latest version.
 type TemplateFetch struct {
 	Selector
-	Provider string `json:"provider,omitempty"`
-	Model    string `json:"model,omitempty"`
-
-	// Variables fill the texts; nil if they were absent, and placeholders stay as written.
+	// The provider that llm_kwargs are made for, such as openai; the template's own if it
+	// is left out.
+	Provider string `json:"provider,omitempty" jsonschema:"maxLength=512"`
+	// The model that llm_kwargs are made for; the template's own if it is left out.
+	Model string `json:"model,omitempty" jsonschema:"maxLength=512"`
+	// The values of the variables. Without them the placeholders stay.
 	Variables map[string]json.RawMessage `json:"input_variables,omitzero"`
+	// Parameters of the model that replace the template's own.
 	Overrides map[string]json.RawMessage `json:"model_parameter_overrides,omitzero"`
+	// Whether to leave the placeholders as they are.
+	SkipRendering bool `json:"skip_input_variable_rendering,omitempty"`
 
 	// Keep leaves texts that cannot be rendered as they are, for a preview.
 	Keep bool `json:"-"`
@@ -29,30 +34,11 @@ type TemplateFetch struct {
 	Buffer *[]byte `json:"-"`
 }
 
-// DecodeFetch reads the body of a template fetch. A nil object, from an absent body,
-// means the latest version.
-func DecodeFetch(object Object) (TemplateFetch, error) {
-	f := fields{object: object}
-	w := TemplateFetch{
-		Selector:  Selector{Version: f.version("version"), Label: f.text("label", false, NameRunesMax)},
-		Provider:  f.text("provider", false, NameRunesMax),
-		Model:     f.text("model", false, NameRunesMax),
-		Variables: f.values("input_variables"),
-		Overrides: f.values("model_parameter_overrides"),
+// check takes the variables away if the caller wants nothing filled in.
+func (t *TemplateFetch) check(*fields) {
+	if t.SkipRendering {
+		t.Variables, t.SkipRendering = nil, false
 	}
-
-	if skip, ok := f.raw("skip_input_variable_rendering", false); ok {
-		switch string(skip) {
-		case "true":
-			// Without variables nothing is filled in, which is what this asks for.
-			w.Variables = nil
-		case "false":
-		default:
-			f.fault("skip_input_variable_rendering", "must be true or false")
-		}
-	}
-
-	return w, f.err()
 }
 
 // RenderedTemplate answers a template fetch.

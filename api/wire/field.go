@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/dustin/go-humanize/english"
+
 	"promptspool/api/wire/jsonscan"
 )
 
@@ -29,6 +31,8 @@ type fields struct {
 
 	now  time.Time // when a call was accepted; see UnixTime
 	note string    // a sentence for each time that is not in seconds, with a space before it
+
+	isQuery bool // see DecodeQuery
 }
 
 // faultsMax bounds the faults that are reported: a hostile body may have millions.
@@ -66,6 +70,7 @@ func (f *fields) err() error {
 // if it is required.
 func (f *fields) raw(name string, required bool) (json.RawMessage, bool) {
 	v, ok := f.object.Get(name)
+	ok = ok && !(f.isQuery && string(v) == `""`)
 	if !ok && required {
 		f.fault(name, "is missing")
 	}
@@ -120,21 +125,54 @@ func (f *fields) bound(name, s string, runesMax int) {
 
 // json reads an object.
 func (f *fields) json(name string, required bool) json.RawMessage {
-	v, ok := f.raw(name, required)
-	if !ok {
-		return nil
-	}
-	if v[0] != '{' {
-		f.fault(name, "must be an object")
-		return nil
-	}
-	return v
+	return f.ofType(name, required, "object")
 }
+
+// ofType reads a value of one of some types of JSON, as it was sent.
+func (f *fields) ofType(name string, required bool, types ...string) json.RawMessage {
+	v, ok := f.object.Get(name)
+	switch {
+	case !ok && !slices.Contains(types, "null"):
+		_, _ = f.raw(name, required)
+		return nil
+	case v == nil || slices.Contains(types, typeOf(v)):
+		return v
+	}
+
+	var wanted []string
+	for _, t := range types {
+		wanted = append(wanted, articles[t]+t)
+	}
+	f.fault(name, "must be %s", english.WordSeries(wanted, "or"))
+
+	return nil
+}
+
+// typeOf returns the type of a value, as JSON Schema calls it.
+func typeOf(v json.RawMessage) string {
+	switch v[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "boolean"
+	default:
+		return "number"
+	}
+}
+
+// articles precede the name of a type in a sentence.
+var articles = map[string]string{"object": "an ", "array": "an ", "string": "a ", "number": "a "}
 
 // version reads a template version: a positive integer or, from older clients, the same
 // as a string of digits. An empty string means absent.
-func (f *fields) version(name string) int {
-	v, ok := f.raw(name, false)
+func (f *fields) version(name string, required bool) int {
+	v, ok := f.raw(name, required)
 	if !ok || string(v) == `""` {
 		return 0
 	}
@@ -154,18 +192,27 @@ func (f *fields) version(name string) int {
 	return int(n)
 }
 
-// tags reads an array of strings; nil if it is absent.
-func (f *fields) tags(name string) []string {
+// tags reads an array of strings; nil if it is absent. A query has a member for each of them.
+func (f *fields) tags(name string) (tags []string) {
 	v, ok := f.raw(name, false)
 	if !ok {
 		return nil
+	}
+	if f.isQuery {
+		for _, m := range f.object {
+			if m.Name == name {
+				tags = append(tags, jsonscan.Unquote(m.Value))
+			}
+		}
+		return tags
 	}
 	if v[0] != '[' {
 		f.fault(name, "must be an array of strings")
 		return nil
 	}
 
-	tags, more := []string{}, 0
+	tags = []string{}
+	more := 0
 	for i, e := range jsonscan.Elements(v) {
 		if i >= TagsMax {
 			more++
@@ -248,30 +295,48 @@ const FirstTokenKey = "time_to_first_token_ms"
 // FirstTokenKey.
 var CallNames = []string{"session_id", "user_id", "environment"}
 
-// callMetadata reads the metadata of a call. A field takes precedence over metadata of its name.
-func (f *fields) callMetadata() map[string]string {
-	metadata := f.metadata("metadata", false)
-	set := func(name, text string) {
+// Placed is whose call it was, and where it is in a trace.
+type Placed struct {
+	// The session or conversation of the call. It is kept as metadata, as are the two below,
+	// and takes precedence over metadata of the same name.
+	SessionID string `json:"session_id,omitempty" jsonschema:"anyof_type=string;integer,maxLength=256"`
+	// The user that the call was made for.
+	UserID string `json:"user_id,omitempty" jsonschema:"anyof_type=string;integer,maxLength=256"`
+	// Where the app runs, such as production.
+	Environment string `json:"environment,omitempty" jsonschema:"anyof_type=string;integer,maxLength=256"`
+	TracePlace
+	// Milliseconds from the start of the call to its first token.
+	FirstTokenMS *float64 `json:"time_to_first_token_ms,omitempty" jsonschema:"minimum=0,maximum=86400000"`
+}
+
+// TracePlace is where a call is in the caller's own trace. The ids are hexadecimal, in lower case;
+// "" if there is none.
+type TracePlace struct {
+	// The trace of the call: 32 hexadecimal digits. Zeros mean none, here and below.
+	TraceID string `json:"trace_id,omitempty" jsonschema:"maxLength=32" read:"hex"`
+	// The call's span in that trace: 16 hexadecimal digits. The call of a span with these ids is
+	// the same one.
+	SpanID string `json:"span_id,omitempty" jsonschema:"maxLength=16" read:"hex"`
+	// The span that the call is a step of: 16 hexadecimal digits.
+	ParentSpanID string `json:"parent_span_id,omitempty" jsonschema:"maxLength=16" read:"hex"`
+}
+
+// addTo returns metadata with the fields that are kept as metadata, which take precedence.
+func (p *Placed) addTo(metadata map[string]string) map[string]string {
+	firstToken := ""
+	if p.FirstTokenMS != nil {
+		firstToken = strconv.FormatFloat(*p.FirstTokenMS, 'f', -1, 64)
+	}
+
+	for i, text := range []string{p.SessionID, p.UserID, p.Environment, firstToken} {
 		if text == "" {
-			return
+			continue
 		}
 		if metadata == nil {
 			metadata = make(map[string]string)
 		}
-		metadata[name] = text
-	}
-
-	for _, name := range CallNames {
-		text := f.textOrInteger(name, false, CallNameRunesMax)
 		// Of one that is too long, the archive keeps the beginning.
-		set(name, Clip(text, CallNameRunesMax))
-	}
-	if v, ok := f.raw(FirstTokenKey, false); ok {
-		if ms, ok := ParseFirstToken(string(v)); ok && isNumber(v) {
-			set(FirstTokenKey, strconv.FormatFloat(ms, 'f', -1, 64))
-		} else {
-			f.fault(FirstTokenKey, "must be a number from 0 to %d", FirstTokenMax)
-		}
+		metadata[append(CallNames, FirstTokenKey)[i]] = Clip(text, CallNameRunesMax)
 	}
 
 	return metadata
@@ -281,15 +346,6 @@ func (f *fields) callMetadata() map[string]string {
 func ParseFirstToken(text string) (ms float64, ok bool) {
 	ms, err := strconv.ParseFloat(text, 64)
 	return ms, err == nil && ms >= 0 && ms <= FirstTokenMax
-}
-
-// tracePlace reads where a call is in the caller's trace.
-func (f *fields) tracePlace() TracePlace {
-	return TracePlace{
-		TraceID:      f.hexID("trace_id", 16),
-		SpanID:       f.hexID("span_id", 8),
-		ParentSpanID: f.hexID("parent_span_id", 8),
-	}
 }
 
 // hexID reads an id of size bytes. Without tracing, some clients send null, an empty text or
@@ -350,6 +406,39 @@ func (f *fields) values(name string) map[string]json.RawMessage {
 }
 
 func isNumber(v json.RawMessage) bool { return v[0] == '-' || v[0] >= '0' && v[0] <= '9' }
+
+// integer reads an integer between two bounds; nil if it is absent.
+func (f *fields) integer(name string, least, most int64) *int64 {
+	v, ok := f.raw(name, false)
+	if !ok {
+		return nil
+	}
+	if f.isQuery {
+		v = []byte(jsonscan.Unquote(v))
+	}
+
+	n, ok := integer(v)
+	if !ok || n < least || n > most {
+		f.fault(name, "must be an integer from %d to %d", least, most)
+		return nil
+	}
+	return &n
+}
+
+// number reads a number between two bounds; nil if it is absent.
+func (f *fields) number(name string, least, most float64) *float64 {
+	v, ok := f.raw(name, false)
+	if !ok {
+		return nil
+	}
+
+	x, err := strconv.ParseFloat(string(v), 64)
+	if !isNumber(v) || err != nil || x < least || x > most {
+		f.fault(name, "must be a number from %d to %d", int64(least), int64(most))
+		return nil
+	}
+	return &x
+}
 
 // integer reads a JSON number with an integral value. It accepts plain digits that fit 64
 // bits, and other spellings (87.0, 8.7e1) up to 53 bits, which a float64 holds exactly.

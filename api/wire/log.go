@@ -11,35 +11,59 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// LogWrite is a decoded log-request: a model call, with its input and output as
-// blueprints. Raw members alias the body that it was decoded from.
+// LogWrite is the body of a log-request: a model call, with its input and output as
+// blueprints.
 type LogWrite struct {
-	RequestID     string // "" if the caller chose none
-	FunctionName  string
-	Provider      string
-	Model         string
-	APIType       string
-	Input, Output json.RawMessage // blueprints: objects of type chat or completion
-	Parameters    json.RawMessage // an object; nil if absent
-	Start, End    time.Time       // zero if they are not a moment
-	InputTokens   *int64          // nil if absent
-	OutputTokens  *int64
-	Price         json.RawMessage // a number of US dollars, as sent; nil if absent
-	Score         *int            // nil if absent
-	ScoreName     string          // DefaultScoreName if it has none
-	Tags          []string
-	Metadata      map[string]string // with the fields in CallNames
-	Prompt        PromptLink        // Name is prompt_name, else prompt_id
-	GroupID       string
-	Status        string
-	ErrorType     string
-	ErrorMessage  string
-	Dropped       []Dropped
-	Note          string // see RequestWrite
+	// The provider's name, such as openai.
+	Provider string `json:"provider" jsonschema:"minLength=1,maxLength=512"`
+	// The model's name.
+	Model string `json:"model" jsonschema:"minLength=1,maxLength=512"`
+	// The prompt that was sent to the model.
+	Input json.RawMessage `json:"input" read:"blueprint"`
+	// The model's response.
+	Output json.RawMessage `json:"output" read:"blueprint"`
+	// The function that was called.
+	FunctionName string `json:"function_name,omitempty" jsonschema:"maxLength=1024"`
+	// Which of the provider's APIs was called.
+	APIType string `json:"api_type,omitempty" jsonschema:"maxLength=512"`
+	// The parameters of the call, such as temperature.
+	Parameters json.RawMessage `json:"parameters,omitempty" jsonschema:"type=object"`
+	// Tokens that were sent.
+	InputTokens *int64 `json:"input_tokens,omitempty" jsonschema:"minimum=0,maximum=1000000000000"`
+	// Tokens that came back.
+	OutputTokens *int64 `json:"output_tokens,omitempty" jsonschema:"minimum=0,maximum=1000000000000"`
+	// The cost of the call in US dollars; computed if it is left out.
+	Price json.RawMessage `json:"price,omitempty" jsonschema:"type=number,minimum=0,maximum=1000000"`
+	// A score.
+	Score *int64 `json:"score,omitempty" jsonschema:"minimum=0,maximum=100"`
+	// The score's name; "default" if it is left out.
+	ScoreName string `json:"score_name,omitempty" jsonschema:"maxLength=512"`
+	CallWrite
+	// The name of the template that the call was made with.
+	PromptName string `json:"prompt_name,omitempty" jsonschema:"maxLength=512"`
+	// The template's id, if its name is left out.
+	PromptID string `json:"prompt_id,omitempty" jsonschema:"anyof_type=string;integer,maxLength=512"`
+	// The template's version; without it and a label, the latest.
+	PromptVersion int `json:"prompt_version_number,omitempty" jsonschema:"anyof_type=integer;string"`
+	// The label that the template was fetched by.
+	PromptLabel string `json:"prompt_label,omitempty" jsonschema:"maxLength=512"`
+	// The values of the template's variables.
+	PromptInputVariables json.RawMessage `json:"prompt_input_variables,omitempty" jsonschema:"type=object"`
+	// The kind of error, such as PROVIDER_TIMEOUT.
+	ErrorType string `json:"error_type,omitempty" jsonschema:"maxLength=512"`
+	// The error's message.
+	ErrorMessage string `json:"error_message,omitempty" jsonschema:"maxLength=1024"`
 }
 
-// ErrorMessageRunesMax bounds the error_message of a log-request.
-const ErrorMessageRunesMax = 1024
+// Link returns the template that the call was made with.
+func (w *LogWrite) Link() PromptLink {
+	return PromptLink{
+		Name:           cmp.Or(w.PromptName, w.PromptID),
+		Version:        w.PromptVersion,
+		Label:          w.PromptLabel,
+		InputVariables: w.PromptInputVariables,
+	}
+}
 
 // statusesOfError maps each value of error_type to the statuses that it may be combined
 // with.
@@ -65,50 +89,11 @@ func IsLog(object Object) bool {
 // DecodeLog reads a log-request; see DecodeRequest for now and the error.
 func DecodeLog(object Object, now time.Time) (LogWrite, error) {
 	f := fields{object: object, isCall: true, now: now}
-	w := LogWrite{
-		FunctionName: f.text("function_name", false, FunctionNameRunesMax),
-		Provider:     f.text("provider", true, NameRunesMax),
-		Model:        f.text("model", true, NameRunesMax),
-		APIType:      f.text("api_type", false, NameRunesMax),
-		Input:        f.blueprint("input"),
-		Output:       f.blueprint("output"),
-		Parameters:   f.json("parameters", false),
-		Start:        f.time("request_start_time", true),
-		End:          f.time("request_end_time", true),
-		InputTokens:  f.countOf("input_tokens", TokensMax),
-		OutputTokens: f.countOf("output_tokens", TokensMax),
-		Price:        f.price("price"),
-		Tags:         f.tags("tags"),
-		Metadata:     f.callMetadata(),
-		GroupID:      f.textOrInteger("group_id", false, NameRunesMax),
-		Status:       f.status(),
-		ErrorType:    f.text("error_type", false, NameRunesMax),
-		ErrorMessage: f.text("error_message", false, ErrorMessageRunesMax),
-		ScoreName:    cmp.Or(f.text("score_name", false, NameRunesMax), DefaultScoreName),
-		Prompt: PromptLink{
-			Name:           f.text("prompt_name", false, NameRunesMax),
-			Version:        f.version("prompt_version_number"),
-			Label:          f.text("prompt_label", false, NameRunesMax),
-			InputVariables: f.json("prompt_input_variables", false),
-		},
-	}
-
-	// prompt_id is checked even where prompt_name wins.
-	id := f.textOrInteger("prompt_id", false, NameRunesMax)
-	if w.Prompt.Name == "" {
-		w.Prompt.Name = id
-	}
-
-	if n := f.countOf("score", 100); n != nil {
-		score := int(*n)
-		w.Score = &score
-	}
+	var w LogWrite
+	f.read(&w)
 	f.outcome(w.Status, w.ErrorType)
-	f.tracePlace() // only checked
-	if _, ok := object.Get("request_id"); ok {
-		w.RequestID = f.requestID()
-	}
-	w.Dropped, w.Note = f.dropped, f.note
+	w.finish(&f)
+	w.ScoreName = cmp.Or(w.ScoreName, DefaultScoreName)
 
 	return w, f.err()
 }
@@ -124,36 +109,6 @@ func (f *fields) outcome(status, errorType string) {
 		statuses := strings.ReplaceAll(allowed, " ", " or ")
 		f.fault("error_type", "%s requires the status %s", errorType, statuses)
 	}
-}
-
-// countOf reads an integer from 0 to most, where 0 differs from absent (nil).
-func (f *fields) countOf(name string, most int64) *int64 {
-	v, ok := f.raw(name, false)
-	if !ok {
-		return nil
-	}
-
-	n, ok := integer(v)
-	if !ok || n < 0 || n > most {
-		f.fault(name, "must be an integer from 0 to %d", most)
-		return nil
-	}
-	return &n
-}
-
-// price reads an amount from 0 to PriceMax, as it was sent; nil if it is absent.
-func (f *fields) price(name string) json.RawMessage {
-	v, ok := f.raw(name, false)
-	if !ok {
-		return nil
-	}
-
-	x, err := strconv.ParseFloat(string(v), 64)
-	if !isNumber(v) || err != nil || x < 0 || x > PriceMax {
-		f.fault(name, "must be a number from 0 to %d", PriceMax)
-		return nil
-	}
-	return v
 }
 
 // logRoles are the roles that a message may have.

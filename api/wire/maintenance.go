@@ -62,11 +62,20 @@ type FoundSecret struct {
 	SecretFinding
 }
 
+// Continue continues with work that one request did not finish.
+type Continue struct {
+	// The cursor of the last answer; left out at first.
+	Cursor string `json:"cursor,omitempty"`
+}
+
 // ScanQuery is the body of a request that looks for secrets in stored records.
 type ScanQuery struct {
-	Mask   bool   `json:"mask"`
-	Cursor string `json:"cursor"`
-	Limit  int    `json:"limit,omitempty"` // records to look at; 0 means as many as two seconds allow
+	// The cursor of the last answer; left out at first.
+	Cursor string `json:"cursor,omitempty"`
+	// Whether to mask them.
+	Mask bool `json:"mask,omitempty"`
+	// How many records to look at. Without it, one request looks at as many as two seconds allow.
+	Limit int `json:"limit,omitempty" jsonschema:"minimum=1"`
 }
 
 // Scanned reports the progress of a scan for secrets.
@@ -110,8 +119,10 @@ type OrphanPage struct {
 
 // OrphanQuery asks for a page of orphans.
 type OrphanQuery struct {
-	PerPage int    // 1..PageItemsMax
-	Cursor  string // next_cursor of an earlier page; "" for the first
+	// How many requests a page has at most.
+	PerPage int `json:"per_page,omitempty" jsonschema:"minimum=1,maximum=1000,default=100"`
+	// The next_cursor of an earlier page.
+	Cursor string `json:"cursor,omitempty"`
 }
 
 // Deletion selects what to delete: one record, or all with a metadata value, of a session or
@@ -145,28 +156,13 @@ type Deleted struct {
 	GoneBy time.Time `json:"gone_by,omitzero"`
 }
 
-// DecodeDeletion reads the query of a deletion by metadata. metadata_key and
-// metadata_value must both be given, so that a slip deletes nothing; before is optional.
-func DecodeDeletion(key, value, before string) (Deletion, error) {
-	d := Deletion{Key: key, Value: value}
-	var faults []FieldError
-	if key == "" {
-		faults = append(faults, FieldError{Field: "metadata_key", Reason: "is missing from the query"})
-	}
-	if value == "" {
-		faults = append(faults, FieldError{Field: "metadata_value", Reason: "is missing from the query"})
-	}
-
-	if before != "" {
-		var err error
-		d.Before, err = time.Parse(time.RFC3339Nano, before)
-		if err != nil {
-			faults = append(faults, FieldError{Field: "before", Reason: "must be a time such as 2026-03-01T12:00:00Z"})
-		}
-	}
-
-	if faults != nil {
-		return Deletion{}, Invalid(faults...)
-	}
-	return d, nil
+// DeletionQuery is the query of a deletion by metadata. Key and value must both be given, so that a
+// slip deletes nothing.
+type DeletionQuery struct {
+	// The key of the metadata.
+	Key string `json:"metadata_key" jsonschema:"minLength=1"`
+	// The value, as a whole.
+	Value string `json:"metadata_value" jsonschema:"minLength=1"`
+	// Only what came up to this time; up to now, if it is left out.
+	Before time.Time `json:"before,omitzero"`
 }

@@ -6,7 +6,7 @@ import (
 )
 
 func TestAPatchTellsAbsentFromNull(t *testing.T) {
-	p, err := DecodePatch(parse(t, `{"label": "prod", "messages": {"0": {}}, "tools": null, `+
+	p, err := Decode[TemplatePatch](parse(t, `{"label": "prod", "messages": {"0": {}}, "tools": null, `+
 		`"tool_choice": null, "response_format": null, "functions": [],
 		"content": null, "model_parameters": {"a": 1}, "commit_message": "why", "release_labels": ["next"]}`))
 	if err != nil {
@@ -33,11 +33,11 @@ func TestAPatchTellsAbsentFromNull(t *testing.T) {
 }
 
 func TestWhatIsWrongWithAPatchOrALabelIsNamed(t *testing.T) {
-	patch := func(o Object) error { _, err := DecodePatch(o); return err }
-	label := func(o Object) error { _, err := DecodeLabel(o); return err }
-	move := func(o Object) error { _, err := DecodeLabelMove(o); return err }
+	patch := func(o Object) error { _, err := Decode[TemplatePatch](o); return err }
+	label := func(o Object) error { _, err := Decode[LabelWrite](o); return err }
+	move := func(o Object) error { _, err := Decode[LabelMove](o); return err }
 	old := func(o Object) error { _, err := DecodeOldPublish(o); return err }
-	fetch := func(o Object) error { _, err := DecodeFetch(o); return err }
+	fetch := func(o Object) error { _, err := Decode[TemplateFetch](o); return err }
 
 	for _, c := range []struct {
 		decode func(Object) error
@@ -68,7 +68,7 @@ func TestWhatIsWrongWithAPatchOrALabelIsNamed(t *testing.T) {
 		}
 	}
 
-	f, err := DecodeFetch(parse(t, `{"input_variables": {"a": 1}, "skip_input_variable_rendering": true}`))
+	f, err := Decode[TemplateFetch](parse(t, `{"input_variables": {"a": 1}, "skip_input_variable_rendering": true}`))
 	if err != nil || f.Variables != nil {
 		t.Errorf("with rendering skipped, the variables are %v, error %v", f.Variables, err)
 	}

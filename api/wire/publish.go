@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -57,58 +56,86 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", f.Path, f.Line, f.Column, f.Message)
 }
 
-// DecodePublish reads POST /rest/prompt-templates. Its prompt_template and prompt_version
-// may each have more members than they need, because some SDKs send one object as both.
-// The registry checks the blueprint.
-func DecodePublish(object Object) (Publish, error) {
-	f := fields{object: object}
-	base, version := f.within("prompt_template"), f.within("prompt_version")
-	labels, externalIDs := f.tags("release_labels"), f.externalIDs("external_ids")
-	if f.errs != nil {
-		return Publish{}, f.err()
-	}
-
-	p := Publish{
-		Name:          base.text("prompt_name", true, NameRunesMax),
-		Tags:          base.tags("tags"),
-		Blueprint:     version.json("prompt_template", true),
-		Metadata:      version.json("metadata", false),
-		CommitMessage: version.text("commit_message", false, CommitMessageRunesMax),
-		Labels:        labels,
-		ExternalIDs:   externalIDs,
-	}
-
-	// Faults name the field by its path in the whole body.
-	for _, e := range base.errs {
-		f.fault("prompt_template."+e.Field, "%s", e.Reason)
-	}
-	for _, e := range version.errs {
-		f.fault("prompt_version."+e.Field, "%s", e.Reason)
-	}
-	f.templateName("prompt_template.prompt_name", p.Name)
-	f.labels("release_labels", labels)
-
-	return p, f.err()
+// PublishBody is the body of a publish. Its prompt_template and prompt_version may each have more
+// members than they need, because some SDKs send one object as both. The registry checks the blueprint.
+type PublishBody struct {
+	// Which template it is, and its tags.
+	Template PublishedName `json:"prompt_template"`
+	// The content of the version.
+	Version PublishedVersion `json:"prompt_version"`
+	PublishedPlace
 }
 
-// DecodeOldPublish reads the older spelling of a publish, which has everything in one
-// object.
+// PublishedName says which template it is. One that does not exist is made.
+type PublishedName struct {
+	// The template's name; it may have slashes, for folders.
+	Name string `json:"prompt_name" jsonschema:"minLength=1,maxLength=512"`
+	// The template's tags; as they are if they are left out.
+	Tags []string `json:"tags,omitempty"`
+}
+
+// PublishedVersion is what the version holds.
+type PublishedVersion struct {
+	// The text, as a blueprint.
+	Blueprint json.RawMessage `json:"prompt_template" jsonschema:"type=object"`
+	// The model: {"model": {"provider", "name", "parameters"}}; and whatever else you
+	// want to keep.
+	Metadata json.RawMessage `json:"metadata,omitempty" jsonschema:"type=object"`
+	// The change and its reason.
+	CommitMessage string `json:"commit_message,omitempty" jsonschema:"maxLength=512"`
+}
+
+// PublishedPlace is what leads to a version that is published.
+type PublishedPlace struct {
+	// Labels that point to this version from now on.
+	Labels []string `json:"release_labels,omitempty"`
+	// The template's ids in other systems; as they are if they are left out.
+	ExternalIDs []ExternalID `json:"external_ids,omitempty" jsonschema:"maxItems=32"`
+}
+
+// PublishOld is a publish in one object, as older clients send it.
+type PublishOld struct {
+	PublishedName
+	PublishedVersion
+	PublishedPlace
+}
+
+// DecodePublish reads POST /rest/prompt-templates.
+func DecodePublish(object Object) (Publish, error) {
+	f := fields{object: object}
+	var b PublishBody
+	f.read(&b)
+	p := PublishOld{b.Template, b.Version, b.PublishedPlace}
+
+	return p.publish(&f, "prompt_template.prompt_name")
+}
+
+// DecodeOldPublish reads the older spelling of a publish.
 func DecodeOldPublish(object Object) (Publish, error) {
 	f := fields{object: object}
-	p := Publish{
-		Name:          f.text("prompt_name", true, NameRunesMax),
-		Tags:          f.tags("tags"),
-		Blueprint:     f.json("prompt_template", true),
-		Metadata:      f.json("metadata", false),
-		CommitMessage: f.text("commit_message", false, CommitMessageRunesMax),
-		Labels:        f.tags("release_labels"),
-		ExternalIDs:   f.externalIDs("external_ids"),
-	}
+	var p PublishOld
+	f.read(&p)
 
-	f.templateName("prompt_name", p.Name)
+	return p.publish(&f, "prompt_name")
+}
+
+// publish returns what was read, and checks the names in it. name is the path of the template's.
+func (p *PublishOld) publish(f *fields, name string) (Publish, error) {
+	isControl := func(r rune) bool { return r < ' ' || r == 0x7f }
+	if strings.TrimSpace(p.Name) != p.Name || strings.ContainsFunc(p.Name, isControl) {
+		f.fault(name, "must not begin or end with a blank, nor contain control characters")
+	}
 	f.labels("release_labels", p.Labels)
 
-	return p, f.err()
+	return Publish{
+		Name:          p.Name,
+		Tags:          p.Tags,
+		Blueprint:     p.Blueprint,
+		Metadata:      p.Metadata,
+		CommitMessage: p.CommitMessage,
+		Labels:        p.Labels,
+		ExternalIDs:   p.ExternalIDs,
+	}, f.err()
 }
 
 // externalIDs reads an array of external ids; nil if it is absent.
@@ -136,43 +163,15 @@ func (f *fields) externalIDs(name string) []ExternalID {
 		}
 
 		inner := fields{object: object}
-		ids = append(ids, ExternalID{
-			Source: inner.text("source", true, SourceRunesMax),
-			ID:     inner.text("external_id", true, NameRunesMax),
-		})
+		var id ExternalID
+		inner.read(&id)
+		ids = append(ids, id)
 		for _, e := range inner.errs {
 			f.fault(path+"."+e.Field, "%s", e.Reason)
 		}
 	}
 
 	return ids
-}
-
-// within reads a required member that is an object, and returns its members.
-func (f *fields) within(name string) *fields {
-	inner := &fields{}
-	raw := f.json(name, true)
-	if raw == nil {
-		return inner
-	}
-
-	var err error
-	inner.object, err = ParseObject(raw)
-	if err != nil {
-		// The body is valid JSON, so this is about one of the members.
-		fault := AsError(err).Fields[0]
-		f.fault(name+"."+fault.Field, "%s", fault.Reason)
-	}
-
-	return inner
-}
-
-// templateName checks the name of a template.
-func (f *fields) templateName(field, name string) {
-	isControl := func(r rune) bool { return r < ' ' || r == 0x7f }
-	if strings.TrimSpace(name) != name || strings.ContainsFunc(name, isControl) {
-		f.fault(field, "must not begin or end with a blank, nor contain control characters")
-	}
 }
 
 // labels checks the names of labels.
@@ -190,75 +189,40 @@ func (f *fields) labels(field string, names []string) {
 type TemplatePatch struct {
 	Selector // the base; the zero Selector is the latest version
 
-	// An array replaces all elements; an object replaces those whose indices are its
-	// members' names.
-	Messages  json.RawMessage `json:"messages,omitempty"`
-	Tools     json.RawMessage `json:"tools,omitempty"`
-	Functions json.RawMessage `json:"functions,omitempty"`
-	Content   json.RawMessage `json:"content,omitempty"`
+	// Messages of a chat: an object of index and message replaces these, an array
+	// replaces all.
+	Messages json.RawMessage `json:"messages,omitempty" jsonschema:"anyof_type=object;array"`
+	// Content of a completion, in the same way.
+	Content json.RawMessage `json:"content,omitempty" jsonschema:"anyof_type=object;array"`
+	// Tools, in the same way; null removes them.
+	Tools json.RawMessage `json:"tools,omitempty" jsonschema:"anyof_type=object;array;null"`
+	// Functions, in the same way; null removes them.
+	Functions json.RawMessage `json:"functions,omitempty" jsonschema:"anyof_type=object;array;null"`
 
-	FunctionCall    json.RawMessage `json:"function_call,omitempty"`
-	ToolChoice      json.RawMessage `json:"tool_choice,omitempty"`
-	ModelParameters json.RawMessage `json:"model_parameters,omitempty"` // its members overwrite the existing ones
-	ResponseFormat  json.RawMessage `json:"response_format,omitempty"`  // the model parameter of that name
+	// Which function the model must call; null removes it.
+	FunctionCall json.RawMessage `json:"function_call,omitempty" jsonschema:"anyof_type=string;object;null"`
+	// Which tool the model must call; null removes it.
+	ToolChoice json.RawMessage `json:"tool_choice,omitempty" jsonschema:"anyof_type=string;object;null"`
+	// Parameters of the model, which replace those of the same names.
+	ModelParameters json.RawMessage `json:"model_parameters,omitempty" jsonschema:"type=object"`
+	// The model's response_format; null removes it.
+	ResponseFormat json.RawMessage `json:"response_format,omitempty" jsonschema:"anyof_type=object;null"`
 
-	CommitMessage string   `json:"commit_message,omitempty"`
-	Labels        []string `json:"release_labels,omitempty"`
-	Author        string   `json:"-"` // "" is the identity's key
+	// The change and its reason.
+	CommitMessage string `json:"commit_message,omitempty" jsonschema:"maxLength=512"`
+	// Labels that point to the new version from now on.
+	Labels []string `json:"release_labels,omitempty"`
+
+	Author string `json:"-"` // "" is the identity's key
 }
 
-// DecodePatch reads a patch.
-func DecodePatch(object Object) (TemplatePatch, error) {
-	const choice = "a string, an object or null"
-
-	f := fields{object: object}
-	p := TemplatePatch{
-		Selector:      Selector{Version: f.version("version"), Label: f.text("label", false, NameRunesMax)},
-		CommitMessage: f.text("commit_message", false, CommitMessageRunesMax),
-		Labels:        f.tags("release_labels"),
-	}
+// check rejects what contradicts itself.
+func (p *TemplatePatch) check(f *fields) {
 	if p.Version > 0 && p.Label != "" {
 		f.fault("label", "cannot be combined with version; give one of them")
 	}
-
-	p.Messages = f.elements("messages", false)
-	p.Content = f.elements("content", false)
-	p.Tools = f.elements("tools", true)
-	p.Functions = f.elements("functions", true)
-	p.FunctionCall = f.nullable("function_call", choice, `"{`)
-	p.ToolChoice = f.nullable("tool_choice", choice, `"{`)
-	p.ResponseFormat = f.nullable("response_format", "an object or null", "{")
-	p.ModelParameters = f.json("model_parameters", false)
 	if _, twice := jsonscan.Lookup(p.ModelParameters, "response_format"); twice && p.ResponseFormat != nil {
 		f.fault("response_format", "is in model_parameters as well; give one of them")
 	}
 	f.labels("release_labels", p.Labels)
-
-	return p, f.err()
-}
-
-// elements reads an object or an array. null counts as absent, unless the elements are
-// removable.
-func (f *fields) elements(name string, removable bool) json.RawMessage {
-	v, _ := f.object.Get(name) // also null
-	switch {
-	case v == nil, string(v) == "null" && !removable:
-		return nil
-	case v[0] == '{', v[0] == '[', string(v) == "null":
-		return v
-	}
-
-	f.fault(name, "must be an object of index and element, or an array of all elements")
-	return nil
-}
-
-// nullable reads null or a value that begins with one of firsts; nil if it is absent.
-func (f *fields) nullable(name, kinds, firsts string) json.RawMessage {
-	v, _ := f.object.Get(name) // also null
-	if v == nil || string(v) == "null" || bytes.IndexByte([]byte(firsts), v[0]) >= 0 {
-		return v
-	}
-
-	f.fault(name, "must be %s", kinds)
-	return nil
 }

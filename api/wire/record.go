@@ -110,6 +110,18 @@ type RecordEvent struct {
 	Score *Score `json:"score,omitempty"`
 }
 
+// TraceQuery chooses the form of a trace.
+type TraceQuery struct {
+	// As one list, or as a tree.
+	Form string `json:"form,omitempty" jsonschema:"enum=flat,enum=tree,default=flat"`
+}
+
+// CloseQuery is the query of requests that bring spans.
+type CloseQuery struct {
+	// Close the traces of the spans after them.
+	CloseAfter bool `json:"close_after,omitempty"`
+}
+
 // Paging describes a page of a list, in the peer's form. Pages count from 1.
 type Paging struct {
 	Page    int  `json:"page"`

@@ -51,10 +51,12 @@ func TestPagingFollowsFromPageItemsAndTotal(t *testing.T) {
 }
 
 // decodeSearch decodes a body that may be left out, as the API does.
-func decodeSearch(body []byte) (Search, error) { return decodeOptional(body, DecodeSearch) }
+func decodeSearch(body []byte) (Search, error) { return decodeOptional(body, Decode[Search]) }
 
 // decodeFetch decodes a body that may be left out, as the API does.
-func decodeFetch(body []byte) (TemplateFetch, error) { return decodeOptional(body, DecodeFetch) }
+func decodeFetch(body []byte) (TemplateFetch, error) {
+	return decodeOptional(body, Decode[TemplateFetch])
+}
 
 // decodeOptional decodes a body, or an empty object if there is none.
 func decodeOptional[T any](body []byte, decode func(Object) (T, error)) (T, error) {

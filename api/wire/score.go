@@ -266,13 +266,20 @@ const (
 
 // ScoreDefinition is what a project expects of the scores of one name.
 type ScoreDefinition struct {
-	Name        string   `json:"name"`                  // the scores' name
-	Kind        string   `json:"kind"`                  // number, boolean or category
-	Min         *float64 `json:"min,omitempty"`         // of a number
-	Max         *float64 `json:"max,omitempty"`         // of a number
-	Categories  []string `json:"categories,omitempty"`  // those that fit; all do if it is empty
-	Better      string   `json:"better,omitempty"`      // higher or lower; "" if neither is
-	Description string   `json:"description,omitempty"` // what is judged
+	// The scores' name.
+	Name string `json:"name" read:"-"`
+	// The kind of the values: number, boolean or category.
+	Kind string `json:"kind"`
+	// The least number that fits.
+	Min *float64 `json:"min,omitempty" jsonschema:"minimum=-1000000000,maximum=1000000000"`
+	// The greatest number that fits.
+	Max *float64 `json:"max,omitempty" jsonschema:"minimum=-1000000000,maximum=1000000000"`
+	// The categories that fit; all do if there are none.
+	Categories []string `json:"categories,omitempty" jsonschema:"maxItems=50"`
+	// The direction that comparisons call better, higher or lower; without it, neither.
+	Better string `json:"better,omitempty"`
+	// The thing that is judged.
+	Description string `json:"description,omitempty"`
 }
 
 // DefinedKinds are the kinds of scores that can be defined, as ScoreKind.String returns them.
@@ -370,35 +377,15 @@ func (f *fields) checkName(name string) {
 // DecodeScoreDefinition reads the definition of the scores of a name.
 func DecodeScoreDefinition(object Object, name string) (ScoreDefinition, error) {
 	f := fields{object: object}
-	d := ScoreDefinition{
-		Name:        name,
-		Kind:        f.text("kind", true, NameRunesMax),
-		Min:         f.number("min"),
-		Max:         f.number("max"),
-		Categories:  f.tags("categories"),
-		Better:      f.text("better", false, NameRunesMax),
-		Description: f.text("description", false, AboutRunesMax),
-	}
+	d := ScoreDefinition{}
+	f.read(&d)
 	if own := f.text("name", false, NameRunesMax); own != "" && own != name {
 		f.fault("name", "differs from the name in the path")
 	}
+	d.Name = name
 	d.check(&f)
 
 	return d, f.err()
-}
-
-// number reads a number that a score may be; nil if it is absent.
-func (f *fields) number(name string) *float64 {
-	raw, ok := f.raw(name, false)
-	if !ok {
-		return nil
-	}
-	v, ok := parseScoreValue(raw)
-	if !ok || !v.IsNumber() {
-		f.fault(name, "must be a number of at most %d", ScoreNumberMax)
-	}
-
-	return &v.Number
 }
 
 // ScoreDefinitions are those of a project, sorted by name.

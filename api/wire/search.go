@@ -7,14 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"promptspool/api/wire/jsonscan"
 )
-
-// QueryRunesMax bounds the free text of a search.
-const QueryRunesMax = 1000
 
 // LineRunesMax bounds a filter line.
 const LineRunesMax = 4000
@@ -23,16 +21,11 @@ const LineRunesMax = 4000
 type FilterLine struct {
 	// Line is a filter line, such as "status:error latency:>2s since:yesterday". It is combined
 	// with filter_group and q: all of them must match.
-	Line string `json:"filter,omitempty"`
+	Line string `json:"filter,omitempty" jsonschema:"maxLength=4000"`
 
 	// Zone is the time zone of the line's days, and of the days and hours of statistics, such as
 	// Europe/Berlin or +02:00; UTC by default.
-	Zone string `json:"tz,omitempty"`
-}
-
-// filterLine reads filter and tz.
-func (f *fields) filterLine() FilterLine {
-	return FilterLine{Line: f.text("filter", false, LineRunesMax), Zone: f.text("tz", false, NameRunesMax)}
+	Zone string `json:"tz,omitempty" jsonschema:"maxLength=512"`
 }
 
 // Filter is one condition of a search, or a group of conditions, which has filters.
@@ -74,20 +67,27 @@ func (f *Filter) String() string {
 }
 
 // Search is the body of POST /api/public/v2/requests/search. Without SortBy, rows are
-// sorted by order time, newest first.
+// sorted by order time, newest first. The API makes FilterGroup of Q and FilterLine, when a search is
+// carried out. The archive checks the meaning of the filter.
 type Search struct {
-	FilterGroup *Filter `json:"filter_group,omitempty"` // what records must match
-	Q           string  `json:"q,omitempty"`            // words in the prompt or response: a line without keys
-	FilterLine          // the same in one line; the API has made them of it when a search is carried out
+	// The conditions that records must match.
+	FilterGroup *Filter `json:"filter_group,omitempty"`
+	// Words in the prompt or response: a line without keys.
+	Q string `json:"q,omitempty" jsonschema:"maxLength=1000"`
+	FilterLine
 
 	// SortBy is what to sort by: list_time (the default), accepted_at, request_start_time,
 	// input_tokens, output_tokens, cost, latency_ms, time_to_first_token_ms, status, or
 	// score.NAME for the numbers, or true and false, of a score.
-	SortBy    string `json:"sort_by,omitempty"`
-	SortOrder string `json:"sort_order,omitempty"` // one of asc and desc; the default is desc
-	Page      int    `json:"page,omitempty"`       // from 1
-	PerPage   int    `json:"per_page,omitempty"`   // at most 1,000; the default is 10
-	Cursor    string `json:"cursor,omitempty"`     // the next_cursor of an earlier page, instead of page
+	SortBy string `json:"sort_by,omitempty" read:"sort"`
+	// Descending, if it is left out.
+	SortOrder string `json:"sort_order,omitempty" jsonschema:"enum=asc,enum=desc"`
+	// The page, from 1.
+	Page int `json:"page,omitempty" jsonschema:"minimum=1,maximum=100000"`
+	// How many a page has; 10 if it is left out.
+	PerPage int `json:"per_page,omitempty" jsonschema:"minimum=1,maximum=1000"`
+	// The next_cursor of an earlier page, instead of page.
+	Cursor string `json:"cursor,omitempty" jsonschema:"maxLength=2048"`
 
 	// Quick is for who wants to know which rows there are, soon: without their excerpts and the
 	// total, and with less time for reading prompts and responses. No caller can send it.
@@ -135,29 +135,14 @@ type SearchPage struct {
 	Warned
 }
 
-// DecodeSearch reads the body of a search. A nil object, from an absent body, matches
-// everything. The archive checks the meaning of the filter.
-func DecodeSearch(object Object) (Search, error) {
-	f := fields{object: object}
-	s := Search{
-		FilterGroup: f.filter("filter_group"),
-		Q:           f.text("q", false, QueryRunesMax),
-		FilterLine:  f.filterLine(),
-		Page:        f.count("page", PageOffsetMax),
-		PerPage:     f.count("per_page", PageItemsMax),
-		Cursor:      f.text("cursor", false, CursorRunesMax),
-	}
-	s.SortBy = f.fitting("sort_by", SortWords, IsSortField)
-	s.SortOrder = f.oneOf("sort_order", []string{"asc", "desc"})
-	return s, f.err()
-}
-
-// CursorRunesMax bounds a cursor.
-const CursorRunesMax = 2048
-
 // filter reads a filter, such as filter_group.
 func (f *fields) filter(name string) *Filter {
-	raw := f.json(name, false)
+	var raw json.RawMessage
+	if f.isQuery {
+		raw = f.quotedObject(name)
+	} else {
+		raw = f.json(name, false)
+	}
 	if raw == nil {
 		return nil
 	}
@@ -167,6 +152,22 @@ func (f *fields) filter(name string) *Filter {
 		f.fault(name, "%v", err)
 	}
 	return filter
+}
+
+// quotedObject reads an object that is JSON in a string.
+func (f *fields) quotedObject(name string) json.RawMessage {
+	v, ok := f.raw(name, false)
+	if !ok {
+		return nil
+	}
+
+	// encoding/json alone accepts what a body is rejected for, such as repeated members.
+	text := []byte(jsonscan.Unquote(v))
+	if _, err := ParseObject(text); err != nil {
+		f.fault(name, "must be a filter group in JSON, like that of a search")
+		return nil
+	}
+	return text
 }
 
 // These bound the conditions and groups of a filter, and how deep they are nested. An archive takes
@@ -224,9 +225,19 @@ func countFilters(raw json.RawMessage, left, levels int) int {
 	return left
 }
 
-// oneOf reads one of a list of words; "" if it is absent or empty.
-func (f *fields) oneOf(name string, words []string) string {
-	return f.fitting(name, words, func(text string) bool { return slices.Contains(words, text) })
+// oneOf reads one of a list of words, maybe in any case; "" if it is absent or empty.
+func (f *fields) oneOf(name string, words []string, anyCase bool) (found string) {
+	f.fitting(name, words, func(text string) bool {
+		i := slices.IndexFunc(words, func(word string) bool {
+			return word == text || anyCase && strings.EqualFold(word, text)
+		})
+		if i >= 0 {
+			found = words[i]
+		}
+		return i >= 0
+	})
+
+	return found
 }
 
 // fitting is oneOf for words that stand for what fits.
@@ -244,35 +255,38 @@ func (f *fields) fitting(name string, words []string, fits func(text string) boo
 	return ""
 }
 
-// count reads an integer of at least 1; 0 if it is absent.
-func (f *fields) count(name string, most int64) int {
-	v, ok := f.raw(name, false)
-	if !ok {
-		return 0
-	}
-
-	n, ok := integer(v)
-	if !ok || n < 1 || n > most {
-		f.fault(name, "must be an integer from 1 to %d", most)
-		return 0
-	}
-	return int(n)
-}
-
 // SuggestQuery asks for the values that a field has.
 type SuggestQuery struct {
-	Field       string  `json:"field"`                  // a filter's field, or a name of the peer
-	Prefix      string  `json:"prefix,omitempty"`       // of the values, in any case
-	Key         string  `json:"metadata_key,omitempty"` // of a field that has keys
-	TemplateID  string  `json:"prompt_id,omitempty"`    // a template's decimal id; only for field prompt
-	FilterGroup *Filter `json:"filter_group,omitempty"` // only of these records
-	Limit       int     `json:"limit,omitempty"`        // 0 is 50, at most PageItemsMax
+	// A field of a filter.
+	Field string `json:"field"`
+	// The beginning of the values, in any case.
+	Prefix string `json:"prefix,omitempty"`
+	// Which metadata, of a field that has keys.
+	Key string `json:"metadata_key,omitempty"`
+	// Only names of the template with this id; with the field prompt.
+	TemplateID string `json:"prompt_id,omitempty" jsonschema:"type=integer,minimum=1"`
+	// Only values of the records that this filter finds: JSON, as in a search.
+	FilterGroup *Filter `json:"filter_group,omitempty"`
+	FilterLine
+	// How many values to list; 50 by default.
+	Limit int `json:"limit,omitempty" jsonschema:"minimum=1,maximum=1000"`
 
 	// Inside also finds values in which a word begins with Prefix, as triage does in support/triage.
 	Inside bool `json:"-"`
 
 	// Budget is how long records may be read; 0 leaves it to the server.
 	Budget time.Duration `json:"-"`
+}
+
+// check reads the template's id. With any other field the number is ignored: in the peer's schema it is the
+// number of a template, and narrows the field prompt only.
+func (q *SuggestQuery) check(f *fields) {
+	if q.Field != "prompt" {
+		q.TemplateID = ""
+	}
+	if _, err := strconv.ParseUint(q.TemplateID, 10, 63); err != nil && q.TemplateID != "" {
+		f.fault("prompt_id", "must be an integer of at least 1")
+	}
 }
 
 // Suggestions answers GET /api/public/v2/requests/suggestions: distinct values, the
@@ -293,8 +307,10 @@ var RollupKinds = []string{"sessions", "traces", "users"}
 type RollupSearch struct {
 	Of string `json:"-"` // one of RollupKinds, in the path
 
-	FilterGroup *Filter `json:"filter_group,omitempty"` // what at least one of its calls must match
-	Q           string  `json:"q,omitempty"`            // words in the prompt or response: a line without keys of one
+	// The conditions that at least one of its calls must match.
+	FilterGroup *Filter `json:"filter_group,omitempty"`
+	// Words in the prompt or response: a line without keys of one.
+	Q string `json:"q,omitempty" jsonschema:"maxLength=1000"`
 	FilterLine
 
 	// Having is what it must be itself: conditions like those of filter_group, all of which must
@@ -303,34 +319,19 @@ type RollupSearch struct {
 
 	// SortBy is what to sort by: last_seen (the default), first_seen, duration_ms, turns, spans,
 	// cost, tokens, input_tokens, output_tokens, errors or mean_score.
-	SortBy    string `json:"sort_by,omitempty"`
-	SortOrder string `json:"sort_order,omitempty"` // one of asc and desc; the default is desc
-	PerPage   int    `json:"per_page,omitempty"`   // at most 1,000; the default is 10
-	Cursor    string `json:"cursor,omitempty"`     // the next_cursor of an earlier page
+	SortBy string `json:"sort_by,omitempty" read:"rollup sort"`
+	// Descending, if it is left out.
+	SortOrder string `json:"sort_order,omitempty" jsonschema:"enum=asc,enum=desc"`
+	// How many a page has; 10 if it is left out.
+	PerPage int `json:"per_page,omitempty" jsonschema:"minimum=1,maximum=1000"`
+	// The next_cursor of an earlier page.
+	Cursor string `json:"cursor,omitempty" jsonschema:"maxLength=2048"`
 }
 
 // RollupSortFields are the fields that sessions, traces and users can be sorted by.
 var RollupSortFields = []string{
 	"last_seen", "first_seen", "duration_ms", "turns", "spans", "cost", "tokens", "input_tokens", "output_tokens",
 	"errors", "mean_score",
-}
-
-// DecodeRollupSearch reads the body of a search for sessions, traces or users. A nil object, from an
-// absent body, matches everything.
-func DecodeRollupSearch(object Object) (RollupSearch, error) {
-	f := fields{object: object}
-	s := RollupSearch{
-		FilterGroup: f.filter("filter_group"),
-		Q:           f.text("q", false, QueryRunesMax),
-		FilterLine:  f.filterLine(),
-		Having:      f.filter("having"),
-		PerPage:     f.count("per_page", PageItemsMax),
-		Cursor:      f.text("cursor", false, CursorRunesMax),
-	}
-	s.SortBy = f.oneOf("sort_by", RollupSortFields)
-	s.SortOrder = f.oneOf("sort_order", []string{"asc", "desc"})
-
-	return s, f.err()
 }
 
 // Rollup is what the records of a session, a trace or a user add up to.
@@ -387,32 +388,22 @@ type RollupFound struct {
 
 // SpanSearch is the body of POST /api/public/v2/spans/search.
 type SpanSearch struct {
-	Name   string `json:"name,omitempty"`   // a part of the span's name
-	Kind   string `json:"kind,omitempty"`   // llm, agent, tool and the like
-	Status string `json:"status,omitempty"` // one of SUCCESS, WARNING and ERROR
+	// A part of the span's name.
+	Name string `json:"name,omitempty" jsonschema:"maxLength=1000"`
+	// Such as llm, agent or tool.
+	Kind string `json:"kind,omitempty" jsonschema:"maxLength=1000"`
+	// How it ended.
+	Status string `json:"status,omitempty" jsonschema:"enum=SUCCESS,enum=WARNING,enum=ERROR"`
 
-	FilterGroup *Filter `json:"filter_group,omitempty"` // what at least one call of its trace must match
+	// The conditions that at least one call of its trace must match.
+	FilterGroup *Filter `json:"filter_group,omitempty"`
 	FilterLine
-	Having  *Filter `json:"having,omitempty"`   // what its trace must be, as in a search for traces
-	PerPage int     `json:"per_page,omitempty"` // at most 1,000; the default is 10
-	Cursor  string  `json:"cursor,omitempty"`   // the next_cursor of an earlier page
-}
-
-// DecodeSpanSearch reads the body of a search for spans. A nil object matches everything.
-func DecodeSpanSearch(object Object) (SpanSearch, error) {
-	f := fields{object: object}
-	s := SpanSearch{
-		Name:        f.text("name", false, QueryRunesMax),
-		Kind:        f.text("kind", false, QueryRunesMax),
-		Status:      f.oneOf("status", []string{"SUCCESS", "WARNING", "ERROR"}),
-		FilterGroup: f.filter("filter_group"),
-		FilterLine:  f.filterLine(),
-		Having:      f.filter("having"),
-		PerPage:     f.count("per_page", PageItemsMax),
-		Cursor:      f.text("cursor", false, CursorRunesMax),
-	}
-
-	return s, f.err()
+	// The conditions of its trace, as in a search for traces.
+	Having *Filter `json:"having,omitempty"`
+	// How many a page has; 10 if it is left out.
+	PerPage int `json:"per_page,omitempty" jsonschema:"minimum=1,maximum=1000"`
+	// The next_cursor of an earlier page.
+	Cursor string `json:"cursor,omitempty" jsonschema:"maxLength=2048"`
 }
 
 // Matches reports whether a span is what the search is for, apart from its trace.

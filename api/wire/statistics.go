@@ -18,20 +18,18 @@ var Buckets = []string{"second", "minute", "hour", "day"}
 // StatisticsQuery is the body of POST /api/public/v2/requests/analytics. It counts the
 // records that a search with the same filter_group and q would find.
 type StatisticsQuery struct {
-	FilterGroup *Filter `json:"filter_group,omitempty"` // what records must match
-	Q           string  `json:"q,omitempty"`            // words in the prompt or response: a line without keys
-	FilterLine          // see Search
+	// The conditions that records must match.
+	FilterGroup *Filter `json:"filter_group,omitempty"`
+	// Words in the prompt or response: a line without keys.
+	Q string `json:"q,omitempty" jsonschema:"maxLength=1000"`
+	FilterLine
 
-	// Bucket is the interval of a series: second, minute, hour or day. The default
-	// depends on the time that the records span.
-	Bucket string `json:"bucket,omitempty"`
-
-	// MetadataKey is the key whose values are counted. The default is the most frequent
-	// one.
-	MetadataKey string `json:"metadata_cost_breakdown_key,omitempty"`
-
+	// The interval of a series. The default depends on the time that the records span.
+	Bucket string `json:"bucket,omitempty" jsonschema:"enum=second,enum=minute,enum=hour,enum=day"`
+	// The key whose values are counted. The default is the most frequent one.
+	MetadataKey string `json:"metadata_cost_breakdown_key,omitempty" jsonschema:"maxLength=1024"`
 	// The name of a score whose authors are compared by what they both scored.
-	ScoreAgreement string `json:"score_agreement,omitempty"`
+	ScoreAgreement string `json:"score_agreement,omitempty" jsonschema:"maxLength=512"`
 
 	// PointsMax bounds the series if Bucket is "": its intervals may then have any
 	// length. 0: use Buckets.
@@ -53,12 +51,13 @@ type StatisticsQuery struct {
 type PartsQuery struct {
 	StatisticsQuery
 
-	// By names the values that records are summed up by: version, template, model, provider, tag, or a key of the metadata,
-	// such as metadata.plan. The default is version, and nothing if versions are compared.
-	By string `json:"by,omitempty"`
-
-	Compare  []int  `json:"compare,omitempty"`     // two versions, of which the second may be better
-	Template string `json:"prompt_name,omitempty"` // the name of the template that has these versions
+	// By names the values that records are summed up by: version, template, model, provider, tag, or a key
+	// of the metadata, such as metadata.plan. The default is version, and nothing if versions are compared.
+	By string `json:"by,omitempty" read:"-"`
+	// Two versions, of which the second may be better.
+	Compare []int `json:"compare,omitempty" read:"-"`
+	// The name of the template that has these versions.
+	Template string `json:"prompt_name,omitempty" jsonschema:"maxLength=512"`
 }
 
 // PartsBy are what PartsQuery.By can be.
@@ -67,27 +66,16 @@ var PartsBy = []string{"version", "template", "model", "provider", "tag", ByMeta
 // ByMetadata precedes a metadata key in PartsQuery.By.
 const ByMetadata = "metadata."
 
-// DecodeParts reads a PartsQuery, or a StatisticsQuery alone.
-func DecodeParts(object Object) (PartsQuery, error) {
-	f := fields{object: object}
-	q := PartsQuery{
-		StatisticsQuery: StatisticsQuery{
-			FilterGroup:    f.filter("filter_group"),
-			Q:              f.text("q", false, QueryRunesMax),
-			FilterLine:     f.filterLine(),
-			MetadataKey:    f.text("metadata_cost_breakdown_key", false, MetadataKeyRunesMax),
-			ScoreAgreement: f.text("score_agreement", false, NameRunesMax),
-			Bucket:         f.oneOf("bucket", Buckets),
-		},
-		Compare: f.versions("compare"),
+// check reads what to sum up by, and what to compare.
+func (q *PartsQuery) check(f *fields) {
+	q.Compare = f.versions("compare")
+	if q.Compare != nil && q.Template == "" {
+		f.fault("prompt_name", "is missing")
 	}
-	q.Template = f.text("prompt_name", q.Compare != nil, NameRunesMax)
 	q.By = f.fitting("by", PartsBy, func(by string) bool {
 		key, ok := strings.CutPrefix(by, ByMetadata)
 		return ok && key != "" || slices.Contains(PartsBy, by)
 	})
-
-	return q, f.err()
 }
 
 // versions reads two versions of a template; nil if they are absent.

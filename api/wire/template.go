@@ -34,8 +34,10 @@ type Template struct {
 
 // ExternalID is the id of a template in another system.
 type ExternalID struct {
-	Source string `json:"source"`      // the other system
-	ID     string `json:"external_id"` // the template's id there
+	// The other system.
+	Source string `json:"source" jsonschema:"minLength=1,maxLength=128"`
+	// The template's id there.
+	ID string `json:"external_id" jsonschema:"minLength=1,maxLength=512"`
 }
 
 // Latest returns the newest version's number; 0 if there is none.
@@ -104,8 +106,26 @@ type Version struct {
 
 // Selector chooses a version: by label, else by number, else the latest.
 type Selector struct {
-	Version int    `json:"version,omitempty"`
-	Label   string `json:"label,omitempty"`
+	// The version; without it and a label, the latest.
+	Version int `json:"version,omitempty" jsonschema:"anyof_type=integer;string"`
+	// The label whose version is meant, in place of a version.
+	Label string `json:"label,omitempty" jsonschema:"maxLength=512"`
+}
+
+// NamedQuery chooses a version of a template that the path does not name.
+type NamedQuery struct {
+	// The template's name or id.
+	Name string `json:"prompt_name"`
+	Selector
+}
+
+// RawQuery chooses a version as it was published.
+type RawQuery struct {
+	Selector
+	// Whether to put snippets into their places.
+	Resolve bool `json:"resolve_snippets,omitempty" jsonschema:"default=true"`
+	// Whether to return the arguments of the model call, without variables.
+	Kwargs bool `json:"include_llm_kwargs,omitempty"`
 }
 
 // RawTemplate answers GET /prompt-templates/{name}: one version of a template, and what a
@@ -167,10 +187,14 @@ type Changes struct {
 // ChangesQuery is the query of GET /sync/changes: what the caller knows, and how long it
 // waits for news.
 type ChangesQuery struct {
-	Since            uint64 // the caller knows all changes up to this revision
-	Wait             time.Duration
-	ProviderBaseURLs string // the digest that the caller knows; "" if it knows none, or does not care
-	Keys             string // that of the last answer; "" as above
+	// The revision up to which the caller knows all changes.
+	Since uint64 `json:"since,omitempty" jsonschema:"minimum=0"`
+	// How long to wait for a change, such as 30s; at most a minute.
+	Wait time.Duration `json:"wait,omitempty"`
+	// The digest of the provider URLs that the caller knows.
+	ProviderBaseURLs string `json:"provider_base_urls,omitempty"`
+	// The keys of the last answer.
+	Keys string `json:"keys,omitempty"`
 }
 
 // TemplateEditor changes templates and their labels, and reads what an editor needs for
@@ -215,34 +239,16 @@ type Move struct {
 // LabelWrite is the body of POST /prompts/{id}/label: a new label and the version to
 // point it to.
 type LabelWrite struct {
-	Name    string `json:"name,omitempty"`
-	Version int    `json:"prompt_version_number"`
+	// The label, such as prod.
+	Name string `json:"name" jsonschema:"minLength=1,maxLength=512"`
+	// The version.
+	Version int `json:"prompt_version_number" jsonschema:"anyof_type=integer;string"`
 }
 
-// DecodeLabel reads the body of a new label.
-func DecodeLabel(object Object) (LabelWrite, error) {
-	f := fields{object: object}
-	w := LabelWrite{
-		Name:    f.text("name", true, NameRunesMax),
-		Version: f.requiredVersion("prompt_version_number"),
-	}
-	return w, f.err()
-}
-
-// DecodeLabelMove reads the body of PATCH /prompt-labels/{id}: the version to point the
-// label to.
-func DecodeLabelMove(object Object) (version int, err error) {
-	f := fields{object: object}
-	version = f.requiredVersion("prompt_version_number")
-	return version, f.err()
-}
-
-// requiredVersion is version for a field that must not be absent.
-func (f *fields) requiredVersion(name string) int {
-	if _, ok := f.raw(name, true); !ok {
-		return 0
-	}
-	return f.version(name)
+// LabelMove is the body of PATCH /prompt-labels/{id}: the version to point the label to.
+type LabelMove struct {
+	// The version.
+	Version int `json:"prompt_version_number" jsonschema:"anyof_type=integer;string"`
 }
 
 // PlacedLabel answers a request that creates or moves a label.

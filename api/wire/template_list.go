@@ -12,32 +12,49 @@ import (
 // TemplateListQuery is the query of GET /prompt-templates. Empty and zero fields do not
 // filter.
 type TemplateListQuery struct {
-	Page, PerPage int      // pages count from 1
-	Name          string   // a part of the name, in any case
-	Label         string   // that the template has
-	Tags          []string // that the template has, all of them
-	Status        string   // one of TemplateStatuses; "" is active
-	Author        string   // who published the first version
-
-	External  ExternalID // that the template has; both parts or none
-	IsSnippet *bool      // nil: snippets and others. Match leaves it to the registry
-
-	CreatedAfter, CreatedBefore time.Time // inclusive
-	UpdatedAfter, UpdatedBefore time.Time
-
-	SortBy    string // one of TemplateSorts; "" is name
-	SortOrder string // asc or desc; "" is asc by name, else desc
+	// The page, from 1.
+	Page int `json:"page,omitempty" jsonschema:"minimum=1,maximum=100000,default=1"`
+	// Templates of a page. It has 100 at most, however many are asked for.
+	PerPage int `json:"per_page,omitempty" jsonschema:"minimum=1,maximum=1000,default=30"`
+	// A part of the name, in any case.
+	Name string `json:"name,omitempty"`
+	// A label that the template has.
+	Label string `json:"label,omitempty"`
+	// Tags that the template has, all of them.
+	Tags []string `json:"tags,omitempty"`
+	// Templates in use, archived ones, or both.
+	Status string `json:"status,omitempty" jsonschema:"enum=active,enum=deleted,enum=all,default=active"`
+	// Who published the first version.
+	Author string `json:"created_by_email,omitempty"`
+	// Only templates of which the first version was published then or later.
+	CreatedAfter time.Time `json:"created_after,omitzero"`
+	// Only templates of which the first version was published then or before.
+	CreatedBefore time.Time `json:"created_before,omitzero"`
+	// Only templates that were changed then or later.
+	UpdatedAfter time.Time `json:"updated_after,omitzero"`
+	// Only templates that were last changed then or before.
+	UpdatedBefore time.Time `json:"updated_before,omitzero"`
+	// The system that external_id is of; both are given together.
+	Source string `json:"external_source,omitempty"`
+	// The template's id in that system.
+	ExternalID string `json:"external_id,omitempty"`
+	// Only templates that others have as snippets or, with false, only the rest.
+	IsSnippet *bool `json:"is_snippet,omitempty"`
+	// The field to sort by.
+	SortBy string `json:"sort_by,omitempty" jsonschema:"enum=name,enum=id,enum=created_at,enum=updated_at,default=name"`
+	// Ascending by name, else descending, if it is left out.
+	SortOrder string `json:"sort_order,omitempty" jsonschema:"enum=asc,enum=desc"`
 
 	// Rank, which is not sent, takes the place of SortBy: the templates with the highest rank come first.
-	Rank func(*Template) float64
+	Rank func(*Template) float64 `json:"-"`
 }
 
-// TemplateStatuses are the states that a list can show: templates in use, archived ones,
-// or both.
-var TemplateStatuses = []string{"active", "deleted", "all"}
-
-// TemplateSorts are the fields that a list can be sorted by.
-var TemplateSorts = []string{"name", "id", "created_at", "updated_at"}
+// check rejects one half of an id in another system.
+func (q *TemplateListQuery) check(f *fields) {
+	if (q.Source == "") != (q.ExternalID == "") {
+		f.fault("external_id", "and external_source can only be given together")
+	}
+}
 
 // Match reports whether the list shows a template.
 func (q *TemplateListQuery) Match(t *Template) bool {
@@ -58,7 +75,7 @@ func (q *TemplateListQuery) Match(t *Template) bool {
 		return false
 	case q.Author != "" && (len(t.Versions) == 0 || t.Versions[0].Author != q.Author):
 		return false
-	case q.External != ExternalID{} && !slices.Contains(t.ExternalIDs, q.External):
+	case q.ExternalID != "" && !slices.Contains(t.ExternalIDs, ExternalID{Source: q.Source, ID: q.ExternalID}):
 		return false
 	case !within(t.CreatedAt, q.CreatedAfter, q.CreatedBefore),
 		!within(t.UpdatedAt, q.UpdatedAfter, q.UpdatedBefore):

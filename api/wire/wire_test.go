@@ -84,7 +84,7 @@ func TestAFilterOfTooManyPartsIsRefusedBeforeItIsRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = DecodeSearch(object)
+		_, err = Decode[Search](object)
 		return err
 	}
 	const condition = `{"field":"tags","operator":"is","value":"a"}`

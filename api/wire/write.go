@@ -3,7 +3,6 @@ package wire
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -11,37 +10,53 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// RequestWrite is a decoded track-request. Raw members alias the body that it was decoded
-// from.
-type RequestWrite struct {
-	RequestID    string // "" if the caller chose none
-	FunctionName string
-	ProviderType string
-	Kwargs       json.RawMessage // an object
-	Args         json.RawMessage // anything; nil if absent
-	Response     json.RawMessage // an object; on the un-prefixed route anything
-	Start, End   time.Time       // zero if they are not a moment
-	Tags         []string
-	Metadata     map[string]string // with the fields in CallNames
-	Prompt       PromptLink        // its Name is prompt_id: a name or an id; "" if absent
-	GroupID      string
-	Status       string
-	ErrorType    string
-	ErrorMessage string
-	TracePlace
-	Dropped []Dropped
-	Note    string // sentences for its caller, each with a space before it
+// CallWrite is what a track-request and a log-request have in common. Raw members alias the body that
+// they were decoded from.
+type CallWrite struct {
+	// When the call began: seconds since 1970, or an ISO 8601 time, in UTC if it names no zone. A number
+	// that makes sense only as milliseconds, microseconds or nanoseconds is read as such.
+	Start time.Time `json:"request_start_time" jsonschema:"anyof_type=number;string"`
+	// When the call ended.
+	End time.Time `json:"request_end_time" jsonschema:"anyof_type=number;string"`
+	// Words to find the call by. More than 256 are dropped.
+	Tags []string `json:"tags,omitempty"`
+	// Values to find the call by, such as user_id and session_id. A value that is not a string
+	// is kept as its JSON.
+	Metadata map[string]string `json:"metadata,omitempty" jsonschema:"type=object"`
+	Placed
+	// The group that the call belongs to.
+	GroupID string `json:"group_id,omitempty" jsonschema:"anyof_type=string;integer,maxLength=512"`
+	// If it is left out, ERROR if an error is named or a logged response holds one, otherwise SUCCESS.
+	Status string `json:"status,omitempty" jsonschema:"enum=SUCCESS,enum=WARNING,enum=ERROR" read:"any case"`
+	// An id of your own, a UUIDv7: the same id again is the same call.
+	RequestID string `json:"request_id,omitempty" jsonschema:"format=uuid" read:"id"`
 
-	// ReturnBlueprint asks for the call's blueprint in the reply.
-	ReturnBlueprint bool
+	Dropped []Dropped `json:"-"`
+	Note    string    `json:"-"` // sentences for its caller, each with a space before it
 }
 
-// TracePlace is where a call is in the caller's own trace. The ids are hexadecimal, in lower case;
-// "" if there is none.
-type TracePlace struct {
-	TraceID      string
-	SpanID       string // of the call itself
-	ParentSpanID string
+// RequestWrite is the body of a track-request.
+type RequestWrite struct {
+	// The function that was called, such as openai.ChatCompletion.create; it tells how to
+	// read the response.
+	FunctionName string `json:"function_name" jsonschema:"minLength=1,maxLength=1024"`
+	// The provider, if function_name does not begin with it.
+	ProviderType string `json:"provider_type,omitempty" jsonschema:"maxLength=512"`
+	// The arguments of the call: model, messages or prompt, and so on.
+	Kwargs json.RawMessage `json:"kwargs" jsonschema:"type=object"`
+	// Positional arguments of the call.
+	Args json.RawMessage `json:"args,omitempty"`
+	// The provider's response, as it came. The chunks of a stream go to /track-request.
+	Response json.RawMessage `json:"request_response" jsonschema:"type=object" read:"-"`
+	CallWrite
+	CallLink
+	// The kind of error.
+	ErrorType string `json:"error_type,omitempty"`
+	// The error's message.
+	ErrorMessage string `json:"error_message,omitempty"`
+	// If true, the answer has the call as a blueprint, which can be published as a
+	// template.
+	ReturnBlueprint json.RawMessage `json:"return_prompt_blueprint,omitempty"`
 }
 
 // PromptLink ties a request to a template version. Without Version it means the version
@@ -54,37 +69,101 @@ type PromptLink struct {
 	InputVariables json.RawMessage // an object; nil if absent
 }
 
+// CallLink is a PromptLink as a track-request has it.
+type CallLink struct {
+	// The template that the call was made with: its name or its id.
+	Name string `json:"prompt_id,omitempty" jsonschema:"anyof_type=string;integer,maxLength=512"`
+	// The template's version; without it and a label, the latest.
+	Version int `json:"prompt_version,omitempty" jsonschema:"anyof_type=integer;string"`
+	// The label that the template was fetched by; it wins over the version.
+	Label string `json:"prompt_label,omitempty" jsonschema:"maxLength=512"`
+	// The values of the template's variables.
+	InputVariables json.RawMessage `json:"prompt_input_variables,omitempty" jsonschema:"type=object"`
+}
+
 // ScoreWrite is a decoded track-score.
 type ScoreWrite struct {
 	RequestID string       // the record that keeps the score
 	Target    *ScoreTarget // nil for the score of a request
 	Score     Score        // without a value, if that is at fault
-	Note      string       // see RequestWrite
+	Note      string       // see CallWrite
 }
 
 // ScoreTarget is what a score is of that names no request: a span with its trace, a trace, a session.
 type ScoreTarget struct {
-	TraceID   string `json:"trace_id,omitempty"`
-	SpanID    string `json:"span_id,omitempty"`
-	SessionID string `json:"session_id,omitempty"`
+	// The trace, or that of the span: 32 hexadecimal digits.
+	TraceID string `json:"trace_id,omitempty" jsonschema:"minLength=32,maxLength=32" read:"hex"`
+	// The span, with its trace: 16 hexadecimal digits.
+	SpanID string `json:"span_id,omitempty" jsonschema:"minLength=16,maxLength=16" read:"hex"`
+	// The session, as its calls name it.
+	SessionID string `json:"session_id,omitempty" jsonschema:"anyof_type=string;integer,maxLength=256"`
 }
 
-// MetadataWrite is a decoded track-metadata.
+// ScoreBody is the body of a track-score: a score of a call, a span, a trace or a session.
+type ScoreBody struct {
+	// The call: the id that its logging was answered with. It, a trace or a session is required, and
+	// one alone.
+	RequestID string `json:"request_id,omitempty" jsonschema:"format=uuid" read:"-"`
+	ScoreTarget
+	// The score, from 0 to 100; it or a value, which counts, is required.
+	Score int `json:"score,omitempty" jsonschema:"minimum=0,maximum=100" read:"-"`
+	// The score as any number, true, false or a text of at most 200 characters; null takes it back.
+	Value json.RawMessage `json:"value,omitempty" jsonschema:"anyof_type=number;boolean;string;null" read:"-"`
+	// The name of the score; "default" if it is left out.
+	Name string `json:"name,omitempty" jsonschema:"maxLength=512"`
+	// The person, the code or the model that judged. Each author has one score for each name.
+	Author string `json:"author,omitempty" jsonschema:"maxLength=512"`
+	// The version of the author, such as that of a model.
+	AuthorVersion string `json:"author_version,omitempty" jsonschema:"anyof_type=string;integer,maxLength=512"`
+	// The kind of author.
+	Source string `json:"source,omitempty" jsonschema:"enum=human,enum=code,enum=model"`
+	// The reason for the score.
+	Reason string `json:"reason,omitempty"`
+}
+
+// OfRequest names the call that a write is about.
+type OfRequest struct {
+	// The id that the logging of the call was answered with.
+	RequestID string `json:"request_id" jsonschema:"format=uuid" read:"id"`
+}
+
+// MetadataWrite is the body of a track-metadata. A key that is there already gets the new value.
 type MetadataWrite struct {
-	RequestID string
-	Metadata  map[string]string
+	OfRequest
+	// Values by their keys. A value that is not a string is kept as its JSON; null counts as
+	// absent.
+	Metadata map[string]string `json:"metadata" jsonschema:"type=object"`
 }
 
-// PromptWrite is a decoded track-prompt.
+// PromptWrite is the body of a track-prompt, which links a call to a template.
 type PromptWrite struct {
-	RequestID string
-	PromptLink
+	OfRequest
+	// The template's name or id.
+	Name string `json:"prompt_name" jsonschema:"anyof_type=string;integer,maxLength=512"`
+	// The values of the template's variables.
+	InputVariables json.RawMessage `json:"prompt_input_variables" jsonschema:"type=object"`
+	// The version; without it and a label, the latest.
+	Version int `json:"version,omitempty" jsonschema:"anyof_type=integer;string"`
+	// The label that the template was fetched by; it wins over the version.
+	Label string `json:"label,omitempty" jsonschema:"maxLength=512"`
 }
 
-// GroupWrite is a decoded track-group.
+// Link returns the link that it asks for.
+func (w *PromptWrite) Link() PromptLink {
+	return PromptLink{Name: w.Name, Version: w.Version, Label: w.Label, InputVariables: w.InputVariables}
+}
+
+// check reads the names that a track-request has for the same.
+func (w *PromptWrite) check(f *fields) {
+	w.Version = cmp.Or(w.Version, f.version("prompt_version", false))
+	w.Label = cmp.Or(w.Label, f.text("prompt_label", false, NameRunesMax))
+}
+
+// GroupWrite is the body of a track-group.
 type GroupWrite struct {
-	RequestID string
-	GroupID   string
+	OfRequest
+	// The group's id.
+	GroupID string `json:"group_id" jsonschema:"anyof_type=string;integer,maxLength=512"`
 }
 
 // Statuses are how a call can have ended.
@@ -102,34 +181,12 @@ const DefaultScoreName = "default"
 // has accepted.
 func DecodeRequest(object Object, strictResponse bool, now time.Time) (RequestWrite, error) {
 	f := fields{object: object, isCall: true, now: now}
-	w := RequestWrite{
-		FunctionName: f.text("function_name", true, FunctionNameRunesMax),
-		ProviderType: f.text("provider_type", false, NameRunesMax),
-		Kwargs:       f.json("kwargs", true),
-		Start:        f.time("request_start_time", true),
-		End:          f.time("request_end_time", true),
-		Tags:         f.tags("tags"),
-		Metadata:     f.callMetadata(),
-		GroupID:      f.textOrInteger("group_id", false, NameRunesMax),
-		Status:       f.status(),
-		ErrorType:    f.text("error_type", false, BodyBytesMax),
-		ErrorMessage: f.text("error_message", false, BodyBytesMax),
-		Prompt: PromptLink{
-			Name:           f.textOrInteger("prompt_id", false, NameRunesMax),
-			Version:        f.version("prompt_version"),
-			Label:          f.text("prompt_label", false, NameRunesMax),
-			InputVariables: f.json("prompt_input_variables", false),
-		},
-		TracePlace: f.tracePlace(),
-	}
-	if args, ok := f.raw("args", false); ok {
-		w.Args = args
-	}
+	var w RequestWrite
+	f.read(&w)
+	w.finish(&f)
 
-	// Optional extras of some clients. They are never at fault, so that a client that
-	// means something else by them loses no call.
-	wants, _ := object.Get("return_prompt_blueprint")
-	w.ReturnBlueprint = string(wants) == "true"
+	// An optional extra of some clients. It is never at fault, so that a client that means something
+	// else by it loses no call.
 	if w.ProviderType == "" {
 		w.ProviderType = f.loose("provider", NameRunesMax) // its name in LangChain
 	}
@@ -142,28 +199,14 @@ func DecodeRequest(object Object, strictResponse bool, now time.Time) (RequestWr
 	default:
 		f.fault("request_response", "is missing")
 	}
-	if _, ok := object.Get("request_id"); ok {
-		w.RequestID = f.requestID()
-	}
-	w.Dropped, w.Note = f.dropped, f.note
 
 	return w, f.err()
 }
 
-// status reads how a call ended, in any case; "" for a word that is not one of Statuses.
-func (f *fields) status() string {
-	v, ok := f.raw("status", false)
-	if !ok || string(v) == `""` {
-		return ""
-	}
-	for _, status := range Statuses {
-		if v[0] == '"' && strings.EqualFold(jsonscan.Unquote(v), status) {
-			return status
-		}
-	}
-	f.fault("status", "must be SUCCESS, WARNING or ERROR")
-
-	return ""
+// finish takes what was read with the members, and beside them.
+func (w *CallWrite) finish(f *fields) {
+	w.Metadata = w.addTo(w.Metadata)
+	w.Dropped, w.Note = f.dropped, f.note
 }
 
 // loose returns a string of at most runesMax characters, or "" for anything else, which
@@ -185,30 +228,21 @@ func (f *fields) loose(name string, runesMax int) string {
 // DecodeScore reads a track-score; see DecodeRequest for its error.
 func DecodeScore(object Object) (ScoreWrite, error) {
 	f := fields{object: object}
+	var b ScoreBody
+	f.read(&b)
+
 	w := ScoreWrite{}
-	w.RequestID, w.Target = f.scored()
-	w.Score.Name = f.text("name", false, NameRunesMax)
+	w.RequestID, w.Target = f.scored(b.ScoreTarget)
 	// Named, so that a second score without a name replaces the first.
-	if w.Score.Name == "" {
-		w.Score.Name = DefaultScoreName
-	}
-	w.Score.Author = f.text("author", false, NameRunesMax)
-	if strings.Contains(w.Score.Author, "\x00") {
+	w.Score.ScoreSlot = ScoreSlot{Name: cmp.Or(b.Name, DefaultScoreName), Author: b.Author}
+	if strings.Contains(b.Author, "\x00") {
 		f.fault("author", "must not contain a NUL character")
 		w.Score.Author = ""
 	}
 
 	w.Score.ScoreValue = f.scoreValue()
 	w.Note = f.note
-	d := ScoreDetails{
-		AuthorVersion: f.textOrInteger("author_version", false, NameRunesMax),
-		Source:        f.text("source", false, NameRunesMax),
-		Reason:        f.text("reason", false, BodyBytesMax),
-	}
-	if d.Source != "" && !slices.Contains(ScoreSources, d.Source) {
-		f.fault("source", "must be one of %s", strings.Join(ScoreSources, ", "))
-		d.Source = ""
-	}
+	d := ScoreDetails{AuthorVersion: b.AuthorVersion, Source: b.Source, Reason: b.Reason}
 	if d != (ScoreDetails{}) {
 		w.Score.Details = &d
 	}
@@ -247,18 +281,13 @@ func (f *fields) scoreValue() (v ScoreValue) {
 }
 
 // scored reads what a score is of, and the id of the record that keeps it.
-func (f *fields) scored() (recordID string, target *ScoreTarget) {
-	t := ScoreTarget{
-		TraceID:   f.hexID("trace_id", 16),
-		SpanID:    f.hexID("span_id", 8),
-		SessionID: f.textOrInteger("session_id", false, CallNameRunesMax),
-	}
+func (f *fields) scored(t ScoreTarget) (recordID string, target *ScoreTarget) {
 	_, request := f.raw("request_id", false)
 	switch {
 	case t == ScoreTarget{} && len(f.errs) > 0 && !request:
 		return "", nil
 	case t == ScoreTarget{}:
-		return f.requestID(), nil
+		return f.requestID(true), nil
 	case request || t.SessionID != "" && t.TraceID+t.SpanID != "" || t.TraceID == "" && t.SpanID != "":
 		f.fault("request_id", "must be given alone, or in its place trace_id with span_id, trace_id, or session_id")
 		return "", nil
@@ -267,39 +296,10 @@ func (f *fields) scored() (recordID string, target *ScoreTarget) {
 	return t.RecordID(), &t
 }
 
-// DecodeMetadata reads a track-metadata; see DecodeRequest for its error.
-func DecodeMetadata(object Object) (MetadataWrite, error) {
-	f := fields{object: object}
-	w := MetadataWrite{RequestID: f.requestID(), Metadata: f.metadata("metadata", true)}
-	return w, f.err()
-}
-
-// DecodePrompt reads a track-prompt; see DecodeRequest for its error.
-func DecodePrompt(object Object) (PromptWrite, error) {
-	f := fields{object: object}
-	w := PromptWrite{
-		RequestID: f.requestID(),
-		PromptLink: PromptLink{
-			Name:           f.textOrInteger("prompt_name", true, NameRunesMax),
-			Version:        cmp.Or(f.version("version"), f.version("prompt_version")),
-			Label:          cmp.Or(f.text("label", false, NameRunesMax), f.text("prompt_label", false, NameRunesMax)),
-			InputVariables: f.json("prompt_input_variables", true),
-		},
-	}
-	return w, f.err()
-}
-
-// DecodeGroup reads a track-group; see DecodeRequest for its error.
-func DecodeGroup(object Object) (GroupWrite, error) {
-	f := fields{object: object}
-	w := GroupWrite{RequestID: f.requestID(), GroupID: f.textOrInteger("group_id", true, NameRunesMax)}
-	return w, f.err()
-}
-
 // requestID reads request_id, which must be an id that promptspool minted. Some clients
 // of other servers send numbers.
-func (f *fields) requestID() string {
-	v, ok := f.raw("request_id", true)
+func (f *fields) requestID(required bool) string {
+	v, ok := f.raw("request_id", required)
 	if !ok {
 		return ""
 	}

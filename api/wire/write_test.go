@@ -30,11 +30,11 @@ func decodeWrite(t *testing.T, kind, body string) (err error) {
 	case "score":
 		_, err = DecodeScore(parse(t, body))
 	case "meta":
-		_, err = DecodeMetadata(parse(t, body))
+		_, err = Decode[MetadataWrite](parse(t, body))
 	case "prompt":
-		_, err = DecodePrompt(parse(t, body))
+		_, err = Decode[PromptWrite](parse(t, body))
 	case "group":
-		_, err = DecodeGroup(parse(t, body))
+		_, err = Decode[GroupWrite](parse(t, body))
 	case "fetch":
 		_, err = decodeFetch([]byte(body))
 	case "search":
@@ -87,7 +87,7 @@ func TestEveryFieldSaysWhatItTakes(t *testing.T) {
 		{"request", "prompt_label", false, "string", str},
 		{"request", "prompt_input_variables", false, "object", object},
 		{"request", "group_id", false, "string integer", strOrInt},
-		{"request", "status", false, "", "must be SUCCESS, WARNING or ERROR"},
+		{"request", "status", false, "", "must be one of: SUCCESS, WARNING, ERROR"},
 		{"request", "error_type", false, "string", str},
 		{"request", "error_message", false, "string", str},
 		{"request", "request_id", false, "", id},
@@ -194,7 +194,7 @@ func TestBoundsAreTakenAndOneBeyondIsNot(t *testing.T) {
 		{"request", "prompt_id", text("é", 513), "prompt_id is longer than 512 characters"},
 		{"request", "prompt_label", text("é", 513), "prompt_label is longer than 512 characters"},
 		{"request", "group_id", text("é", 513), "group_id is longer than 512 characters"},
-		{"request", "status", text("é", 513), "status must be SUCCESS, WARNING or ERROR"},
+		{"request", "status", text("é", 513), "status must be one of: SUCCESS, WARNING, ERROR"},
 		{"request", "status", `"Error"`, ""},
 		{"request", "session_id", text("é", 256), ""},
 		{"request", "session_id", text("é", 257), "session_id is longer than 256 characters"},
@@ -258,24 +258,26 @@ func TestDecodeRequestReadsEveryField(t *testing.T) {
 	wantFaults(t, err)
 
 	same(t, "request", got, RequestWrite{
-		RequestID:    someID,
 		FunctionName: "openai.ChatCompletion.create",
 		ProviderType: "openai",
 		Kwargs:       json.RawMessage(`{"model":"gpt-4o"}`),
 		Args:         json.RawMessage(`["a"]`),
 		Response:     json.RawMessage(`{"id":"r"}`),
-		Start:        noon,
-		End:          noon.Truncate(time.Second).Add(time.Second),
-		Tags:         []string{"eu", "prod"},
-		Metadata:     map[string]string{"user_id": "u\n1"},
-		Prompt: PromptLink{
+		CallWrite: CallWrite{
+			RequestID: someID,
+			Start:     noon,
+			End:       noon.Truncate(time.Second).Add(time.Second),
+			Tags:      []string{"eu", "prod"},
+			Metadata:  map[string]string{"user_id": "u\n1"},
+			GroupID:   "7",
+			Status:    "ERROR",
+		},
+		CallLink: CallLink{
 			Name:           "12",
 			Version:        3,
 			Label:          "prod",
 			InputVariables: json.RawMessage(`{"city":"Rome"}`),
 		},
-		GroupID:      "7",
-		Status:       "ERROR",
 		ErrorType:    "Timeout",
 		ErrorMessage: "too slow",
 	})
@@ -291,17 +293,19 @@ func TestAFaultyRequestTellsAllFaultsAndKeepsWhatCouldBeRead(t *testing.T) {
 		"function_name must be a string",
 		"request_end_time is missing",
 		"tags[1] must be a string",
+		"request_id must be a UUIDv7, as track-request returned it",
 		"prompt_id must be a string or an integer",
 		"prompt_version must be an integer of at least 1",
-		"request_response must be an object",
-		"request_id must be a UUIDv7, as track-request returned it")
+		"request_response must be an object")
 	same(t, "request", got, RequestWrite{
-		Kwargs:   json.RawMessage(`{"model":"m"}`),
-		Start:    time.Unix(1772366400, 0).UTC(),
-		Tags:     []string{"a", "b"},
-		Metadata: map[string]string{"k": "v"},
-		GroupID:  "g",
-		Dropped:  []Dropped{{Field: "metadata.n", Reason: "is longer than 65536 bytes", Count: 1}},
+		Kwargs: json.RawMessage(`{"model":"m"}`),
+		CallWrite: CallWrite{
+			Start:    time.Unix(1772366400, 0).UTC(),
+			Tags:     []string{"a", "b"},
+			Metadata: map[string]string{"k": "v"},
+			GroupID:  "g",
+			Dropped:  []Dropped{{Field: "metadata.n", Reason: "is longer than 65536 bytes", Count: 1}},
+		},
 	})
 }
 
@@ -402,7 +406,7 @@ func TestVersions(t *testing.T) {
 	for version, want := range map[string]int{
 		"1": 1, "3.0": 3, "2147483647": 2147483647, `"3"`: 3, `"0012"`: 12, `""`: 0, "null": 0,
 	} {
-		w, err := DecodePrompt(parse(t, edit(t, smallest["prompt"], "version", version)))
+		w, err := Decode[PromptWrite](parse(t, edit(t, smallest["prompt"], "version", version)))
 		wantFaults(t, err)
 		same(t, "version "+version, w.Version, want)
 	}
@@ -411,7 +415,7 @@ func TestVersions(t *testing.T) {
 		"0", "-1", "1.5", "2147483648", "1e400", `"0"`, `"-1"`, `" 3"`, `"3 "`, `"1.0"`, `"1e1"`, `"0x10"`,
 		`"0x10p0"`, `"1_0"`, `"+3"`, `"2147483648"`, `"latest"`,
 	} {
-		w, err := DecodePrompt(parse(t, edit(t, smallest["prompt"], "version", version)))
+		w, err := Decode[PromptWrite](parse(t, edit(t, smallest["prompt"], "version", version)))
 		wantFaults(t, err, "version must be an integer of at least 1")
 		same(t, "version "+version+": the decoded value", w.Version, 0)
 	}
@@ -422,37 +426,36 @@ func TestNamesMayBeIntegers(t *testing.T) {
 		`"a/b c"`: "a/b c", `"12"`: "12", "12": "12", "12.0": "12", "-5": "-5",
 		"9223372036854775807": "9223372036854775807",
 	} {
-		w, err := DecodePrompt(parse(t, edit(t, smallest["prompt"], "prompt_name", name)))
+		w, err := Decode[PromptWrite](parse(t, edit(t, smallest["prompt"], "prompt_name", name)))
 		wantFaults(t, err)
 		same(t, "name "+name, w.Name, want)
 	}
 
 	for _, name := range []string{"1.5", "9223372036854775808", "1e300", "true"} {
-		w, err := DecodePrompt(parse(t, edit(t, smallest["prompt"], "prompt_name", name)))
+		w, err := Decode[PromptWrite](parse(t, edit(t, smallest["prompt"], "prompt_name", name)))
 		wantFaults(t, err, "prompt_name must be a string or an integer")
 		same(t, "name "+name+": the decoded value", w.Name, "")
 	}
 }
 
 func TestLinksMetadataAndGroupsAreRead(t *testing.T) {
-	prompt, err := DecodePrompt(parse(t, edit(t, smallest["prompt"], "label", `"prod"`)))
+	prompt, err := Decode[PromptWrite](parse(t, edit(t, smallest["prompt"], "label", `"prod"`)))
 	wantFaults(t, err)
-	same(t, "prompt", prompt, PromptWrite{
-		someID,
-		PromptLink{Name: "greeting", Label: "prod", InputVariables: json.RawMessage("{}")},
-	})
+	same(t, "id", prompt.RequestID, someID)
+	same(t, "prompt", prompt.Link(),
+		PromptLink{Name: "greeting", Label: "prod", InputVariables: json.RawMessage("{}")})
 
-	meta, err := DecodeMetadata(parse(t,
+	meta, err := Decode[MetadataWrite](parse(t,
 		edit(t, smallest["meta"], "metadata", `{"a":"1","\u0062":"\ud83d\ude00"}`)))
 	wantFaults(t, err)
-	same(t, "metadata", meta, MetadataWrite{someID, map[string]string{"a": "1", "b": "😀"}})
+	same(t, "metadata", meta, MetadataWrite{OfRequest{someID}, map[string]string{"a": "1", "b": "😀"}})
 
 	// What is no string is its JSON, as LiteLLM's proxy sends it.
-	meta, err = DecodeMetadata(parse(t, edit(t, smallest["meta"], "metadata", `{"user_api_key_alias":"team-a",
+	meta, err = Decode[MetadataWrite](parse(t, edit(t, smallest["meta"], "metadata", `{"user_api_key_alias":"team-a",
 		"spend":0.00042,"max_budget":null,"model_info":{"id":"gpt-4o", "db_model" : false},"tags":["a", "b"],
 		"cache_hit":true}`)))
 	wantFaults(t, err)
-	same(t, "metadata", meta, MetadataWrite{someID, map[string]string{
+	same(t, "metadata", meta, MetadataWrite{OfRequest{someID}, map[string]string{
 		"user_api_key_alias": "team-a",
 		"spend":              "0.00042",
 		"model_info":         `{"id":"gpt-4o","db_model":false}`,
@@ -460,9 +463,9 @@ func TestLinksMetadataAndGroupsAreRead(t *testing.T) {
 		"cache_hit":          "true",
 	}})
 
-	group, err := DecodeGroup(parse(t, edit(t, smallest["group"], "group_id", "12")))
+	group, err := Decode[GroupWrite](parse(t, edit(t, smallest["group"], "group_id", "12")))
 	wantFaults(t, err)
-	same(t, "group", group, GroupWrite{someID, "12"})
+	same(t, "group", group, GroupWrite{OfRequest{someID}, "12"})
 }
 
 func TestWhatAClientSaysBesideTheContract(t *testing.T) {
@@ -471,15 +474,19 @@ func TestWhatAClientSaysBesideTheContract(t *testing.T) {
 		`,"span_id":null`:               {},
 		`,"span_id":"0000000000000000"`: {},
 		`,"span_id":""`:                 {},
-		`,"span_id":"00F067AA0ba902b7"`: {TracePlace: TracePlace{SpanID: "00f067aa0ba902b7"}},
+		`,"span_id":"00F067AA0ba902b7"`: {CallWrite: CallWrite{
+			Placed: Placed{TracePlace: TracePlace{SpanID: "00f067aa0ba902b7"}},
+		}},
 		`,"user_id":7,"session_id":"s","metadata":{"session_id":"t"},"time_to_first_token_ms":5e1`: {
-			Metadata: map[string]string{"user_id": "7", "session_id": "s", "time_to_first_token_ms": "50"},
+			CallWrite: CallWrite{
+				Metadata: map[string]string{"user_id": "7", "session_id": "s", "time_to_first_token_ms": "50"},
+			},
 		},
 		`,"provider":"openai"`: {ProviderType: "openai"},
 		`,"provider":{"a":1}`:  {},
 		`,"provider":"x","provider_type":"openai","return_prompt_blueprint":true`: {
 			ProviderType:    "openai",
-			ReturnBlueprint: true,
+			ReturnBlueprint: json.RawMessage("true"),
 		},
 	} {
 		object, err := ParseObject([]byte(`{"function_name":"f","kwargs":{},"request_response":{},` +
@@ -491,7 +498,7 @@ func TestWhatAClientSaysBesideTheContract(t *testing.T) {
 		w, err := DecodeRequest(object, true, noon)
 		if err != nil || w.SpanID != want.SpanID || w.ProviderType != want.ProviderType ||
 			!maps.Equal(w.Metadata, want.Metadata) ||
-			w.ReturnBlueprint != want.ReturnBlueprint {
+			string(w.ReturnBlueprint) != string(want.ReturnBlueprint) {
 			t.Errorf("%s: span_id %q, metadata %v, provider_type %q, return_prompt_blueprint %v, error %v",
 				members, w.SpanID, w.Metadata, w.ProviderType, w.ReturnBlueprint, err)
 		}
@@ -505,9 +512,9 @@ func TestWhatAWriteSaysTwice(t *testing.T) {
 	}
 
 	link := edit(t, edit(t, smallest["prompt"], "prompt_version", "3"), "prompt_label", `"prod"`)
-	p, err := DecodePrompt(parse(t, link))
+	p, err := Decode[PromptWrite](parse(t, link))
 	if err != nil || p.Version != 3 || p.Label != "prod" {
-		t.Errorf("link %+v, %v", p.PromptLink, err)
+		t.Errorf("link %+v, %v", p.Link(), err)
 	}
 
 	for value, want := range map[string]string{

@@ -246,7 +246,7 @@ func FuzzCheckFillKwargs(f *testing.F) {
 		if err != nil {
 			return
 		}
-		fetch, err := wire.DecodeFetch(object)
+		fetch, err := wire.Decode[wire.TemplateFetch](object)
 		if checked == nil || err != nil {
 			return
 		}

@@ -131,15 +131,15 @@ func (e *Event) read(object wire.Object) {
 		}
 	case wire.KindMetadata:
 		var w wire.MetadataWrite
-		w, err = wire.DecodeMetadata(object)
+		w, err = wire.Decode[wire.MetadataWrite](object)
 		e.Metadata = w.Metadata
 	case wire.KindPrompt:
 		var w wire.PromptWrite
-		w, err = wire.DecodePrompt(object)
-		e.Prompt = newLink(w.PromptLink)
+		w, err = wire.Decode[wire.PromptWrite](object)
+		e.Prompt = newLink(w.Link())
 	case wire.KindGroup:
 		var w wire.GroupWrite
-		w, err = wire.DecodeGroup(object)
+		w, err = wire.Decode[wire.GroupWrite](object)
 		e.GroupID = w.GroupID
 	case wire.KindSpan:
 		// A traced model call is a request too, as if it had been logged.
@@ -362,7 +362,7 @@ func (s *State) groupsWithoutBody(bodies map[string]json.RawMessage) []string {
 			continue
 		}
 		if object, err := wire.ParseObject(bodies[h.ID]); err == nil {
-			w, _ := wire.DecodeGroup(object)
+			w, _ := wire.Decode[wire.GroupWrite](object)
 			groups = slices.DeleteFunc(groups, func(g string) bool { return g == w.GroupID })
 		}
 	}

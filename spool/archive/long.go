@@ -144,7 +144,7 @@ func (s *State) restore(bodies map[string]json.RawMessage, match func(key, store
 	if err != nil {
 		return
 	}
-	w, _ := wire.DecodePrompt(object)
+	w, _ := wire.Decode[wire.PromptWrite](object)
 	// The event may share it.
 	prompt := *s.Prompt
 	prompt.Value.InputVariables, prompt.Value.Elsewhere = w.InputVariables, false
@@ -161,7 +161,7 @@ func readLong(body json.RawMessage) (metadata map[string]string, scores []wire.S
 		span := otel.ReadObject(object)
 		return span.Metadata, span.Scores
 	}
-	m, _ := wire.DecodeMetadata(object)
+	m, _ := wire.Decode[wire.MetadataWrite](object)
 	s, _ := wire.DecodeScore(object)
 
 	return m.Metadata, []wire.Score{s.Score}

@@ -100,13 +100,11 @@ func (s *Span) Write() wire.RequestWrite {
 	w := wire.RequestWrite{
 		FunctionName: s.functionName(),
 		ProviderType: s.provider,
-		Start:        s.Start,
-		End:          s.callEnd(),
-		Prompt:       s.Prompt,
-		Status:       s.Status,
+		CallLink:     wire.CallLink(s.Prompt),
 		ErrorType:    s.ErrorType,
 		ErrorMessage: s.ErrorMessage,
 	}
+	w.Start, w.End, w.Status = s.Start, s.callEnd(), s.Status
 	if len(s.Tags) > 0 {
 		w.Tags = s.Tags
 	}

@@ -112,11 +112,11 @@ func eraseAddress(f filter.Filter, key, value string) string {
 func (p *pages) erase(c *frame.Exchange) error {
 	form := wire.Deletion{RequestID: c.PostForm.Get("id"), SessionID: c.PostForm.Get("session_id")}
 	if key, value := c.PostForm.Get("key"), c.PostForm.Get("value"); key != "" || value != "" {
-		all, err := wire.DecodeDeletion(key, value, "")
-		if err != nil {
-			return err
+		// Both, so that a slip deletes nothing.
+		if key == "" || value == "" {
+			return wire.Invalid(wire.FieldError{Field: "value", Reason: "and key must both be given"})
 		}
-		form.Key, form.Value = all.Key, all.Value
+		form.Key, form.Value = key, value
 	}
 	deleted, err := p.records.Delete(c.Context(), c.Identity(), form)
 	// One that broke off has deleted some for good.

@@ -113,7 +113,7 @@ func readLabel(c *frame.Exchange) (wire.LabelWrite, error) {
 		return wire.LabelWrite{}, err
 	}
 
-	return wire.DecodeLabel(object)
+	return wire.Decode[wire.LabelWrite](object)
 }
 
 func (p *pages) deleteLabel(c *frame.Exchange, head templateHead) error {

@@ -339,11 +339,11 @@ func reasonsOf(t *testing.T, kind wire.Kind, body string) (reasons []string) {
 	case wire.KindScore:
 		_, err = wire.DecodeScore(object)
 	case wire.KindMetadata:
-		_, err = wire.DecodeMetadata(object)
+		_, err = wire.Decode[wire.MetadataWrite](object)
 	case wire.KindGroup:
-		_, err = wire.DecodeGroup(object)
+		_, err = wire.Decode[wire.GroupWrite](object)
 	case wire.KindPrompt:
-		_, err = wire.DecodePrompt(object)
+		_, err = wire.Decode[wire.PromptWrite](object)
 	}
 
 	var e *wire.Error
