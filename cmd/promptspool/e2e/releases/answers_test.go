@@ -28,8 +28,10 @@ func ask(t *testing.T, server *harness.Node, question string) json.RawMessage {
 	client, answer := http.DefaultTransport, func(text json.RawMessage) json.RawMessage { return text }
 	if server.Cmd.Path != harness.Program(t) {
 		client = direct
-	} else if before, after, ok := strings.Cut(question, "/template-statistics "); ok {
-		question, answer = before+"/statistics "+after, asVersions
+	} else if strings.Contains(question, "/template-statistics ") {
+		question, answer = strings.Replace(question, "/template-", "/", 1), asVersions
+	} else if strings.Contains(question, "/template-comparison ") {
+		question, answer = comparisonOfToday.Replace(question), asComparison
 	}
 	method, rest, _ := strings.Cut(question, " ")
 	if method != strings.ToUpper(method) {
@@ -53,6 +55,21 @@ func ask(t *testing.T, server *harness.Node, question string) json.RawMessage {
 		t.Fatalf("%s: %v", question, err)
 	}
 	return answer(asJSON(t, res.Header.Get("Content-Type"), text))
+}
+
+// comparisonOfToday spells a comparison of version 0.1.0 as statistics.
+var comparisonOfToday = strings.NewReplacer(
+	"/template-comparison", "/statistics", `"version_a":`, `"compare":[`, `"version_b":`, "", "}", "]}")
+
+// asComparison returns the comparison of statistics as version 0.1.0 answered it.
+func asComparison(text json.RawMessage) json.RawMessage {
+	var statistics struct{ Comparison map[string]any }
+	if json.Unmarshal(text, &statistics) != nil || statistics.Comparison == nil {
+		return text
+	}
+	statistics.Comparison["success"] = true
+	comparison, _ := json.Marshal(statistics.Comparison) // maps of JSON always encode
+	return comparison
 }
 
 // asVersions returns statistics with the names that version 0.1.0 had for what it summed up.
