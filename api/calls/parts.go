@@ -75,7 +75,7 @@ func formOf(n node) (form, node) {
 	if f, ok := typeForms[kind]; ok {
 		return f, n
 	}
-	// Each tool has types of its own.
+	// Tools have separate types.
 	switch {
 	case strings.HasSuffix(kind, "_tool_use"):
 		return formCall, n

@@ -42,8 +42,8 @@ func Unescape(inner []byte) (text []byte) {
 // for itself.
 var escaped = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// CutEscape splits the text of a valid string at its first escape: the text before it,
-// the character that it stands for (-1 if there is no escape), and the text after it.
+// CutEscape splits the inside of a valid JSON string at its first escape. It returns the text before
+// it, the character that it stands for (-1 if there is no escape), and the text after it.
 func CutEscape(inner []byte) (plain []byte, char rune, rest []byte) {
 	// A leap, because a prompt has a few escapes in every line, and long runs between
 	// them.
