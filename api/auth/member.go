@@ -72,8 +72,8 @@ func (p *People) SetRole(ctx context.Context, by wire.User, id string, role wire
 	return p.change(ctx, by, id, wire.UserChange{Role: &role}, "set role", string(role))
 }
 
-// RevertRole gives a member the role that they had before SetRole, which is "" if they have only that of
-// groups. It is wire.ErrChanged if the member is not still as SetRole left them.
+// RevertRole gives a member the role that they had before SetRole; "" if only groups give them one. It is
+// wire.ErrChanged if the member is not still as SetRole left them.
 func (p *People) RevertRole(
 	ctx context.Context, by wire.User, id string, role wire.Role, still func(wire.User) bool,
 ) error {

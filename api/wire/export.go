@@ -121,7 +121,7 @@ func (r *Row) Cell(name string) string {
 	return Columns[at].cell(r)
 }
 
-// CSV returns what the columns of some names have of a row, with no cell that a spreadsheet takes for a formula.
+// CSV returns what the columns of some names have of a row. A spreadsheet takes no cell for a formula.
 func (r *Row) CSV(names []string) []string {
 	line := make([]string, len(names))
 	for i, name := range names {

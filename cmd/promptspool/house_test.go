@@ -65,7 +65,7 @@ var imports = map[string]string{
 	"api/dashboard/people": "api/dashboard/address api/dashboard/frame api/dashboard/table api/wire",
 	"api/dashboard/frame": "api/access api/dashboard/address api/dashboard/filter " +
 		"api/dashboard/number api/dashboard/textdiff api/wire api/wire/calendar api/wire/jsonscan",
-	"api/dashboard/filter": "api/dashboard/address api/filterline " +
+	"api/dashboard/filter": "api/dashboard/address api/dashboard/number api/filterline " +
 		"api/wire api/wire/calendar api/words",
 	"api/dashboard/conversation": "api/calls api/dashboard/markup api/words",
 	"api/dashboard/address":      "",

@@ -172,11 +172,13 @@ func (u *uniting) takeContext(r *Record) {
 		if set == nil {
 			continue
 		}
-		// What the trace does not say yet, another server may just be writing.
+
+		// Another server may just be writing that the trace says something.
 		set.Decided = set.Decided || r.State.takesContext()
 		if set.Context == nil && r.State.Context == nil || !r.State.lacks(set.Context) {
 			continue
 		}
+
 		r.State.Context = nil
 		if set.Context != nil {
 			r.State.Context = maps.Clone(set.Context.Metadata)

@@ -76,7 +76,7 @@ func parse(source string) (t *Template, err error) {
 // of appearance.
 func (t *Template) Variables() []string { return slices.Clone(t.variables) }
 
-// AppendTo appends the rendered text to b, and notes as missing the variables that it would
+// AppendTo appends the rendered text to b. It notes as missing the variables that it would
 // have written or iterated over.
 //
 // With an error there is no text: the values do not fit what the text does with them, or

@@ -435,8 +435,8 @@ func sameAsFold(
 	return states
 }
 
-// RunTogether checks that writers at all servers of a database lose nothing and take nothing twice, and
-// that records find each other that arrive at the same time.
+// RunTogether checks that writers at all servers of a database lose nothing and take nothing twice.
+// Records that arrive at the same time find each other.
 func RunTogether(t *testing.T, servers ...archive.Store) {
 	const writers = 4
 	drawn := rapid.Custom(func(t *rapid.T) [][]archive.Event { return [][]archive.Event{drawSent(t)} })
