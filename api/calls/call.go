@@ -20,6 +20,7 @@ import (
 
 	"promptspool/api/calls/otel"
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // Call is a model call: what was asked and what came back.
@@ -289,4 +290,167 @@ func Provider(w wire.RequestWrite) string {
 	first, _, _ := strings.Cut(w.FunctionName, ".")
 
 	return strings.ToLower(first)
+}
+
+// readSpan reads a traced call from a stored span. Of a span that is not a call it has
+// what went in and came out, so that a search finds it.
+func readSpan(ctx context.Context, object wire.Object) Call {
+	span := otel.ReadObject(object)
+	if span.IsCall() {
+		return ReadTraced(ctx, &span)
+	}
+
+	call := Call{Readable: true, Status: span.Status}
+	if span.Input != "" {
+		call.Input = []Message{{Role: "input", Parts: []Part{{Kind: PartText, Text: span.Input}}}}
+	}
+	if span.Output != "" {
+		call.Output = []Message{{Role: "output", Parts: []Part{{Kind: PartText, Text: span.Output}}}}
+	}
+	if span.Status == "ERROR" {
+		call.Failure = &Failure{Type: Clip(span.ErrorType), Message: span.ErrorMessage}
+	}
+
+	return call
+}
+
+// ReadTraced reads a traced call from its span. The result is that of Read for the span's
+// Request, but for its status. It ends with ctx, as ReadObject does.
+func ReadTraced(ctx context.Context, span *otel.Span) Call {
+	call := readTraced(ctx, span)
+	// A span that ended well may have a response that holds an error.
+	if call.Status == "SUCCESS" && call.Failure != nil {
+		call.Status = "ERROR"
+	}
+
+	return call
+}
+
+func readTraced(ctx context.Context, span *otel.Span) Call {
+	object, in, out := span.Call()
+	call := readCall(membersOf(ctx, object), out)
+	if len(in) == 0 {
+		return call
+	}
+
+	// Arguments may say something too, which has its place among the messages.
+	if len(call.Input) > 0 {
+		return ReadObject(ctx, slices.Collect(jsonscan.Members(span.Request())))
+	}
+	for i := range in {
+		if m := readTurn(&in[i], "user"); !m.empty() {
+			call.Input = append(call.Input, m)
+		}
+	}
+
+	return call
+}
+
+// readAnswers reads the choices of a traced call.
+func (c *Call) readAnswers(answers []otel.Turn) {
+	c.Readable = true
+	for i := range answers {
+		c.answer(readTurn(&answers[i], "assistant"))
+		c.finish(answers[i].Finish)
+	}
+}
+
+// readTurn reads a message of a traced call.
+func readTurn(t *otel.Turn, usual string) Message {
+	if t.Text == nil {
+		return readMessage(nodeOf(t.JSON), usual)
+	}
+
+	m := Message{Role: usual, Name: Clip(t.Name), ToolCallID: t.ToolCallID}
+	if t.Role != "" {
+		m.Role = role(t.Role)
+	}
+	m.add(PartText, nodeOf(t.Text).text())
+	m.add(PartRefusal, t.Refusal)
+
+	return m
+}
+
+// systemNames are the arguments that are system prompts: of Anthropic, Bedrock, OpenAI, Gemini and Cohere.
+var systemNames = []string{"system", "instructions", "systemInstruction", "system_instruction", "preamble"}
+
+// readInput reads what was sent, from the named arguments and, where those say nothing,
+// from the first positional one.
+func readInput(kwargs, args node) (in []Message) {
+	add := func(m Message) {
+		if !m.empty() {
+			in = append(in, m)
+		}
+	}
+
+	for _, n := range []node{kwargs, kwargs.first("generation_config", "generationConfig", "config")} {
+		for _, name := range systemNames {
+			m := readMessage(n.at(name), "system")
+			// Gemini writes its system instruction as a user's content.
+			m.Role = "system"
+			add(m)
+		}
+	}
+	messages := kwargs.first("messages", "contents", "history", "chat_history")
+	if messages.isArray() && !isMessages(messages) && kwargs.at("contents").exists() {
+		// Gemini accepts a list of parts as one user's content.
+		add(readMessage(messages, "user"))
+	} else {
+		in = append(in, readMessages(messages)...)
+	}
+	// Calls and their results are their own items in the responses API, beside the messages.
+	in = append(in, readEach(kwargs.at("input"), readItem, "user")...)
+	// Cohere v1: what follows chat_history.
+	add(readMessage(kwargs.at("message"), "user"))
+	in = append(in, readMessages(kwargs.first("prompt", "prompts", "inputText", "inputs", "texts"))...)
+	// A caller's wrapper may have passed everything by position.
+	if len(in) == 0 {
+		return readMessages(args)
+	}
+
+	return in
+}
+
+// isMessages reports whether a list holds messages. One is enough: what else is in it is read as far as it
+// can be.
+func isMessages(n node) bool {
+	for e := range n.each {
+		if isMessage(e) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// isMessage reports whether an object has a member that messages have, or a role as its type.
+func isMessage(n node) bool {
+	return n.first("role", "content", "parts", "blocks", "author", "data", "lc").exists() ||
+		roles[n.texts("type")] != ""
+}
+
+// readMessages reads a list of messages, or a single one.
+func readMessages(n node) []Message { return readEach(n, readMessage, "user") }
+
+// readEach reads the elements of a list, or what is in its place. Each has the usual role unless it names one.
+func readEach(list node, read func(n node, usual string) Message, usual string) (messages []Message) {
+	add := func(n node) {
+		if m := read(n, usual); !m.empty() {
+			messages = append(messages, m)
+		}
+	}
+
+	if !list.isArray() {
+		add(list)
+	}
+	for e := range list.each {
+		// LangChain sends a list of messages for each prompt.
+		if e.isArray() && isMessages(e) {
+			messages = append(messages, readEach(e, read, usual)...)
+		} else {
+			add(e)
+		}
+	}
+
+	return messages
 }

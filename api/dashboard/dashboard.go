@@ -18,8 +18,16 @@
 package dashboard
 
 import (
+	"cmp"
+	"embed"
+	"html/template"
+	"io/fs"
 	"log/slog"
+	"net/http"
+	"strings"
 
+	"promptspool/api/dashboard/conversation"
+	"promptspool/api/dashboard/docs"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/dashboard/overview"
 	"promptspool/api/dashboard/people"
@@ -28,6 +36,7 @@ import (
 	"promptspool/api/dashboard/scores"
 	"promptspool/api/dashboard/sessions"
 	"promptspool/api/dashboard/templates"
+	"promptspool/api/words"
 )
 
 // People signs people up and in, and lets owners manage those of their account.
@@ -110,4 +119,108 @@ func Routes() (all []frame.Route) {
 	}
 
 	return all
+}
+
+// docsView is what a page of the documentation shows.
+type docsView struct {
+	Sections []docs.Section
+	Page     *docs.Page // nil for the list of all pages, and for what a search found
+	HTML     template.HTML
+	Query    string // what was searched for
+	Hits     []docs.Hit
+}
+
+// Excerpt returns the excerpt of a hit, in which the words that were searched for are marked.
+func (v docsView) Excerpt(h docs.Hit) template.HTML {
+	var sought []words.Sought
+	for word := range strings.FieldsSeq(v.Query) {
+		sought = append(sought, words.Seek("contains", word))
+	}
+
+	return conversation.Excerpt(h.Excerpt, sought)
+}
+
+// manual is the pages of the documentation.
+type manual struct{ frame.Config }
+
+//go:embed docs.html
+var docsHTML embed.FS
+
+// documentation returns the pages of the documentation. They show no account's data, so everybody may see
+// them.
+func documentation(around frame.Config) frame.Section {
+	m := manual{around}
+
+	return frame.Section{
+		HTML: docsHTML,
+		Routes: []frame.Route{
+			{Pattern: "GET /docs", Page: m.list},
+			{Pattern: "GET /docs/{page}", Page: m.page},
+			{Pattern: "GET /llms.txt", Page: func(c *frame.Exchange) error {
+				return c.Send("text/plain; charset=utf-8", docs.LLMs(m.BasePath()))
+			}},
+			{Pattern: "GET /openapi.json", Page: func(c *frame.Exchange) error {
+				return c.Send("application/json", docs.OpenAPI(m.Version, m.PublicAddress()))
+			}},
+		},
+		Files: map[string]fs.FS{"/docs/pictures/": docs.Pictures},
+	}
+}
+
+// queryBytesMax bounds what is searched for in the documentation.
+const queryBytesMax = 200
+
+// list shows all pages, or those that a search found.
+func (m manual) list(c *frame.Exchange) error {
+	query := strings.TrimSpace(c.URL.Query().Get("q"))
+	if len(query) > queryBytesMax {
+		query = strings.ToValidUTF8(query[:queryBytesMax], "")
+	}
+	if query != "" {
+		v := docsView{Sections: docs.Sections(), Query: query, Hits: docs.Search(query)}
+		return showDocs(c, "Search the documentation", v)
+	}
+
+	return showDocs(c, "Documentation", docsView{Sections: docs.Sections()})
+}
+
+// page answers with a page, or with its Markdown source if the name ends with .md.
+func (m manual) page(c *frame.Exchange) error {
+	name, source := strings.CutSuffix(c.PathValue("page"), ".md")
+	p := docs.Find(name)
+	switch {
+	case p == nil:
+		c.FindReader()
+		return frame.ErrNoPage
+	case source:
+		return c.Send("text/plain; charset=utf-8", p.Source)
+	}
+
+	return showDocs(c, p.Title, docsView{Sections: docs.Sections(), Page: p, HTML: m.render(c, p)})
+}
+
+// hostBytesMax is the length of the longest host name with its port. The examples do not
+// repeat anything longer, which cannot have been typed.
+const hostBytesMax = 253 + len(":65535")
+
+// render renders a page whose examples use the address that the reader uses.
+func (m manual) render(c *frame.Exchange, p *docs.Page) template.HTML {
+	// A process without sign-in is a sidecar.
+	server, sidecar := docs.ServerAddress, docs.SidecarAddress
+	switch {
+	case len(c.Host) > hostBytesMax:
+	case m.People == nil:
+		sidecar = c.Base()
+	default:
+		server, sidecar = c.Base(), cmp.Or(m.SidecarURL, sidecar)
+	}
+
+	// It holds nothing but our own pages and an address, which is escaped.
+	return template.HTML(p.HTML(server, sidecar))
+}
+
+func showDocs(c *frame.Exchange, title string, v docsView) error {
+	c.FindReader()
+
+	return c.Show(http.StatusOK, "docs", title, "docs", v)
 }

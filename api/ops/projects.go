@@ -2,6 +2,8 @@ package ops
 
 import (
 	"context"
+	"encoding/json"
+	"regexp"
 
 	"github.com/valyala/fasthttp"
 
@@ -97,4 +99,17 @@ func listProjects(ctx context.Context, c ControlConfig) (list ProjectList, err e
 	}
 
 	return list, err
+}
+
+// accountMember is the name or the id of a project in JSON. Inside a text the quotes would be
+// escaped, so it finds nothing there; nor has a name or an id a quote.
+var accountMember = regexp.MustCompile(`"account(_id)?":("[^"]*")`)
+
+// InProject returns v as JSON in which a project has its name of before, too: "account".
+func InProject(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // these types marshal without errors
+	}
+	return accountMember.ReplaceAll(text, []byte(`"project$1":$2,$0`))
 }

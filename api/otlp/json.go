@@ -11,6 +11,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
+	"promptspool/api/wire/secrets"
 )
 
 // jsonLevelsMax is how deep brackets of a request may nest. A value's own bound, which refuses only its
@@ -190,4 +191,341 @@ func jsonEnum(value []byte, prefix string, names []string) []byte {
 	}
 
 	return jsonscan.AppendString(nil, text)
+}
+
+// writeAttributes writes attributes as the elements of a list. In JSON they are a list of pairs, or
+// from some senders an object.
+func writeAttributes(o *output, v value) error {
+	switch {
+	case v.json == nil:
+		return protobufElements(o, v.within, 1, v.number, protobufPair)
+	case v.json[0] == '[':
+		jsonPairs(o, v.json, 0, 1)
+	case v.json[0] == '{':
+		plainMembers(o, v.json, 0, 1)
+	}
+
+	return nil
+}
+
+// writeBody writes the body of a LogRecord. Without one it has none; an empty one is a value that is
+// not set.
+func writeBody(o *output, v value) error {
+	if v.json == nil {
+		return protobufValue(o, v.bytes, 1)
+	}
+	jsonValue(o, v.json, 0, 1)
+
+	return nil
+}
+
+// The functions below write the value that begins at json[i], and return the index after it;
+// -1 if the output is full. They go through a value once, however deep it is nested.
+
+// stopped is the index after a value that was not written to its end. A cursor ends there.
+const stopped = -1
+
+// jsonPairs writes the KeyValues of an array.
+func jsonPairs(o *output, json []byte, i, level int) int {
+	c := jsonscan.Enter(json, i)
+	for c.Next() {
+		switch {
+		case o.full:
+			return stopped
+		case json[c.At] == '{':
+			c.At = jsonPair(o, json, c.At, level)
+		default:
+			c.At = jsonscan.SkipValue(json, c.At)
+		}
+	}
+
+	return c.At
+}
+
+// jsonPair writes a KeyValue, unless it has neither a key nor a value. Its members stay in their
+// order, so that no value has to be looked at twice.
+func jsonPair(o *output, json []byte, i, level int) int {
+	before := len(o.b)
+	o.begin()
+	hasKey, hasValue, secret := false, false, false
+	// Both are indices of what is written.
+	valueAt, valueEnd := 0, 0
+
+	c := jsonscan.Enter(json, i)
+	for c.Next() {
+		switch name := string(c.Name); {
+		case name == `"key"` && !hasKey:
+			end := jsonscan.SkipValue(json, c.At)
+			o.member("key")
+			o.string(jsonText(json[c.At:end]))
+			hasKey, secret = true, isSecret(json[c.At:end])
+			c.At = end
+		case name == `"value"` && !hasValue:
+			o.member("value")
+			valueAt = len(o.b)
+			c.At = jsonValue(o, json, c.At, level)
+			hasValue, valueEnd = true, len(o.b)
+		default:
+			// Unknown to us, or there already: of members with one name the first counts.
+			c.At = jsonscan.SkipValue(json, c.At)
+		}
+	}
+
+	// The key may have come after its value.
+	if secret && hasValue {
+		rest := string(o.b[valueEnd:])
+		o.b = o.b[:valueAt]
+		o.put(maskedValue)
+		o.put(rest)
+	}
+
+	// Both are always there, as in what was sent in protobuf.
+	if !hasKey {
+		o.member("key")
+		o.put(`""`)
+	}
+	if !hasValue {
+		o.member("value")
+		o.put(`{}`)
+	}
+	o.endPair(before)
+
+	return c.At
+}
+
+// isSecret reports whether a key, as JSON, names a credential. No such key is longer than a word.
+func isSecret(key []byte) bool {
+	word, _ := jsonWord(key)
+	return secrets.IsAttribute(word)
+}
+
+// jsonValue writes an AnyValue. Of several members the first counts that is not null.
+func jsonValue(o *output, json []byte, i, level int) int {
+	if level > levelsMax {
+		o.fail(errDeep)
+		return jsonscan.SkipValue(json, i)
+	}
+	if json[i] != '{' || !isAnyValue(json, i) {
+		return plainValue(o, json, i, level)
+	}
+
+	done := false
+	c := jsonscan.Enter(json, i)
+	for c.Next() {
+		// A double that is not a number is written as null.
+		if done || json[c.At] == 'n' && string(c.Name) != `"doubleValue"` {
+			c.At = jsonscan.SkipValue(json, c.At)
+			continue
+		}
+		c.At, done = jsonMember(o, json, &c, level)
+	}
+	if !done {
+		o.put(`{}`)
+	}
+
+	return c.At
+}
+
+// jsonMember writes the AnyValue that has this member. ok is false if OTLP has no such member.
+func jsonMember(o *output, json []byte, c *jsonscan.Cursor, level int) (end int, ok bool) {
+	name := camelCase(c.Name)
+	switch string(name) {
+	case "arrayValue":
+		return jsonValues(o, json, c.At, level, `{"arrayValue":{"values":[`, plainElements), true
+	case "kvlistValue":
+		return jsonValues(o, json, c.At, level, `{"kvlistValue":{"values":[`, jsonPairs), true
+	}
+
+	end = jsonscan.SkipValue(json, c.At)
+	raw := json[c.At:end]
+	switch string(name) {
+	case "stringValue":
+		o.stringValue(jsonText(raw))
+	case "boolValue":
+		jsonBool(o, raw)
+	case "intValue":
+		jsonInt(o, raw)
+	case "doubleValue":
+		jsonDouble(o, raw)
+	case "bytesValue":
+		o.put(`{"bytesValue":`)
+		o.string(jsonText(raw))
+		o.put("}")
+	default:
+		return end, false
+	}
+
+	return end, true
+}
+
+// jsonValues writes an ArrayValue or a KeyValueList: an object with a list called values.
+func jsonValues(
+	o *output, json []byte, i, level int, opening string,
+	elements func(o *output, json []byte, i, level int) int,
+) (end int) {
+	o.put(opening)
+	switch json[i] {
+	// It is without the object around it.
+	case '[':
+		end = elements(o, json, i, level+1)
+	case '{':
+		// Whatever else the object has is skipped, so that the index after it is right.
+		c := jsonscan.Enter(json, i)
+		for done := false; c.Next(); {
+			if done || string(c.Name) != `"values"` || json[c.At] != '[' {
+				c.At = jsonscan.SkipValue(json, c.At)
+				continue
+			}
+			c.At = elements(o, json, c.At, level+1)
+			done = true
+		}
+		end = c.At
+	default:
+		end = jsonscan.SkipValue(json, i)
+	}
+	o.put(`]}}`)
+
+	return end
+}
+
+// plainElements writes the elements of an array.
+func plainElements(o *output, json []byte, i, level int) int {
+	c := jsonscan.Enter(json, i)
+	for c.Next() {
+		if o.full {
+			return stopped
+		}
+		o.comma()
+		c.At = jsonValue(o, json, c.At, level)
+	}
+
+	return c.At
+}
+
+// plainMembers writes the members of an object, as KeyValues.
+func plainMembers(o *output, json []byte, i, level int) int {
+	c := jsonscan.Enter(json, i)
+	for c.Next() {
+		if o.full {
+			return stopped
+		}
+		o.begin()
+		o.member("key")
+		o.string(jsonText(c.Name))
+		o.member("value")
+		if isSecret(c.Name) {
+			o.put(maskedValue)
+			c.At = jsonscan.SkipValue(json, c.At)
+		} else {
+			c.At = jsonValue(o, json, c.At, level)
+		}
+		o.end()
+	}
+
+	return c.At
+}
+
+// isAnyValue reports whether an object is empty, or begins with a member of an AnyValue.
+func isAnyValue(json []byte, i int) bool {
+	c := jsonscan.Enter(json, i)
+	if !c.Next() {
+		return true
+	}
+	// Its first member decides: to look at all of them would cost each level of nesting again.
+	switch string(camelCase(c.Name)) {
+	case "stringValue", "boolValue", "intValue", "doubleValue", "arrayValue", "kvlistValue", "bytesValue":
+		return true
+	}
+
+	return false
+}
+
+// plainValue writes a value that is sent without an AnyValue around it.
+func plainValue(o *output, json []byte, i, level int) (end int) {
+	switch json[i] {
+	case '[':
+		o.put(`{"arrayValue":{"values":[`)
+		end = plainElements(o, json, i, level+1)
+		o.put(`]}}`)
+		return end
+	case '{':
+		o.put(`{"kvlistValue":{"values":[`)
+		end = plainMembers(o, json, i, level+1)
+		o.put(`]}}`)
+		return end
+	}
+
+	end = jsonscan.SkipValue(json, i)
+	raw := json[i:end]
+	switch raw[0] {
+	case '"':
+		o.stringValue(jsonText(raw))
+	case 't', 'f':
+		o.boolValue(raw[0] == 't')
+	case 'n':
+		o.put(`{}`)
+	default:
+		// Kinds of numbers are told apart by how they are written, as JSON has one only.
+		if bytes.ContainsAny(raw, ".eE") {
+			jsonDouble(o, raw)
+		} else {
+			jsonInt(o, raw)
+		}
+	}
+
+	return end
+}
+
+func jsonBool(o *output, raw []byte) {
+	// Some senders put it between quotes.
+	word, _ := jsonWord(raw)
+	if value := string(word); value == "true" || value == "false" {
+		o.boolValue(value == "true")
+		return
+	}
+	o.stringValue(jsonText(raw))
+}
+
+// jsonInt writes an integer, which some senders write like 1.0 or 1e300.
+func jsonInt(o *output, raw []byte) {
+	word, _ := jsonWord(raw)
+	if n, err := strconv.ParseInt(string(word), 10, 64); err == nil {
+		o.intValue(n)
+		return
+	}
+
+	f, err := jsonFloat(word)
+	switch {
+	case err != nil:
+		o.stringValue(jsonText(raw))
+	case f == math.Trunc(f) && -1<<63 <= f && f < 1<<63:
+		o.intValue(int64(f))
+	default:
+		o.doubleValue(f)
+	}
+}
+
+// jsonFloat returns a number, which may be NaN or infinite.
+func jsonFloat(word []byte) (float64, error) {
+	if len(word) > 0 && jsonscan.Valid(word) {
+		return jsonscan.Float(string(word))
+	}
+
+	return strconv.ParseFloat(string(word), 64)
+}
+
+func jsonDouble(o *output, raw []byte) {
+	if isNull(raw) {
+		o.put(`{"doubleValue":null}`)
+		return
+	}
+
+	word, _ := jsonWord(raw)
+	f, err := jsonFloat(word)
+	// Beyond what a double holds is infinite.
+	if err != nil && !math.IsInf(f, 0) {
+		o.stringValue(jsonText(raw))
+		return
+	}
+	o.doubleValue(f)
 }

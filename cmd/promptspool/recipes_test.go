@@ -33,7 +33,7 @@ var recipes = []struct {
 			`crashpoint\.(Step|Fill|Renew)`,
 		besides: `who asks for the numbers: ^spool/database/(badgerdb|postgres)/\w+\.go
 			how a row is read, whatever has changed: ^spool/archive/rowcode/rowcode\.go`,
-		helps: `spool/queue/layout\.go`,
+		helps: `spool/queue/folder\.go`,
 	},
 	{
 		heading: "Add what is kept beside a record",
@@ -65,7 +65,7 @@ var recipes = []struct {
 	{
 		heading: "Add a dashboard page",
 		example: `sidecarsPage|"/sidecars"|<h1 class="hidden">Sidecars`,
-		helps:   `api/access/access\.go|api/dashboard/(frame/\w+\.go|templates/pages\.go|dashboard\.go)`,
+		helps:   `api/access/access\.go|api/dashboard/(frame/\w+\.go|templates/list\.go|dashboard\.go)`,
 	},
 	{
 		heading: "Add a page of docs",

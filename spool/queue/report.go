@@ -1,12 +1,21 @@
 package queue
 
 import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/dustin/go-humanize/english"
+
+	"promptspool/spool/disk"
+	"promptspool/spool/queue/frame"
 )
 
 // Report is what reading every frame of a spool found.
@@ -158,4 +167,244 @@ func (r *LaneReport) lose(events int) {
 	r.Lost = events
 	r.Errors = append(r.Errors, fmt.Sprintf("%s of the %s lane lost: missing from all of its files",
 		english.Plural(events, "event", ""), r.Lane))
+}
+
+// lossesName is a file in the quarantine, with a line of JSON for each loss that was found.
+//
+// Once the events around a loss are delivered, nothing else shows it. The file goes when a
+// person has dealt with the quarantine and removes that.
+const lossesName = "losses.jsonl"
+
+// RecordedLoss is a loss of events as it was written down when it was found.
+type RecordedLoss struct {
+	FoundAt time.Time `json:"found_at"`
+	Lane    string    `json:"lane,omitempty"`  // empty for events that waited
+	First   uint64    `json:"first,omitempty"` // the sequences of events that waited
+	Last    uint64    `json:"last,omitempty"`
+	Events  uint64    `json:"events"`
+	Reason  string    `json:"reason"`
+}
+
+// overlaps reports whether the loss has some of the sequences from first to last.
+func (l *RecordedLoss) overlaps(first, last uint64) bool {
+	return l.Lane == "" && l.First <= last && first <= l.Last
+}
+
+// readLosses returns the losses that were written down in the spool at dir, in the order
+// in which they were found. A line that cannot be read is left out.
+func readLosses(dir string) ([]RecordedLoss, error) {
+	file, err := os.Open(filepath.Join(dir, quarantineName, lossesName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+
+	var losses []RecordedLoss
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var l RecordedLoss
+		if json.Unmarshal(lines.Bytes(), &l) == nil {
+			losses = append(losses, l)
+		}
+	}
+	if err := lines.Err(); err != nil && !disk.IsUnreadable(err) {
+		return nil, err
+	}
+	return losses, nil
+}
+
+// loadLosses learns which losses were written down, so that none is written down twice.
+func (q *Queue) loadLosses() error {
+	losses, err := readLosses(q.config.Dir)
+	for _, l := range losses {
+		if l.Lane == "" {
+			q.recorded = append(q.recorded, without(frame.Range{From: l.First, End: l.Last + 1}, q.recorded)...)
+			sortRanges(q.recorded)
+		}
+	}
+	return err
+}
+
+// recordLocked writes a loss down durably. If that fails, only the log and the metrics have
+// it.
+func (q *Queue) recordLocked(l RecordedLoss) {
+	l.FoundAt = q.config.Now().UTC().Truncate(time.Second)
+	line, err := json.Marshal(l)
+	if err == nil {
+		err = appendLine(q.path(quarantineName), lossesName, line)
+	}
+	if err != nil {
+		q.config.Logger.Error("a loss of events could not be written down; `promptspool spool check` will not list it",
+			"events", l.Events, "error", err)
+	}
+}
+
+// appendLine durably appends a line to a file in a folder, which it makes if need be.
+func appendLine(dir, name string, line []byte) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+
+	_, err = file.Write(append(line, '\n'))
+	return errors.Join(err, file.Sync(), file.Close(), disk.SyncDir(dir), disk.SyncDir(filepath.Dir(dir)))
+}
+
+// addAside completes a report of the spool at dir with what was set aside and written down: when
+// its losses were found, and the earlier ones, around which nothing waits any more.
+func (r *Report) addAside(dir string) (err error) {
+	r.Quarantine, err = quarantined(dir)
+	if err != nil {
+		return err
+	}
+	recorded, err := readLosses(dir)
+
+	for _, l := range recorded {
+		waits := false
+		for i := range r.Lost {
+			lost := &r.Lost[i]
+			if !l.overlaps(lost.First, lost.Last) {
+				continue
+			}
+			waits = true
+			if lost.FoundAt.IsZero() {
+				lost.FoundAt, lost.Reason = l.FoundAt, l.Reason
+			}
+		}
+
+		if !waits {
+			r.Earlier = append(r.Earlier, l)
+		}
+	}
+	return err
+}
+
+// quarantined lists what was set aside in the spool at dir.
+func quarantined(dir string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(dir, quarantineName))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+
+	var names []string
+	for _, e := range entries {
+		if e.Name() != lossesName {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// without returns the parts of a range that are in none of the others, which are in order
+// and apart.
+func without(g frame.Range, others []frame.Range) (parts []frame.Range) {
+	for _, other := range others {
+		if g.From >= other.End || other.From >= g.End {
+			continue
+		}
+		if g.From < other.From {
+			parts = append(parts, frame.Range{From: g.From, End: other.From})
+		}
+		g.From = other.End
+	}
+	if g.From < g.End {
+		parts = append(parts, g)
+	}
+	return parts
+}
+
+// lose counts and logs the sequences from <= s < end as lost, except those that were
+// counted before or are below the frontier. The caller must not hold mu.
+func (q *Queue) lose(from, end uint64, why string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	from = max(from, q.frontier)
+	q.gaps = slices.DeleteFunc(q.gaps, func(g frame.Range) bool { return g.End <= q.frontier })
+
+	// Reading finds the same gap again and again, and so does each start.
+	lost := frame.Range{From: from, End: end}
+	for _, g := range without(lost, q.gaps) {
+		q.countGapLocked(g, why)
+	}
+	for _, g := range without(lost, q.recorded) {
+		q.recordLocked(RecordedLoss{First: g.From, Last: g.End - 1, Events: g.End - g.From, Reason: why})
+		q.recorded = append(q.recorded, g)
+	}
+
+	sortRanges(q.gaps)
+	sortRanges(q.recorded)
+}
+
+// countGapLocked counts a range that overlaps no known gap.
+func (q *Queue) countGapLocked(g frame.Range, why string) {
+	n := g.End - g.From
+	q.gaps = append(q.gaps, g)
+	q.addGapsLocked(n)
+	q.config.Logger.Error("events that were acknowledged to the app are lost",
+		"events", n, "first", g.From, "last", g.End-1, "reason", why, "dir", q.config.Dir)
+}
+
+func sortRanges(ranges []frame.Range) {
+	slices.SortFunc(ranges, func(a, b frame.Range) int { return cmp.Compare(a.From, b.From) })
+}
+
+// afterLostLocked returns the first sequence >= from that is not counted as lost.
+func (q *Queue) afterLostLocked(from uint64) uint64 {
+	// The gaps are in order, so one pass is enough even where they touch.
+	for _, g := range q.gaps {
+		if g.From <= from && from < g.End {
+			from = g.End
+		}
+	}
+
+	return from
+}
+
+// addGapsLocked adds to the count of lost events.
+func (q *Queue) addGapsLocked(events uint64) {
+	q.gapEvents += events
+	q.config.Metrics.SpoolGaps.Add(float64(events))
+}
+
+// addLaneGaps adds events that a lane lost to the same count. The caller must not hold
+// mu.
+func (q *Queue) addLaneGaps(lane Lane, events int, why string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.addGapsLocked(uint64(events))
+	q.recordLocked(RecordedLoss{Lane: lane.String(), Events: uint64(events), Reason: why})
+}
+
+// addDropped counts dead letters of limits that were dropped. The caller must not hold mu.
+func (q *Queue) addDropped(events int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	q.dropped += events
+	q.config.Metrics.DeadLettersDropped.Add(float64(events))
+}
+
+// noteUncertain counts and logs events that are missing and may never have been answered.
+// The caller must not hold mu.
+func (q *Queue) noteUncertain(events int, name string) {
+	if events == 0 {
+		return
+	}
+
+	q.mu.Lock()
+	q.uncertain += uint64(events)
+	q.mu.Unlock()
+
+	q.config.Metrics.SpoolUncertain.Add(float64(events))
+	q.config.Logger.Warn("events of the newest commit are missing; "+
+		"it is not certain that they were acknowledged: "+
+		"the power most likely failed before they could be",
+		"events", events, "generation", q.path(name))
 }

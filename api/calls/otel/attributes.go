@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"promptspool/api/calls/otel/dialect"
 	"promptspool/api/wire/jsonscan"
 )
 
@@ -213,4 +214,235 @@ func (a *attributes) items(prefix string) []attributes {
 	}
 
 	return list
+}
+
+// line is an attribute, with what finds it.
+type line struct {
+	dialect.Attribute
+	mark keyMark
+}
+
+// tables are the dialects that a span may follow.
+type tables struct {
+	dialects []*dialect.Dialect
+
+	// byMeaning has them by what a reader looks for: lines of the same meaning, in the order of
+	// their dialects.
+	byMeaning map[dialect.Meaning][]line
+}
+
+// The tables of coding agents, and of all other spans; and the keys that a table names in full,
+// which no * stands for.
+var (
+	exact             = map[string]bool{}
+	ofAgents, general = newTables(true), newTables(false)
+)
+
+// newTables returns those of the dialects that all spans may follow, and perhaps those of agents.
+func newTables(agents bool) *tables {
+	t := &tables{byMeaning: map[dialect.Meaning][]line{}}
+	// The keys that a dialect of agents has taken.
+	taken := map[string]bool{}
+	for _, d := range dialect.All {
+		limited := len(d.Of) > 0
+		if limited && !agents {
+			continue
+		}
+
+		t.dialects = append(t.dialects, d)
+		for _, a := range d.Table {
+			exact[a.Key] = true
+			if !taken[a.Key] {
+				t.byMeaning[a.Means] = append(t.byMeaning[a.Means], line{a, mark(a.Key)})
+				taken[a.Key] = limited
+			}
+		}
+	}
+
+	return t
+}
+
+// ofResource reports whether an attribute with this meaning may be on the resource too,
+// which then speaks for all its spans.
+func ofResource(means dialect.Meaning) bool {
+	switch means {
+	case dialect.Metadata, dialect.MetadataMap, dialect.Tags, dialect.PromptName, dialect.PromptVersion,
+		dialect.PromptLabel:
+		return true
+	}
+
+	return false
+}
+
+// attribute returns the value of an attribute. The span's own wins over its resource's.
+func (s *span) attribute(l *line) (v value) {
+	if s.own.has(&l.mark) {
+		v = s.own.get(l.Key)
+	}
+	if v == nil && s.resource.has(&l.mark) && ofResource(l.Means) {
+		v = s.resource.get(l.Key)
+	}
+	// Spring AI has none where no model answered.
+	if v.absent() || string(v) == `""` || string(v) == `"none"` && l.Means == dialect.ResponseModel {
+		return nil
+	}
+
+	return v
+}
+
+// find returns the first attribute with one of the meanings; an earlier meaning wins.
+func (s *span) find(meanings ...dialect.Meaning) value {
+	for _, means := range meanings {
+		lines := s.tables.byMeaning[means]
+		for i := range lines {
+			if v := s.attribute(&lines[i]); v != nil {
+				return v
+			}
+		}
+	}
+
+	return nil
+}
+
+// each visits all attributes with a meaning, with the name that the table gives them, or
+// what the * in it stands for.
+func (s *span) each(means dialect.Meaning, visit func(name string, v value)) {
+	lines := s.tables.byMeaning[means]
+	for i := range lines {
+		l := &lines[i]
+		if prefix, many := strings.CutSuffix(l.Key, "*"); many {
+			s.eachOf(prefix, means, visit)
+		} else if v := s.attribute(l); v != nil {
+			visit(l.As, v)
+		}
+	}
+}
+
+// eachOf visits the attributes that begin with a prefix, except those that a table names.
+func (s *span) eachOf(prefix string, means dialect.Meaning, visit func(name string, v value)) {
+	s.own.eachOf(prefix, visit)
+	if ofResource(means) {
+		s.resource.eachOf(prefix, visit)
+	}
+}
+
+func (a *attributes) eachOf(prefix string, visit func(name string, v value)) {
+	for _, key := range a.sorted(prefix) {
+		if !exact[key] {
+			visit(key[len(prefix):], a.get(key))
+		}
+	}
+}
+
+// anything reads an attribute that may hold anything that went in or came out: a provider's request
+// or response, messages, or a text.
+func anything(s *span, key, role string) conversation {
+	return contentOf(s.own.get(key), role)
+}
+
+func contentOf(v value, role string) conversation {
+	if role == userRole {
+		return inputOf(v)
+	}
+	return outputOf(v)
+}
+
+// inputOf reads what went in.
+func inputOf(v value) conversation {
+	switch in := v.inner(); {
+	case v.absent():
+		return conversation{}
+	case in.isArray():
+		if looksLikeMessages(in) || v.isArray() && in.element().isText() {
+			return messagesOf(in, "user")
+		}
+	case in.isObject():
+		if in.at("messages").isArray() {
+			return requestMessages(in)
+		}
+		if in.has("contents", "prompt", "input", "inputs", "inputText", "system", "message", "chat_history") {
+			return conversation{raw: in}
+		}
+		if looksLikeMessage(in) {
+			return messagesOf(in, "user")
+		}
+	}
+
+	return oneText("user", v.shown())
+}
+
+// requestMessages reads a request that has messages. Its other members stay beside them.
+func requestMessages(request value) conversation {
+	c := messagesOf(request.at("messages"), "user")
+	rest := objectOf(request)
+	delete(rest, "messages")
+	if len(rest) > 0 {
+		c.raw = encoded(rest)
+	}
+
+	return c
+}
+
+// outputOf reads what came out.
+func outputOf(v value) conversation {
+	switch out := v.inner(); {
+	case v.absent():
+		return conversation{}
+	case out.isArray():
+		first := out.element()
+		switch kind := first.texts("type"); {
+		case first.at("message").isObject():
+			return conversation{raw: encoded(map[string]value{"choices": out})}
+		// These are of OpenAI's responses.
+		case kind == "reasoning" || strings.HasSuffix(kind, "_call"):
+			return conversation{raw: encoded(map[string]value{"output": out})}
+		case looksLikeMessages(out) || v.isArray() && first.isText():
+			return messagesOf(out, "assistant")
+		}
+	case out.isObject():
+		if isResponse(out) {
+			return conversation{raw: out}
+		}
+		if m := out.at("message"); m.isObject() {
+			return messagesOf(m, "assistant")
+		}
+		if m := out.at("messages"); looksLikeMessages(m) {
+			return messagesOf(m, "assistant")
+		}
+		if looksLikeMessage(out) {
+			return messagesOf(out, "assistant")
+		}
+	}
+
+	return oneText("assistant", v.shown())
+}
+
+// isResponse reports whether an object is a response of a provider's API, or its error.
+func isResponse(v value) bool {
+	for _, list := range []string{"choices", "candidates", "generations", "output", "content"} {
+		if v.at(list).isArray() {
+			return true
+		}
+	}
+
+	return v.at("completion").isText() || v.at("generation").isText() || v.has("embeddings", "embedding") ||
+		v.at("results").element().has("outputText") || v.at("outputs").element().has("text") ||
+		v.at("data").element().has("embedding", "b64_json") || v.at("output", "message").isObject() ||
+		v.at("error", "message").isText() && v.at("error").has("type", "code") ||
+		v.at("promptFeedback").has("blockReason")
+}
+
+// looksLikeMessages reports whether a list holds messages, or lists of them.
+func looksLikeMessages(list value) bool {
+	first := list.element()
+	if first.isArray() {
+		first = first.element()
+	}
+
+	return looksLikeMessage(first)
+}
+
+func looksLikeMessage(v value) bool {
+	return v.isObject() && (v.has("role", "lc", "parts", "tool_calls") ||
+		v.has("content") && !v.has("score", "metadata", "page_content") || v.has("data") && v.has("type"))
 }

@@ -5,13 +5,24 @@
 package docs
 
 import (
+	"bytes"
 	"cmp"
 	"embed"
 	"fmt"
+	"html"
 	"io/fs"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 
 	"promptspool/api/wire/packed"
 )
@@ -178,4 +189,196 @@ func OpenAPI(version, server string) string {
 		`"url": "/"`, `"url": `+strconv.Quote(cmp.Or(server, "/")),
 	)
 	return own.Replace(openAPI())
+}
+
+// The addresses that examples are written with: the defaults of server and sidecar.
+const (
+	ServerAddress  = "http://127.0.0.1:8788"
+	SidecarAddress = "http://127.0.0.1:8787"
+)
+
+// In rendered examples each address is one byte that no page has, until the reader's own is known.
+const (
+	serverMark  = "\x01"
+	sidecarMark = "\x02"
+)
+
+var marked = strings.NewReplacer(ServerAddress, serverMark, SidecarAddress, sidecarMark)
+
+// markdown is safe for concurrent use.
+var markdown = goldmark.New(
+	goldmark.WithExtensions(extension.Table),
+	goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(&blocks{}, 100))),
+)
+
+// HTML returns the page with the reader's addresses in its examples.
+func (p *Page) HTML(server, sidecar string) string {
+	own := strings.NewReplacer(serverMark, html.EscapeString(server), sidecarMark, html.EscapeString(sidecar))
+
+	return own.Replace(p.rendered().html)
+}
+
+// Headings lists the page's sections.
+func (p *Page) Headings() []Heading { return p.rendered().headings }
+
+// Heading is where a section of a page begins.
+type Heading struct{ Title, Anchor string }
+
+// rendered is a page for a browser.
+type rendered struct {
+	html     string
+	headings []Heading
+}
+
+// aroundTables lets wide tables scroll by themselves, also by keyboard.
+var aroundTables = strings.NewReplacer(
+	"<table>", `<div class="scroll" tabindex="0" role="group" aria-label="A table"><table>`,
+	"</table>", "</table></div>",
+)
+
+func render(source []byte) (r rendered) {
+	document := parse(source)
+	for _, h := range collect[*ast.Heading](document) {
+		if h.Level == 2 {
+			r.headings = append(r.headings, Heading{strings.ReplaceAll(plain(h, source), "`", ""), idOf(h)})
+		}
+	}
+
+	var b bytes.Buffer
+	if err := markdown.Renderer().Render(&b, source, document); err != nil {
+		panic("docs: " + err.Error()) // a Buffer takes everything
+	}
+
+	r.html = aroundTables.Replace(b.String())
+
+	return r
+}
+
+// idOf returns the id that a heading got when it was parsed.
+func idOf(h *ast.Heading) string {
+	id, _ := h.AttributeString("id")
+	name, _ := id.([]byte)
+
+	return string(name)
+}
+
+// parse reads a page, and points its links to where the binary serves them.
+func parse(source []byte) ast.Node {
+	document := markdown.Parser().Parse(text.NewReader(source))
+	for _, link := range collect[*ast.Link](document) {
+		link.Destination = []byte(servedAt(string(link.Destination)))
+		// A link that leads nowhere is worse than its text alone.
+		if len(link.Destination) == 0 {
+			unlink(link)
+		}
+	}
+	for _, image := range collect[*ast.Image](document) {
+		image.Destination = append([]byte("/docs/"), image.Destination...)
+	}
+
+	return document
+}
+
+// servedAt is the address of a link's destination; "" for a file of the repository, which the binary does not serve.
+func servedAt(destination string) string {
+	file, anchor, _ := strings.Cut(destination, "#")
+	switch {
+	case file == "" || strings.Contains(file, "://"):
+		return destination
+	// Pages link to each other's files, so that they also work in the repository.
+	case path.Ext(file) == ".md" && !strings.Contains(file, "/"):
+		address := "/docs/" + strings.TrimSuffix(file, ".md")
+		if anchor != "" {
+			address += "#" + anchor
+		}
+		return address
+	default:
+		return ""
+	}
+}
+
+// unlink puts a link's text in its place.
+func unlink(link *ast.Link) {
+	parent := link.Parent()
+	for child := link.FirstChild(); child != nil; child = link.FirstChild() {
+		parent.InsertBefore(parent, link, child)
+	}
+	parent.RemoveChild(parent, link)
+}
+
+// collect returns the nodes of a kind, in their order.
+func collect[N ast.Node](document ast.Node) (all []N) {
+	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if found, ok := n.(N); ok && entering {
+			all = append(all, found)
+		}
+		return ast.WalkContinue, nil
+	})
+
+	return all
+}
+
+// blocks renders what pages have beyond plain Markdown: anchors on headings, pictures, and examples that can be copied.
+type blocks struct{}
+
+// RegisterFuncs is goldmark's way to ask who renders what.
+func (b *blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindHeading, b.heading)
+	r.Register(ast.KindFencedCodeBlock, b.example)
+	r.Register(ast.KindHTMLBlock, b.comment)
+	r.Register(ast.KindImage, b.picture)
+}
+
+func (b *blocks) heading(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	h := n.(*ast.Heading)
+	name := idOf(h)
+	switch {
+	case entering:
+		fmt.Fprintf(w, `<h%d id="%s">`, h.Level, name)
+	case h.Level == 1:
+		fmt.Fprint(w, "</h1>\n")
+	default:
+		fmt.Fprintf(w, ` <a class="anchor" href="#%s" aria-label="Link to this section">#</a></h%d>`+"\n",
+			name, h.Level)
+	}
+
+	return ast.WalkContinue, nil
+}
+
+// example renders a fenced code block. Its id is the place where it begins.
+func (b *blocks) example(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+
+	code := html.EscapeString(string(n.Lines().Value(source)))
+
+	// A proxy calls the server itself, not the address at which readers find it behind the proxy.
+	if block := n.(*ast.FencedCodeBlock); string(block.Language(source)) != "nginx" {
+		code = marked.Replace(code)
+	}
+
+	id := fmt.Sprintf("example-%d", n.Lines().At(0).Start)
+	fmt.Fprintf(w, `<div class="example"><pre id="%s" tabindex="0">%s</pre>`, id, code)
+	fmt.Fprintf(w, `<button type="button" data-copy="%s">Copy</button></div>`+"\n", id)
+
+	return ast.WalkSkipChildren, nil
+}
+
+// picture renders a picture, with a link to itself: on a phone it is too small to read. Its text is
+// for those who do not see it.
+func (b *blocks) picture(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		at := html.EscapeString(string(n.(*ast.Image).Destination))
+		fmt.Fprintf(w, `<a class="screen" href="%s"><img src="%s" alt="%s" loading="lazy"></a>`, at, at,
+			html.EscapeString(plain(n, source)))
+	}
+
+	return ast.WalkSkipChildren, nil
+}
+
+// comment leaves comments out. Pages have no other HTML.
+func (b *blocks) comment(util.BufWriter, []byte, ast.Node, bool) (ast.WalkStatus, error) {
+	return ast.WalkSkipChildren, nil
 }

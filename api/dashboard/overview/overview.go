@@ -1,7 +1,11 @@
+// Package overview has the dashboard's pages of what there is as a whole: the numbers of all requests, and
+// the sidecars that send them.
 package overview
 
 import (
 	"cmp"
+	"context"
+	"embed"
 	"maps"
 	"math"
 	"net/http"
@@ -350,4 +354,86 @@ func scoresText(all []wire.ScoreSum) string {
 	}
 
 	return strings.Join(texts, ", ")
+}
+
+// Records adds up what was logged.
+type Records interface {
+	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
+	Kept(ctx context.Context, id wire.Identity) (wire.Kept, error)
+}
+
+// pages are the pages of what there is as a whole.
+type pages struct {
+	records   Records
+	retention Retention
+}
+
+//go:embed *.html
+var html embed.FS
+
+// Pages returns the pages of what there is as a whole.
+func Pages(records Records, retention Retention) frame.Section {
+	p := &pages{records, retention}
+
+	return frame.Section{
+		HTML: html,
+		Routes: []frame.Route{
+			{Pattern: "GET /{$}", Page: p.overviewPage},
+			{Pattern: "GET /projects", Page: p.projectsPage},
+			{Pattern: "GET /sidecars", Page: p.sidecarsPage},
+		},
+	}
+}
+
+// Retention limits what the server keeps of each account. Zero values mean no limit.
+type Retention struct {
+	Age   time.Duration
+	Bytes int64 // of bodies, uncompressed
+}
+
+// sidecarsView is what the page of sidecars shows.
+type sidecarsView struct {
+	Order     table.Order
+	Items     []wire.FleetSidecar
+	Alive     int
+	Waiting   int64       // events in all spools
+	InNeed    int         // sidecars that need attention
+	Server    []wire.Drop // by this server itself, today
+	Kept      wire.Kept
+	Retention Retention
+}
+
+// sidecarColumns are what the sidecars can be sorted by.
+var sidecarColumns = table.Columns[wire.FleetSidecar]{
+	"seen":   func(s *wire.FleetSidecar) float64 { return table.At(&s.LastSeen) },
+	"queued": func(s *wire.FleetSidecar) float64 { return float64(s.BacklogEvents) },
+	"bytes":  func(s *wire.FleetSidecar) float64 { return float64(s.BacklogBytes) },
+	"oldest": func(s *wire.FleetSidecar) float64 { return s.OldestSeconds },
+	"held":   func(s *wire.FleetSidecar) float64 { return float64(s.HeldEvents) },
+	"dead":   func(s *wire.FleetSidecar) float64 { return float64(s.DeadLetters + s.Dropped) },
+	"lost":   func(s *wire.FleetSidecar) float64 { return float64(s.LostEvents) },
+	"clock":  func(s *wire.FleetSidecar) float64 { return table.OrNaN(s.ClockAhead) },
+}
+
+func (p *pages) sidecarsPage(c *frame.Exchange) error {
+	fleet, err := c.Fleet()
+	if err != nil {
+		return err
+	}
+
+	v := sidecarsView{Items: fleet.Items, InNeed: fleet.InNeed(), Server: fleet.DroppedToday, Retention: p.retention}
+	for _, s := range fleet.Items {
+		if s.Alive {
+			v.Alive++
+		}
+		v.Waiting += s.BacklogEvents
+	}
+
+	v.Order = table.Read("/sidecars", c.URL.Query())
+	table.Sort(v.Order, v.Items, sidecarColumns)
+	if v.Kept, err = p.records.Kept(c.Context(), c.Identity()); err != nil {
+		return err
+	}
+
+	return c.Show(http.StatusOK, "sidecars", "Sidecars", "sidecars", v)
 }

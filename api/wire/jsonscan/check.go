@@ -3,7 +3,14 @@ package jsonscan
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
+	"math"
 	"math/bits"
+	"slices"
+	"strconv"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // levelsMax is how deep Valid follows brackets, as encoding/json does.
@@ -174,4 +181,186 @@ func stops(word uint64) uint64 {
 	// bit, and may borrow from the bytes above.
 	quote, backslash := word^everyByte*('"'^' '), word^everyByte*'\\'
 	return (quote-everyByte*(' '+1))&^quote | (backslash-everyByte)&^backslash
+}
+
+// Magnitude returns the smallest n for which a JSON number is closer to zero than 10^n. Of
+// zero it is math.MinInt. It costs a look at each byte: strconv takes some 20 us for
+// a number like 5e-324, whose 6 bytes a caller may repeat.
+func Magnitude[T ~string | ~[]byte](number T) int {
+	i, magnitude, significant, behind := 0, 0, false, false
+	for ; i < len(number) && number[i] != 'e' && number[i] != 'E'; i++ {
+		switch c := number[i]; {
+		case c == '.':
+			behind = true
+		// It is a sign.
+		case c < '0' || c > '9':
+		case !significant && c == '0':
+			if behind {
+				magnitude--
+			}
+		default:
+			significant = true
+			if !behind {
+				magnitude++
+			}
+		}
+	}
+	if !significant {
+		return math.MinInt
+	}
+
+	return magnitude + exponent(string(number[i:]))
+}
+
+// exponent returns the exponent of a number, which begins with an e, or 0. Of one that no number
+// of a body makes up for, it returns so large a one.
+func exponent(text string) int {
+	if len(text) < 2 {
+		return 0
+	}
+	n, err := strconv.Atoi(text[1:])
+	if err != nil || n > math.MaxInt32 || n < -math.MaxInt32 {
+		n = math.MaxInt32
+		if text[1] == '-' {
+			n = -n
+		}
+	}
+
+	return n
+}
+
+// The magnitudes of a double: below the least it has fewer digits, beyond the most it is
+// infinite.
+const (
+	magnitudeLeast = -306
+	magnitudeMost  = 308
+)
+
+// IsFinite reports whether a double holds a JSON number, perhaps with fewer digits.
+func IsFinite[T ~string | ~[]byte](number T) bool {
+	switch n := Magnitude(number); {
+	case n <= magnitudeMost:
+		return true
+	case n > magnitudeMost+1:
+		return false
+	}
+	_, err := strconv.ParseFloat(string(number), 64)
+
+	return err == nil
+}
+
+// Count returns a JSON number that is whole, not negative and at most 2^53. ok is false for any
+// other.
+func Count[T ~string | ~[]byte](number T) (n int64, ok bool) {
+	const most, digits = 1 << 53, 16
+	if len(number) <= digits {
+		if n, err := strconv.ParseInt(string(number), 10, 64); err == nil {
+			return n, 0 <= n && n <= most
+		}
+	}
+	switch magnitude := Magnitude(number); {
+	case magnitude == math.MinInt:
+		return 0, true
+	case magnitude <= 0 || magnitude > digits || number[0] == '-':
+		return 0, false
+	}
+
+	x, err := strconv.ParseFloat(string(number), 64)
+	if err != nil || x > most || x != math.Trunc(x) {
+		return 0, false
+	}
+
+	return int64(x), true
+}
+
+// Float is strconv.ParseFloat of a JSON number. One that is closer to zero than 1e-306 is zero, because
+// strconv would take long for it.
+func Float(number string) (float64, error) {
+	if Magnitude(number) < magnitudeLeast {
+		return 0, nil
+	}
+
+	return strconv.ParseFloat(number, 64)
+}
+
+// Unquote returns the text of a valid JSON string, as encoding/json reads it. quoted must
+// not have white space around it.
+func Unquote(quoted json.RawMessage) string { return string(UnquoteBytes(quoted)) }
+
+// UnquoteBytes is Unquote without the copy: the text aliases quoted unless it has
+// escapes.
+func UnquoteBytes(quoted []byte) (text []byte) { return Unescape(quoted[1 : len(quoted)-1]) }
+
+// Unescape is UnquoteBytes of what is between the quotes, or of a part of it. The part begins and
+// ends with whole characters.
+func Unescape(inner []byte) (text []byte) {
+	for {
+		plain, char, rest := CutEscape(inner)
+		switch {
+		case char >= 0:
+			// There is an escape: the text has to be copied.
+		case text == nil:
+			return plain
+		default:
+			return append(text, plain...)
+		}
+
+		text = slices.Grow(text, len(inner))
+		text = utf8.AppendRune(append(text, plain...), char)
+		inner = rest
+	}
+}
+
+// escaped maps the letter of an escape to its character. Zero: the letter is u, or stands
+// for itself.
+var escaped = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// CutEscape splits the inside of a valid JSON string at its first escape. It returns the text before
+// it, the character that it stands for (-1 if there is no escape), and the text after it.
+func CutEscape(inner []byte) (plain []byte, char rune, rest []byte) {
+	// A leap, because a prompt has a few escapes in every line, and long runs between
+	// them.
+	leap := bytes.IndexByte(inner, '\\')
+	if leap < 0 {
+		return inner, -1, nil
+	}
+
+	plain, rest = inner[:leap], inner[leap+2:]
+	switch c := inner[leap+1]; {
+	case c == 'u':
+		char, rest = hexRune(rest), rest[4:]
+	case escaped[c] != 0:
+		return plain, rune(escaped[c]), rest
+	default:
+		return plain, rune(c), rest
+	}
+
+	// Characters beyond U+FFFF are written as two escapes. Half a pair is not a
+	// character: it becomes U+FFFD, and the escape after it is read on its own.
+	if utf16.IsSurrogate(char) {
+		pair := unicode.ReplacementChar
+		if len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' {
+			pair = utf16.DecodeRune(char, hexRune(rest[2:]))
+		}
+		char = pair
+		if char != unicode.ReplacementChar {
+			rest = rest[6:]
+		}
+	}
+
+	return plain, char, rest
+}
+
+// hexRune reads four hexadecimal digits.
+func hexRune(digits []byte) rune {
+	r, _ := strconv.ParseUint(string(digits[:4]), 16, 16)
+	return rune(r)
+}
+
+// Position returns the line and the column, in characters, of a byte of a text, both from 1.
+func Position(text []byte, at int) (line, column int) {
+	before := text[:at]
+	inLine := before[bytes.LastIndexByte(before, '\n')+1:]
+
+	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(inLine) + 1
 }

@@ -1,7 +1,12 @@
 package jinja
 
 import (
+	"math"
+	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"promptspool/registry/render/language"
 )
 
 // filter makes a value from another one.
@@ -171,4 +176,316 @@ var tests = map[string]test{
 	"ge":      comparing(">="),
 	">=":      comparing(">="),
 	"in":      comparing("in"),
+}
+
+// endFilter makes first and last, from the index of the element.
+func endFilter(index int64) filter {
+	return func(x *run, v any, _ arguments) any {
+		if !isString(v) {
+			v = &listValue{items: x.list(v)}
+		}
+		if item, ok := x.item(v, index); ok {
+			return item
+		}
+		return &undefined{}
+	}
+}
+
+func filterList(x *run, v any, _ arguments) any { return &listValue{items: x.list(v)} }
+
+func filterItems(x *run, v any, _ arguments) any {
+	switch v := v.(type) {
+	case *dictValue:
+		return &listValue{items: x.pairs(v)}
+	case *undefined:
+		return &listValue{}
+	}
+
+	fail("takes the items of %s", typeName(v))
+	return nil
+}
+
+func filterJoin(x *run, v any, a arguments) any {
+	items := x.list(v)
+	if attribute, ok := a.get(1, "attribute"); ok && attribute != nil {
+		items = x.attributes(items, attribute)
+	}
+
+	return x.joined(items, a.text(0, "d", ""))
+}
+
+func filterReverse(x *run, v any, _ arguments) any {
+	items := sliced(x, &sliceExpr{reverse: true}, x.list(v))
+	if _, ok := v.(string); ok {
+		return x.joined(items, "")
+	}
+
+	return &listValue{items: items}
+}
+
+// attributes returns the member of each item that a path such as a.b or 0.a leads to.
+func (x *run) attributes(items []any, attribute any) []any {
+	x.pay(16 * len(items))
+	out := make([]any, len(items))
+	for i, item := range items {
+		out[i] = x.attribute(item, attribute)
+	}
+
+	return out
+}
+
+func (x *run) attribute(item, attribute any) any {
+	for _, key := range x.attributePath(attribute) {
+		x.step()
+		v, ok := x.item(item, key)
+		if !ok {
+			return &undefined{}
+		}
+		item = v
+	}
+
+	return item
+}
+
+func (x *run) attributePath(attribute any) []any {
+	s, ok := attribute.(string)
+	if !ok {
+		return []any{attribute}
+	}
+
+	x.read(len(s))
+	var path []any
+	for _, key := range strings.Split(s, ".") {
+		x.pay(32)
+		if n, err := strconv.ParseInt(key, 10, 32); err == nil {
+			path = append(path, n)
+		} else {
+			path = append(path, key)
+		}
+	}
+
+	return path
+}
+
+func filterMap(x *run, v any, a arguments) any {
+	items := x.list(v)
+	// Only by its name: what comes first by position is a filter.
+	if attribute, ok := a.get(len(a.list), "attribute"); ok {
+		return &listValue{items: x.attributes(items, attribute)}
+	}
+
+	name := x.str(a.must(0, "filter"))
+	filter, ok := filters[name]
+	if !ok {
+		fail("maps with the filter %s, which is not supported", language.Shorten(name))
+	}
+
+	// The arguments after the name belong to the filter that is applied.
+	rest := a.rest()
+	x.pay(16 * len(items))
+	out := make([]any, len(items))
+	for i, item := range items {
+		x.step()
+		out[i] = filter(x, item, rest)
+	}
+
+	return &listValue{items: out}
+}
+
+// selectFilter makes select, reject, selectattr and rejectattr.
+func selectFilter(keep, byAttribute bool) filter {
+	return func(x *run, v any, a arguments) any {
+		items := x.list(v)
+		attribute := any(nil)
+		if byAttribute {
+			attribute = a.must(0, "attribute")
+			a = a.rest()
+		}
+		holds := x.selection(a)
+
+		out := &listValue{}
+		for _, item := range items {
+			x.step()
+			tested := item
+			if byAttribute {
+				tested = x.attribute(item, attribute)
+			}
+			if holds(tested) == keep {
+				x.pay(16)
+				out.items = append(out.items, item)
+			}
+		}
+
+		return out
+	}
+}
+
+// selection returns the test that the arguments name, with its own arguments; the truth
+// of the value if they name none.
+func (x *run) selection(a arguments) func(v any) bool {
+	if len(a.list) == 0 {
+		return x.truth
+	}
+
+	name := x.str(a.list[0])
+	test, ok := tests[name]
+	if !ok {
+		fail("selects with the test %s, which is not supported", language.Shorten(name))
+	}
+	rest := a.rest()
+
+	return func(v any) bool { return test(x, v, rest) }
+}
+
+func filterAbs(x *run, v any, _ arguments) any {
+	n, ok := toNumber(v)
+	if !ok {
+		fail("takes abs of %s", typeName(v))
+	}
+
+	if i, ok := n.(int64); ok {
+		if i < 0 {
+			return x.subtract(0, i)
+		}
+		return i
+	}
+
+	return math.Abs(n.(float64))
+}
+
+func filterDefault(x *run, v any, a arguments) any {
+	_, isUndefined := v.(*undefined)
+	if !isUndefined && (!a.truth(1, "boolean", false) || x.truth(v)) {
+		return v
+	}
+
+	other, ok := a.get(0, "default_value")
+	if !ok {
+		return ""
+	}
+
+	return other
+}
+
+func filterString(x *run, v any, _ arguments) any { return x.str(v) }
+
+func filterToJSON(x *run, v any, a arguments) any { return x.toJSON(v, a.number(0, "indent", 0)) }
+
+func filterFloat(x *run, v any, a arguments) any {
+	// A number needs no parsing; what cannot be read gives the default.
+	if n, ok := toNumber(v); ok {
+		return toFloat(n)
+	}
+	if s, ok := v.(string); ok {
+		x.read(len(s))
+		if f, ok := parseFloat(withoutUnderscores(s)); ok {
+			return f
+		}
+	}
+
+	if other, ok := a.get(0, "default"); ok {
+		return other
+	}
+
+	return 0.0
+}
+
+// parseFloat reads what Python's float() does: Go's hexadecimal form is not part of it.
+func parseFloat(s string) (float64, bool) {
+	f, err := strconv.ParseFloat(s, 64)
+	return f, err == nil && !strings.ContainsAny(s, "xXpP")
+}
+
+func withoutUnderscores(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "_", "") }
+
+func filterInt(x *run, v any, a arguments) any {
+	switch v := v.(type) {
+	case int64, bigInteger:
+		return v
+	case bool:
+		n, _ := toNumber(v)
+		return n
+	case float64:
+		if math.Abs(v) < 1<<63 {
+			return int64(v)
+		}
+	case string:
+		x.read(len(v))
+		if n, ok := parseInt(withoutUnderscores(v)); ok {
+			return n
+		}
+	}
+
+	if other, ok := a.get(0, "default"); ok {
+		return other
+	}
+
+	return int64(0)
+}
+
+// parseInt reads an integer, or else a float, which it truncates.
+func parseInt(s string) (int64, bool) {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n, true
+	}
+	if f, ok := parseFloat(s); ok && math.Abs(f) < 1<<63 {
+		return int64(f), true
+	}
+
+	return 0, false
+}
+
+func filterLength(x *run, v any, _ arguments) any {
+	switch v := v.(type) {
+	case string:
+		x.read(len(v))
+		return int64(utf8.RuneCountInString(v))
+	case *listValue:
+		return int64(len(v.items))
+	case *dictValue:
+		return int64(len(v.keys))
+	case *undefined:
+		// Reports it as missing.
+		x.str(v)
+		return int64(0)
+	}
+
+	fail("takes the length of %s", typeName(v))
+	return nil
+}
+
+func filterRound(x *run, v any, a arguments) any {
+	n, ok := toNumber(v)
+	if !ok {
+		fail("rounds %s", typeName(v))
+	}
+	precision := a.number(0, "precision", 0)
+	if precision > 300 || precision < -300 {
+		fail("rounds to %d digits", precision)
+	}
+
+	// 10 to the power of 300 is still finite; the check above keeps it so.
+	f, scale := toFloat(n), math.Pow(10, float64(precision))
+	switch method := a.text(1, "method", "common"); method {
+	case "ceil":
+		return math.Ceil(f*scale) / scale
+	case "floor":
+		return math.Floor(f*scale) / scale
+	case "common":
+	default:
+		fail("rounds by %q; it may be common, ceil or floor", language.Shorten(method))
+	}
+
+	if _, isInt := n.(int64); isInt && precision >= 0 {
+		return n
+	}
+	if precision < 0 {
+		return math.RoundToEven(f*scale) / scale
+	}
+
+	// Through decimal, as Python rounds: f*scale would round a binary fraction that is
+	// slightly off.
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'f', precision, 64), 64)
+
+	return rounded
 }

@@ -154,3 +154,235 @@ func (c *call) api() string {
 
 	return c.family
 }
+
+// call is what a provider's arguments are made from. It belongs to one call of Kwargs.
+// The prompt in it is shared and must not be changed, but its slices may be replaced.
+type call struct {
+	prompt.Prompt
+	provider   string
+	family     string // see family
+	model      string // "" if none is known
+	apiType    string
+	parameters wire.Object // of the metadata, then the request's overrides
+	warnings   []string
+}
+
+// cannotExpress returns the 422 for what a provider's client has no place for.
+func cannotExpress(path, format string, args ...any) error {
+	return wire.Invalid(wire.FieldError{Field: path, Reason: fmt.Sprintf(format, args...)})
+}
+
+// cannotHold returns the 422 for a block that has no place in something.
+func (c *call) cannotHold(b *prompt.Block, format string, args ...any) error {
+	return cannotExpress(b.At, "is %q, which %s cannot hold in %s",
+		language.Shorten(b.Kind), c.provider, fmt.Sprintf(format, args...))
+}
+
+func (c *call) warn(format string, args ...any) {
+	if len(c.warnings) < language.FaultsMax {
+		c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+	}
+}
+
+// warnName warns that the name of a message was left out.
+func (c *call) warnName(m *prompt.Message) {
+	c.warn("The name of %s was left out: %s has no place for it.", prompt.Place(m.At), c.provider)
+}
+
+// newKwargs begins the arguments with the model's name, if one is known.
+func (c *call) newKwargs(member string) wire.Object {
+	kwargs := make(wire.Object, 0, 8+len(c.parameters))
+	if c.model != "" {
+		kwargs = append(kwargs, rawjson.MemberOf(member, rawjson.Quote(c.model)))
+	}
+
+	return kwargs
+}
+
+// size estimates how long the messages are in JSON.
+func (c *call) size() int {
+	size := 64
+	for i := range c.Messages {
+		size += 64
+		for j := range c.Messages[i].Content {
+			text := len(c.Messages[i].Content[j].Text)
+			size += text + text/16 + 48
+		}
+	}
+
+	return size
+}
+
+// completionText joins the text blocks of a completion.
+func (c *call) completionText() (string, error) { return c.joinedText(c.Content, "a completion") }
+
+// messageText joins the text blocks of a message.
+func (c *call) messageText(m *prompt.Message) (string, error) {
+	return c.joinedText(m.Content, "a message of the role "+m.Role)
+}
+
+func (c *call) joinedText(blocks []prompt.Block, where string) (string, error) {
+	if len(blocks) == 1 && blocks[0].Kind == "text" {
+		return blocks[0].Text, nil
+	}
+
+	var b strings.Builder
+	for i := range blocks {
+		// Images that the caller did not give are left out here as in a chat.
+		if blocks[i].IsUnfilled() {
+			continue
+		}
+		if blocks[i].Kind != "text" {
+			return "", c.cannotHold(&blocks[i], "%s, which takes text only", where)
+		}
+		b.WriteString(blocks[i].Text)
+	}
+
+	return b.String(), nil
+}
+
+// useTools turns the older functions into tools: functions, function_call, and messages
+// of the role function.
+func (c *call) useTools() error {
+	// The cap makes append copy: the prompt is shared.
+	c.Tools = append(c.Tools[:len(c.Tools):len(c.Tools)], c.Functions...)
+	if c.Choice.Raw == nil {
+		c.Choice = c.Call
+	}
+	if !c.hasFunctionMessages() {
+		return nil
+	}
+
+	// Tools answer by the id of a call, functions by name: the last call of a name is
+	// meant.
+	messages := make([]prompt.Message, len(c.Messages))
+	ids := make(map[string]string)
+	for i, m := range c.Messages {
+		if call := m.FunctionCall; call != nil {
+			id := fmt.Sprintf("call_%d", i)
+			ids[call.Name] = id
+			m.Calls = append(m.Calls[:len(m.Calls):len(m.Calls)], prompt.ToolCall{
+				ID:        id,
+				Name:      call.Name,
+				Arguments: call.Arguments,
+			})
+			m.FunctionCall = nil
+		}
+		if m.Role == "function" {
+			id, ok := ids[m.Name]
+			if !ok {
+				return cannotExpress(m.At,
+					"gives the result of %q, which no message before it called; %s needs the call as well",
+					language.Shorten(m.Name), c.provider)
+			}
+			m.Role, m.ToolCallID = "tool", id
+		}
+		messages[i] = m
+	}
+	c.Messages = messages
+
+	return nil
+}
+
+func (c *call) hasFunctionMessages() bool {
+	for i := range c.Messages {
+		if c.Messages[i].FunctionCall != nil || c.Messages[i].Role == "function" {
+			return true
+		}
+	}
+
+	return false
+}
+
+// Model is metadata.model.
+type Model struct {
+	Provider, Name, APIType string
+	Parameters              wire.Object
+}
+
+// ParseModel reads what it can. Publishing a version has checked the rest.
+func ParseModel(metadata json.RawMessage) Model {
+	m := rawjson.Member(metadata, "model")
+
+	return Model{
+		Provider:   rawjson.Text(rawjson.Member(m, "provider")),
+		Name:       rawjson.Text(rawjson.Member(m, "name")),
+		APIType:    rawjson.Text(rawjson.Member(m, "api_type")),
+		Parameters: rawjson.Object(rawjson.Member(m, "parameters")),
+	}
+}
+
+// chatAPI is the api_type of OpenAI's chat completions, and of its older completions, as
+// clients of the peer spell it.
+const chatAPI = "chat-completions"
+
+// NormalAPI spells an api_type as clients expect it: they derive the name of a function
+// from it. Only OpenAI's are normalised.
+func NormalAPI(provider, apiType string) string {
+	if family(provider, "") != "openai" {
+		return apiType
+	}
+
+	switch apiType {
+	case "", "chat.completions", "chat_completions", "completions":
+		return chatAPI
+	}
+
+	return apiType
+}
+
+// Settle returns the model and the parameters that Kwargs would use. model is the one
+// that the caller asked for, or "".
+func Settle(provider string, p *prompt.Prompt, m Model, model string) Model {
+	c := call{Prompt: *p, provider: provider}
+	c.settle(m, model)
+	return Model{Provider: provider, Name: c.model, APIType: c.apiType, Parameters: c.parameters}
+}
+
+// RedirectsClient is the reason why a parameter that Redirecting finds is rejected.
+const RedirectsClient = "would redirect or authenticate the app's client; " +
+	"set it where the app makes its client"
+
+// clientParameters lists arguments of the known clients that are about the connection,
+// not about the model, in lower case without _ and -.
+var clientParameters = setOf(`
+	apibase apikey apitype apiversion authorization authtoken azureadtoken azureadtokenprovider
+	azuredeployment azureendpoint baseurl bearertoken client clientoptions credentials
+	dangerouslyallowbrowser defaultheaders defaultquery endpoint endpointurl headers httpclient
+	httpheaders httpoptions organization project proxies proxy serverurl token transport
+	websocketbaseurl`)
+
+func setOf(words string) map[string]bool {
+	set := make(map[string]bool)
+	for _, word := range strings.Fields(words) {
+		set[word] = true
+	}
+
+	return set
+}
+
+var withoutSeparators = strings.NewReplacer("_", "", "-", "")
+
+// Redirecting returns the path of what, in a parameter, would redirect or authenticate
+// the app's client; "" if nothing does. It also looks into objects that clients take as a
+// whole configuration.
+func Redirecting(parameter string, value json.RawMessage) (path string) {
+	name := withoutSeparators.Replace(strings.ToLower(parameter))
+	// extra_headers, extra_body and the like go into the request as they
+	// are; aws_* are credentials and endpoints.
+	if clientParameters[name] || strings.HasSuffix(name, "apikey") ||
+		strings.HasPrefix(name, "extra") || strings.HasPrefix(name, "aws") {
+		return parameter
+	}
+
+	switch name {
+	case "config", "generationconfig", "requestoptions", "options":
+		for _, m := range rawjson.Object(value) {
+			if at := Redirecting(m.Name, m.Value); at != "" {
+				return parameter + "." + at
+			}
+		}
+	}
+
+	return ""
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"promptspool/api/wire"
@@ -211,4 +212,219 @@ func Statistics(rows []wire.Row, q wire.StatisticsQuery) (wire.Analytics, wire.S
 	}
 
 	return a.Answer(), p.Answer(), nil
+}
+
+// Answer returns the sums in the peer's form.
+func (a *Analytics) Answer() wire.Analytics {
+	a.prune()
+
+	// The total is the sum of the series, so that both always agree.
+	series := a.whole.by[struct{}{}]
+	sum := series.sum()
+	scores := a.whole.scoresOf(struct{}{}).summaries(scoreNamesMax, a.defined)
+
+	w := wire.Analytics{
+		Success:             true,
+		ChartInterval:       a.clock.interval(),
+		PercentileError:     wire.PercentileError,
+		MetadataKeysWide:    sortedKeys(a.wide),
+		AverageLatency:      sum.latency.mean(),
+		TotalCost:           sum.cost(),
+		TotalTokens:         sum.tokens(),
+		TotalRequests:       sum.requests,
+		TotalCachedTokens:   sum.cached,
+		TotalCacheWrites:    sum.written,
+		TotalThinkingTokens: sum.thinking,
+		Overall:             sum.totals(scores),
+		Scores:              scores,
+	}
+
+	// Without input there is no ratio; 0 would read as a cache that never hits.
+	if sum.input > 0 {
+		ratio := float64(sum.cached) / float64(sum.input)
+		w.CacheTokenRatio = &ratio
+	}
+
+	a.series(&w, series)
+	a.dimensions(&w)
+	a.breakdowns(&w)
+
+	return w
+}
+
+// series fills in what the answer has by bucket. Lists and maps of an answer are never
+// nil, because clients of the peer do not expect null.
+func (a *Analytics) series(w *wire.Analytics, series buckets) {
+	w.Stats = []wire.AnalyticsStat{}
+	w.Latency = wire.LatencyByDay{
+		Average: map[string]float64{},
+		P50:     map[string]float64{},
+		P90:     map[string]float64{},
+		P95:     map[string]float64{},
+		P99:     map[string]float64{},
+	}
+
+	// One limit for all buckets: a name must not come and go along the chart.
+	_, names := scoreLimits([]share[struct{}]{{scores: &scoreSums{}, by: series}})
+
+	for _, at := range series.sorted() {
+		t, date := series[at], a.clock.date(at)
+		w.Stats = append(w.Stats, wire.AnalyticsStat{
+			Date:           date,
+			DateLabel:      date,
+			Requests:       t.requests,
+			Tokens:         t.tokens(),
+			InputTokens:    t.input,
+			OutputTokens:   t.output,
+			Cost:           t.cost(),
+			Latency:        t.latency.mean(),
+			CachedTokens:   t.cached,
+			CacheWrites:    t.written,
+			ThinkingTokens: t.thinking,
+			StatusCounts:   maps.Clone(a.statuses[at]),
+			Scores:         t.scores.summaries(names, a.defined),
+		})
+
+		// A bucket whose rows have no latency has no point: 0 would look like a fast one.
+		if t.latency.total > 0 {
+			w.Latency.Average[date] = *t.latency.mean()
+			w.Latency.P50[date] = *t.latency.quantile(0.5)
+			w.Latency.P90[date] = *t.latency.quantile(0.9)
+			w.Latency.P95[date] = *t.latency.quantile(0.95)
+			w.Latency.P99[date] = *t.latency.quantile(0.99)
+		}
+	}
+}
+
+// dimensions fills in what the answer has by model, template and provider.
+func (a *Analytics) dimensions(w *wire.Analytics) {
+	w.MostUsedModels, w.MostUsedPromptTemplates = []wire.Pair{}, []wire.TemplateCount{}
+	for _, s := range top(a.models) {
+		w.MostUsedModels = append(w.MostUsedModels, wire.Pair{Name: s.name, Value: float64(s.sum.requests)})
+	}
+
+	w.PromptBreakdown, w.ProviderBreakdown = []wire.Breakdown{}, []wire.Breakdown{}
+	for _, s := range top(a.templates) {
+		w.MostUsedPromptTemplates = append(w.MostUsedPromptTemplates, wire.TemplateCount{
+			PromptID:   s.name,
+			Requests:   s.sum.requests,
+			PromptName: &s.name,
+		})
+		part := s.sum.breakdown()
+		part.PromptID = s.name
+		w.PromptBreakdown = append(w.PromptBreakdown, part)
+	}
+	for _, s := range top(a.providers) {
+		part := s.sum.breakdown()
+		part.Provider = s.name
+		w.ProviderBreakdown = append(w.ProviderBreakdown, part)
+	}
+
+	w.ModelRequestsByDay, w.LatencyByModelByDay, w.ByModel = a.split(a.models)
+	w.PromptTemplateRequestsByDay, w.LatencyByPromptTemplateByDay, w.ByTemplate = a.split(a.templates)
+	w.ProviderRequestsByDay, w.LatencyByProviderByDay, w.ByProvider = a.split(a.providers)
+}
+
+// breakdown returns the count in the peer's form, without a name.
+func (c *count) breakdown() wire.Breakdown {
+	return wire.Breakdown{
+		Requests:     c.requests,
+		Cost:         c.cost(),
+		Tokens:       c.tokens(),
+		InputTokens:  c.input,
+		OutputTokens: c.output,
+	}
+}
+
+// top returns the names of a dimension with the most requests.
+func top(d *dimension[string]) []share[string] {
+	all := d.shares(strings.Compare)
+	return all[:min(len(all), wire.AnalyticsListMax)]
+}
+
+// split returns a dimension's requests, latencies and totals by name.
+func (a *Analytics) split(d *dimension[string]) (
+	requests map[string][]wire.Pair, latency map[string]wire.DimensionLatency, totals map[string]wire.Totals,
+) {
+	// No more names than the lists have: a drawing of more cannot be read.
+	requests = make(map[string][]wire.Pair)
+	latency = make(map[string]wire.DimensionLatency)
+	totals = make(map[string]wire.Totals)
+	parts := top(d)
+	names, _ := scoreLimits(parts)
+
+	for _, s := range parts {
+		l := wire.DimensionLatency{
+			Average: []wire.Pair{},
+			P50:     []wire.Pair{},
+			P90:     []wire.Pair{},
+			P95:     []wire.Pair{},
+		}
+		for _, at := range s.by.sorted() {
+			date, h := a.clock.date(at), &s.by[at].latency
+			n := float64(s.by[at].requests)
+			requests[s.name] = append(requests[s.name], wire.Pair{Name: date, Value: n})
+
+			// As in series, a bucket without a latency has no point.
+			if h.total == 0 {
+				continue
+			}
+			l.Average = append(l.Average, wire.Pair{Name: date, Value: *h.mean()})
+			l.P50 = append(l.P50, wire.Pair{Name: date, Value: *h.quantile(0.5)})
+			l.P90 = append(l.P90, wire.Pair{Name: date, Value: *h.quantile(0.9)})
+			l.P95 = append(l.P95, wire.Pair{Name: date, Value: *h.quantile(0.95)})
+		}
+
+		latency[s.name] = l
+		totals[s.name] = s.sum.totals(s.scores.summaries(names, a.defined))
+	}
+
+	return requests, latency, totals
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// breakdowns fills in what the answer has by tag, metadata, error type and tool.
+func (a *Analytics) breakdowns(w *wire.Analytics) {
+	w.TagsBreakdown = []wire.Breakdown{}
+	for _, tag := range a.tags.top(byRequests, strings.Compare) {
+		part := a.tags[tag].breakdown()
+		part.Tag = tag
+		w.TagsBreakdown = append(w.TagsBreakdown, part)
+	}
+
+	w.MetadataKeysTop = []wire.KeyCount{}
+	for _, key := range a.keys.top(byRequests, strings.Compare) {
+		w.MetadataKeysTop = append(w.MetadataKeysTop, wire.KeyCount{Key: key, Requests: a.keys[key].requests})
+	}
+
+	w.MetadataValueBreakdown = []wire.MetadataCost{}
+	for _, m := range a.metadata.top(byCost, rowcode.CompareMetadata) {
+		c, value := a.metadata[m], rowcode.ShownValue(m.Value)
+
+		// Where only one key was asked for, it would be the same before every value.
+		label := value
+		if a.metadataKey == "" {
+			label = m.Key + " = " + value
+		}
+		w.MetadataValueBreakdown = append(w.MetadataValueBreakdown, wire.MetadataCost{
+			Key:       m.Key,
+			Value:     value,
+			Label:     label,
+			Requests:  c.requests,
+			Cost:      c.cost(),
+			Truncated: rowcode.IsReference(m.Value),
+		})
+	}
+
+	w.ErrorTypes = []wire.ErrorCount{}
+	for _, name := range a.errors.top(byRequests, strings.Compare) {
+		n := a.errors[name].requests
+		w.ErrorTypes = append(w.ErrorTypes, wire.ErrorCount{ErrorType: name, Requests: n})
+	}
+	w.ToolsUsageBars = []wire.NameCount{}
+	for _, name := range a.tools.top(byRequests, strings.Compare) {
+		n := a.tools[name].requests
+		w.ToolsUsageBars = append(w.ToolsUsageBars, wire.NameCount{Name: name, Requests: n})
+	}
 }

@@ -1,14 +1,20 @@
 package records
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/dustin/go-humanize/english"
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/secrets"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
 )
 
 // Scan looks for secrets in the records of the account, after q.Cursor, for about 2 s
@@ -166,4 +172,238 @@ func (s *scan) audit(ctx context.Context) error {
 		Action: "mask secrets",
 		Target: english.Plural(s.answer.Masked, "record", ""),
 	})
+}
+
+// Reprice reads the account's requests again as this version understands them. Until then they show
+// what the version read that stored them. Each is priced by today's table, as of its time.
+//
+// It continues after the cursor of an earlier call ("" for the first), newest first, for about 2 s. Its
+// result is durable, and repeating it changes nothing. With an error it reports what was changed
+// before that.
+func (svc *Service) Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error) {
+	if err := checkAccount(id); err != nil {
+		return wire.Repriced{}, err
+	}
+
+	answer := wire.Repriced{Success: true}
+	// Those that changed, by record.
+	parts := make(map[string]wire.RepricedParts)
+	change := func(s *archive.State, bodies map[string]json.RawMessage) (bool, error) {
+		parts[s.RequestID] = svc.reprice(s, bodies)
+		return parts[s.RequestID] != wire.RepricedParts{}, nil
+	}
+	e := edits{store: svc.config.Store, account: id.Account, change: change}
+	w := svc.newWalk(id, cursor, func(ctx context.Context, requestID string) error {
+		state, body, err := svc.config.Store.Record(ctx, id.Account, requestID)
+		if wire.IsCode(err, wire.CodeNotFound) || err == nil && state.Request == nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+
+		answer.Seen++
+		// Tried outside the transaction, for which writers wait: most stay as they were.
+		tried := svc.reprice(&state, map[string]json.RawMessage{state.Request.ID: body})
+		if tried == (wire.RepricedParts{}) {
+			return nil
+		}
+		return e.add(ctx, &state)
+	})
+	err := w.run(ctx)
+	if err == nil {
+		err = e.flush(ctx)
+	}
+	for _, changed := range parts {
+		answer.Parts.Add(changed)
+	}
+	answer.Changed, answer.Cursor, answer.Done = e.changed, w.cursor, w.done
+
+	return answer, err
+}
+
+// reprice derives again what comes from the body of the request, and its price. It returns 1 for
+// each part that changed.
+func (svc *Service) reprice(s *archive.State, bodies map[string]json.RawMessage) (changed wire.RepricedParts) {
+	if s.Request == nil {
+		return changed
+	}
+	object, err := wire.ParseObject(s.ShownBody(bodies))
+	i := slices.IndexFunc(s.History, func(h archive.Entry) bool { return h.ID == s.Request.ID })
+	if err != nil || i < 0 {
+		// The record keeps what was read when the body arrived.
+		return changed
+	}
+
+	r := &s.Request.Value
+	before := *r
+	r.ReadAgain(s.History[i].Kind, object)
+	r.SetPrice(svc.config.Prices, s.Request.At)
+
+	return partsOf(&before, r)
+}
+
+// partsOf returns 1 for each part in which two requests differ, as they are stored.
+func partsOf(before, after *archive.Request) (parts wire.RepricedParts) {
+	stored, _ := json.Marshal(before)
+	again, _ := json.Marshal(after)
+	// Most stay as they were.
+	if bytes.Equal(stored, again) {
+		return parts
+	}
+
+	was, is := members(stored), members(again)
+	all := maps.Clone(was)
+	maps.Copy(all, is)
+	for name := range all {
+		if !bytes.Equal(was[name], is[name]) {
+			*partOf(&parts, name) = 1
+		}
+	}
+
+	return parts
+}
+
+// members returns the members of a stored request.
+func members(stored []byte) (all map[string]json.RawMessage) {
+	_ = json.Unmarshal(stored, &all)
+
+	return all
+}
+
+// partOf returns the part that a member of a stored request is of.
+func partOf(parts *wire.RepricedParts, member string) *int {
+	switch {
+	case strings.HasSuffix(member, "_tokens"):
+		return &parts.Tokens
+	case strings.Contains(member, "price"):
+		return &parts.Price
+	case member == "status" || member == "error_type":
+		return &parts.Status
+	case member == "model" || member == "provider" || member == "asked" || member == "tier":
+		return &parts.Model
+	}
+
+	return &parts.Text
+}
+
+// walkTime is how long one call walks before it reports how far it got.
+const walkTime = 2 * time.Second
+
+// walk looks at all records of an account in parts: from the newest on those that lists
+// show, then the orphans, then the spans.
+type walk struct {
+	archive *Service
+	account string
+	ends    time.Time
+	limit   int // records to look at; 0 if time alone bounds them
+	look    func(ctx context.Context, requestID string) error
+
+	seen   int
+	cursor string // continues after the records that were looked at
+	done   bool
+}
+
+// newWalk returns a walk that continues at the cursor of an earlier one, "" for the first.
+func (svc *Service) newWalk(
+	id wire.Identity, cursor string, look func(ctx context.Context, requestID string) error,
+) *walk {
+	return &walk{
+		archive: svc,
+		account: id.Account,
+		ends:    svc.config.Now().Add(walkTime),
+		look:    look,
+		cursor:  cursor,
+	}
+}
+
+// run looks at records from the cursor on until the time or the records run out. Every call gets
+// at least one record further.
+func (w *walk) run(ctx context.Context) error {
+	for next := w.cursor; ; {
+		part, behind, err := w.archive.partBehind(ctx, w.account, next)
+		if err != nil {
+			return err
+		}
+		for _, r := range part {
+			if err := w.look(ctx, r.requestID); err != nil {
+				return err
+			}
+			if w.step(r.cursor) {
+				return nil
+			}
+		}
+
+		if next = behind; next == "" {
+			w.cursor, w.done = "", true
+			return nil
+		}
+	}
+}
+
+// The first bytes of the cursors of records that no list shows.
+const (
+	orphanCursor = "o."
+	spanCursor   = "s."
+)
+
+// isOffList reports whether a cursor is past all records that lists show.
+func isOffList(cursor string) bool {
+	return strings.HasPrefix(cursor, orphanCursor) || strings.HasPrefix(cursor, spanCursor)
+}
+
+// walked is a record of a walk, and the cursor that continues after it.
+type walked struct{ requestID, cursor string }
+
+// partBehind returns the next records of an account after a cursor, "" for the beginning: from
+// the newest on those that lists show, then the orphans, then those that are only a span. next
+// continues after them; it is "" at the end.
+func (svc *Service) partBehind(ctx context.Context, account, cursor string) (part []walked, next string, err error) {
+	if after, isOrphan := strings.CutPrefix(cursor, orphanCursor); isOrphan {
+		states, last, err := svc.config.Store.States(ctx, account, archive.Orphaned, after, exportStep)
+		for i := range states {
+			part = append(part, walked{states[i].RequestID, orphanCursor + states[i].RequestID})
+		}
+		if next = spanCursor; last != "" {
+			next = orphanCursor + last
+		}
+		return part, next, err
+	}
+
+	after, isSpan := strings.CutPrefix(cursor, spanCursor)
+	var behind *query.Position
+	if after != "" {
+		p, ok := query.ParseCursor(after)
+		if !ok {
+			return nil, "", errCursor("cursor of an earlier answer")
+		}
+		behind = &p
+	}
+
+	var page []query.Position
+	prefix, limit := "", exportPage
+	if next = orphanCursor; isSpan {
+		prefix, limit, next = spanCursor, exportStep, ""
+		page, err = svc.config.Store.Spans(ctx, account, behind, limit)
+	} else {
+		page, _, err = svc.positions(ctx, wire.Identity{Account: account}, query.Query{After: behind}, limit)
+	}
+	for _, p := range page {
+		part = append(part, walked{p.RequestID, prefix + p.Cursor()})
+	}
+	// A part that is not full is the last of its kind.
+	if len(part) == limit {
+		next = part[limit-1].cursor
+	}
+
+	return part, next, err
+}
+
+// step notes that a record was looked at, and reports whether the call has done enough. The
+// next one continues at cursor.
+func (w *walk) step(cursor string) (enough bool) {
+	w.cursor = cursor
+	w.seen++
+
+	return w.seen == w.limit || w.archive.config.Now().After(w.ends)
 }

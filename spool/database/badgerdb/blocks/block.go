@@ -2,7 +2,12 @@ package blocks
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"slices"
+	"time"
+
+	"github.com/google/uuid"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/rowcode"
@@ -174,4 +179,319 @@ func (b *Block) Find(place []byte) (i int, found bool, err error) {
 	}
 
 	return low, found, nil
+}
+
+// Bits has a bit for each row of a block.
+type Bits []uint64
+
+// newBits returns n bits, all clear or all set.
+func newBits(n int, set bool) Bits {
+	b := make(Bits, (n+63)/64)
+	if set {
+		for i := range b {
+			b[i] = ^uint64(0)
+		}
+
+		// The bits after the last row stay clear: next must not find them.
+		if n%64 != 0 {
+			b[len(b)-1] = 1<<(n%64) - 1
+		}
+	}
+
+	return b
+}
+
+// Has reports whether the bit of row i is set.
+func (b Bits) Has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
+
+func (b Bits) set(i int) { b[i/64] |= 1 << (i % 64) }
+
+// Unset clears the bit of row i.
+func (b Bits) Unset(i int) { b[i/64] &^= 1 << (i % 64) }
+
+// next returns the first set bit at or after i, or -1.
+func (b Bits) next(i int) int {
+	for word := i / 64; word < len(b); word++ {
+		// In the first word, the bits before i do not count.
+		w := b[word]
+		if word == i/64 {
+			w &= ^uint64(0) << (i % 64)
+		}
+
+		if w != 0 {
+			return word*64 + bits.TrailingZeros64(w)
+		}
+	}
+	return -1
+}
+
+// Within returns the first set bit from i to below end, or -1.
+func (b Bits) Within(i, end int) int {
+	if n := b.next(i); n >= 0 && n < end {
+		return n
+	}
+	return -1
+}
+
+// Without returns the bits that are not set in other, which has as many.
+func (b Bits) Without(other Bits) Bits {
+	rest := slices.Clone(b)
+	for i := range rest {
+		rest[i] &^= other[i]
+	}
+	return rest
+}
+
+// Count returns how many bits are set from i to below end.
+func (b Bits) Count(i, end int) (n int) {
+	for word := i / 64; word < len(b) && word*64 < end; word++ {
+		w := b[word]
+		if word == i/64 {
+			w &= ^uint64(0) << (i % 64)
+		}
+		if end-word*64 < 64 {
+			w &= 1<<(end-word*64) - 1
+		}
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// PlaceBytes is the length of a place.
+const PlaceBytes = 12 + 16
+
+// Place is where a row is in its account's list, as in a key: its time and its id. Sorted
+// by their bytes, places begin with the newest.
+type Place [PlaceBytes]byte
+
+// EncodePlace returns the place of a row.
+func EncodePlace(at time.Time, id [16]byte) []byte {
+	// With the sign bit turned, years before 1970 sort as well.
+	seconds := ^(uint64(at.Unix()) ^ 1<<63)
+	key := binary.BigEndian.AppendUint64(make([]byte, 0, PlaceBytes), seconds)
+	key = binary.BigEndian.AppendUint32(key, ^uint32(at.Nanosecond()))
+
+	for _, b := range id {
+		key = append(key, ^b)
+	}
+	return key
+}
+
+// DecodePlace reads the time and the id from a place, or from a key that ends in one.
+func DecodePlace(key []byte) (at time.Time, id [16]byte) {
+	key = key[len(key)-PlaceBytes:]
+
+	seconds := int64(^binary.BigEndian.Uint64(key) ^ 1<<63)
+	at = time.Unix(seconds, int64(^binary.BigEndian.Uint32(key[8:]))).UTC()
+	for i := range id {
+		id[i] = ^key[12+i]
+	}
+	return at, id
+}
+
+// Placed is a row with its place, as in a key.
+type Placed struct {
+	Place Place
+	Row   wire.Row
+}
+
+// Weight returns the weight of all rows together.
+func Weight(rows []Placed) (n int) {
+	for i := range rows {
+		n += rowcode.Weight(&rows[i].Row)
+	}
+	return n
+}
+
+// Merge returns the block's rows without the hidden ones, together with those that stand
+// alone. alone is in order.
+func (b *Block) Merge(alone []Placed, hidden map[Place]bool) ([]Placed, error) {
+	ids, err := b.Places()
+	if err != nil {
+		return nil, err
+	}
+
+	rows := make([]Placed, 0, b.Head.Rows+len(alone))
+	for i := range b.Head.Rows {
+		p := ids.At(i)
+		for len(alone) > 0 && bytes.Compare(alone[0].Place[:], p[:]) < 0 {
+			rows, alone = append(rows, alone[0]), alone[1:]
+		}
+
+		// Its newer form is among alone, or it was deleted.
+		if hidden[p] {
+			continue
+		}
+		row, err := b.Row(i, rowcode.AllColumns)
+		if err != nil {
+			return nil, err
+		}
+
+		// The block lends its row until the next call.
+		rows = append(rows, Placed{p, rowcode.Clone(row)})
+	}
+
+	return append(rows, alone...), nil
+}
+
+// Row returns a row with the wanted columns. It is lent until the next call. Columns that
+// were not wanted keep what an earlier row had.
+func (b *Block) Row(i int, want rowcode.Columns) (*wire.Row, error) {
+	// The same row each time: one for each match would be most of a scan's garbage.
+	row := &b.scratch.row
+	for c := rowcode.ColumnID; c < rowcode.ColumnBody; c++ {
+		// The place of a row is filled in once: its id takes longer than all else.
+		if !want.Has(c) || c == rowcode.ColumnTime && want.Has(rowcode.ColumnID) {
+			continue
+		}
+		if err := b.fill(i, c, row); err != nil {
+			return nil, err
+		}
+	}
+	return row, nil
+}
+
+// fill fills in one column of a row.
+func (b *Block) fill(i int, of rowcode.Column, row *wire.Row) error {
+	switch of {
+	case rowcode.ColumnMetadata:
+		return b.fillMetadata(i, row)
+	case rowcode.ColumnScores:
+		return b.fillScores(i, row)
+	}
+	// The same column has both.
+	if of == rowcode.ColumnTime {
+		of = rowcode.ColumnID
+	}
+
+	// The order time is the list time, unless the column has another.
+	if of == rowcode.ColumnAccepted {
+		if err := b.fillAccepted(i, row); err != nil {
+			return err
+		}
+	}
+
+	c, err := b.column(of)
+	if err != nil {
+		return err
+	}
+
+	switch c.kind {
+	case 'p':
+		p := c.place(i)
+		at, id := DecodePlace(p[:])
+
+		// Both fields hold the id, and share one string.
+		row.ListTime, row.RequestID = at, uuid.UUID(id).String()
+		row.ID = row.RequestID
+		return nil
+	case 'i':
+		n, ok := c.number(i)
+		rowcode.LendInteger(of, n, ok, row, &b.scratch.cells[of])
+		return nil
+	}
+
+	// All rows with this value share the decoded entry, so a lent row must not be
+	// changed.
+	entry, err := c.entry(of, c.code(i))
+	if err != nil {
+		return err
+	}
+	rowcode.Share(of, entry, row)
+
+	return nil
+}
+
+// fillAccepted sets the order time to the list time.
+func (b *Block) fillAccepted(i int, row *wire.Row) error {
+	ids, err := b.column(rowcode.ColumnID)
+	if err != nil {
+		return err
+	}
+	p := ids.place(i)
+	row.AcceptedAt, _ = DecodePlace(p[:])
+
+	return nil
+}
+
+// fillMetadata merges a row's keys, sorted: those with their own column, and the
+// others.
+func (b *Block) fillMetadata(i int, row *wire.Row) error {
+	rest, err := b.column(rowcode.ColumnMetadata)
+	if err != nil {
+		return err
+	}
+	others, err := rest.entry(rowcode.ColumnMetadata, rest.code(i))
+	if err != nil {
+		return err
+	}
+
+	all := b.scratch.metadata[:0]
+	for _, key := range b.Head.keys {
+		c, err := b.metadata(key)
+		if err != nil {
+			return err
+		}
+
+		// An own column has an entry for the rows that lack the key, too.
+		if value, ok := c.text(i); ok {
+			all = append(all, wire.MetadataRow{Key: key, Value: value})
+		}
+	}
+	all = withOthers(all, others.Metadata, rowcode.CompareMetadata)
+	b.scratch.metadata, row.Metadata = all, all
+	return nil
+}
+
+// withOthers adds what the shared column has to what own columns have, sorted. A row with nothing has
+// an empty list, in JSON as well.
+func withOthers[T any](all, others []T, compare func(a, b T) int) []T {
+	if all == nil {
+		all = []T{}
+	}
+	if all = append(all, others...); len(others) > 0 {
+		slices.SortStableFunc(all, compare)
+	}
+
+	return all
+}
+
+// fillScores merges a row's scores, as fillMetadata does its keys.
+func (b *Block) fillScores(i int, row *wire.Row) error {
+	rest, err := b.column(rowcode.ColumnScores)
+	if err != nil {
+		return err
+	}
+	others, err := rest.entry(rowcode.ColumnScores, rest.code(i))
+	if err != nil {
+		return err
+	}
+
+	if err := b.ownScores(i, 0, len(b.Head.slots), row); err != nil {
+		return err
+	}
+	row.Scores = withOthers(row.Scores, others.Scores, wire.CompareScores)
+	b.scratch.scores = row.Scores
+	return nil
+}
+
+// ownScores fills in the scores in some of Head.slots.
+func (b *Block) ownScores(i, from, to int, row *wire.Row) error {
+	row.Scores = b.scratch.scores[:0]
+	for at := from; at < to; at++ {
+		c, err := b.scores(at)
+		if err != nil {
+			return err
+		}
+		value, ok, err := c.score(i)
+		if err != nil {
+			return err
+		}
+		if ok {
+			row.Scores = append(row.Scores, wire.Score{ScoreSlot: b.Head.slots[at], ScoreValue: value})
+		}
+	}
+	b.scratch.scores = row.Scores
+
+	return nil
 }

@@ -1,13 +1,19 @@
 package connection
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"promptspool/api/wire"
@@ -251,4 +257,200 @@ func (p *Pool) ping(ctx context.Context, conn **pgx.Conn) (err error) {
 	}
 
 	return nil
+}
+
+// Defaults for what the connection string leaves open.
+const (
+	connectTimeout   = 5 * time.Second
+	statementTimeout = "30s"
+	connectionsMax   = 16
+)
+
+// ApplicationName is what the database knows servers by. A copy uses another one.
+const ApplicationName = "promptspool"
+
+// poolConfig parses the connection string and fills in our defaults.
+func poolConfig(dsn string) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		// pgx leaves the password out of this error.
+		return nil, fmt.Errorf("the connection string of the database: %w", err)
+	}
+
+	settings := config.ConnConfig.RuntimeParams
+	if settings["statement_timeout"] == "" {
+		settings["statement_timeout"] = statementTimeout
+	}
+	config.ConnConfig.Tracer = cmp.Or(newBound(settings["statement_timeout"]), &bound{})
+	if settings["application_name"] == "" {
+		settings["application_name"] = ApplicationName
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	if !saysConnections(dsn) {
+		config.MaxConns = connectionsMax
+	}
+
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		// Times are read as UTC, whatever this machine's time zone is.
+		conn.TypeMap().RegisterType(&pgtype.Type{
+			Name:  "timestamptz",
+			OID:   pgtype.TimestamptzOID,
+			Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC},
+		})
+		return nil
+	}
+
+	return config, nil
+}
+
+// saysConnections reports whether a connection string sets the size of the pool.
+func saysConnections(dsn string) bool {
+	if u, err := url.Parse(dsn); err == nil && u.Scheme != "" {
+		return u.Query().Has("pool_max_conns")
+	}
+	return strings.Contains(dsn, "pool_max_conns")
+}
+
+// search=prefer-standby in the connection string sends searches, statistics and exports to a
+// standby. Their answers are as old as its data.
+const (
+	searchParameter = "search"
+	searchStandby   = "prefer-standby"
+)
+
+// searchLifetime is how long a connection for searches is used. New ones find a standby that
+// was away.
+const searchLifetime = 5 * time.Minute
+
+var errSearch = errors.New("the connection string of the database: search must be " + searchStandby +
+	" (search a standby), or left out to search the primary")
+
+// newPools opens the pool for everything that must be current, and the pool for searches.
+// They are the same unless the connection string asks for a standby.
+func newPools(ctx context.Context, config *pgxpool.Config) (pool, searches *pgxpool.Pool, err error) {
+	settings := config.ConnConfig.RuntimeParams
+	wanted, standby := settings[searchParameter]
+	delete(settings, searchParameter)
+	if standby && wanted != searchStandby {
+		return nil, nil, errSearch
+	}
+
+	if pool, err = pgxpool.NewWithConfig(ctx, config); err != nil || !standby {
+		return pool, pool, err
+	}
+	// If no standby answers, pgx falls back to the primary.
+	config = config.Copy()
+	config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPreferStandby
+	config.MaxConnLifetime = searchLifetime
+	if searches, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		pool.Close()
+		return nil, nil, fmt.Errorf("for searches: %w", err)
+	}
+
+	return pool, searches, nil
+}
+
+// where describes the database without its password.
+func where(c *pgx.ConnConfig) string {
+	hosts := []string{hostPort(c.Host, c.Port)}
+	for _, f := range c.Fallbacks {
+		// pgx has each host twice, with TLS and without.
+		if h := hostPort(f.Host, f.Port); h != hosts[len(hosts)-1] {
+			hosts = append(hosts, h)
+		}
+	}
+
+	return fmt.Sprintf("%s at %s", c.Database, strings.Join(hosts, ","))
+}
+
+func hostPort(host string, port uint16) string { return fmt.Sprintf("%s:%d", host, port) }
+
+// bound ends statements that the database should have ended by itself. A database whose disk
+// hangs, or whose machine is gone, does not. bound is a pgx.QueryTracer: pgx calls it around
+// each statement, and lets it replace the context.
+type bound struct {
+	most time.Duration // 0 if the database has no timeout
+}
+
+// This side waits longer than statement_timeout, so that normally the database is the one to
+// end a statement. A batch has several statements.
+const (
+	answerGrace = 5 * time.Second
+	batchFactor = 2
+)
+
+// newBound parses a statement_timeout as the database does: milliseconds, or a number with a
+// unit. It returns nil if there is no timeout.
+func newBound(statementTimeout string) *bound {
+	// PostgreSQL allows spaces, and says min where Go says m.
+	text := strings.ReplaceAll(strings.ReplaceAll(strings.TrimSpace(statementTimeout), " ", ""), "min", "m")
+	most, err := time.ParseDuration(text)
+	if ms, errNumber := strconv.Atoi(text); errNumber == nil {
+		most, err = time.Duration(ms)*time.Millisecond, nil
+	}
+	if err != nil || most <= 0 {
+		return nil
+	}
+
+	return &bound{most}
+}
+
+// ending is the key of the cancel function that end calls.
+type ending struct{}
+
+// patient marks a context whose statements have no bound.
+type patient struct{}
+
+// Patiently returns a context for statements that may take any time.
+func Patiently(ctx context.Context) context.Context { return context.WithValue(ctx, patient{}, true) }
+
+func (b *bound) start(ctx context.Context, factor time.Duration) context.Context {
+	most := factor*b.most + answerGrace
+	hurry, hurried := ctx.Value(impatient{}).(time.Duration)
+	switch {
+	case hurried:
+		most = hurry
+	case ctx.Value(patient{}) != nil || b.most == 0:
+		return ctx
+	}
+	// end finds cancel in the context: pgx passes it to the end of the same statement.
+	ctx, cancel := context.WithTimeout(ctx, most)
+	return context.WithValue(ctx, ending{}, cancel)
+}
+
+func end(ctx context.Context) {
+	if cancel, ok := ctx.Value(ending{}).(context.CancelFunc); ok {
+		cancel()
+	}
+}
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (b *bound) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return b.start(ctx, 1)
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (b *bound) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) { end(ctx) }
+
+// TraceBatchStart implements pgx.BatchTracer.
+func (b *bound) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return b.start(ctx, batchFactor)
+}
+
+// TraceBatchQuery implements pgx.BatchTracer.
+func (b *bound) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+// TraceBatchEnd implements pgx.BatchTracer.
+func (b *bound) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchEndData) { end(ctx) }
+
+// TraceCopyFromStart implements pgx.CopyFromTracer.
+func (b *bound) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromStartData) context.Context {
+	return b.start(ctx, batchFactor)
+}
+
+// TraceCopyFromEnd implements pgx.CopyFromTracer.
+func (b *bound) TraceCopyFromEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromEndData) {
+	end(ctx)
 }
