@@ -73,7 +73,8 @@ func (a *API) decodeParts(object wire.Object) (wire.PartsQuery, error) {
 	if err != nil {
 		return q, err
 	}
-	zone := q.Zone // also of the days of a series
+	// Also of the days of a series.
+	zone := q.Zone
 	err = a.carryOut(&q.FilterLine, &q.FilterGroup, &q.Q)
 	q.Zone = zone
 

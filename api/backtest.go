@@ -39,7 +39,8 @@ func (a *API) backtest(c *exchange) error {
 	for _, row := range rows {
 		line, err := a.backtestLine(c, &q, row.RequestID)
 		if wire.IsCode(err, wire.CodeNotFound) {
-			continue // it was deleted after the search
+			// It was deleted after the search.
+			continue
 		}
 		if err != nil {
 			return err

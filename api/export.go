@@ -59,7 +59,8 @@ func (a *API) exportRequests(c *exchange) error {
 	first := e.Search
 	first.Page, first.PerPage = 0, 1
 	if e.Format == wire.FormatCSV {
-		first.PerPage = wire.PageItemsMax // this page is the beginning of the CSV
+		// This page is the beginning of the CSV.
+		first.PerPage = wire.PageItemsMax
 	}
 	page, err := a.recorded.Search(c.context, c.id, first)
 	if err != nil {
@@ -161,7 +162,8 @@ func (a *API) writeCSV(
 	begun := time.Now()
 	w := csv.NewWriter(out)
 	if s.Cursor == "" {
-		_ = w.Write(wire.CSVColumns) // w.Error returns its error below
+		// w.Error returns its error below.
+		_ = w.Write(wire.CSVColumns)
 	}
 
 	for {
@@ -197,14 +199,16 @@ func (a *API) writeRows(ctx context.Context, id wire.Identity, page wire.SearchP
 		row := &page.Items[i]
 		if row.Truncated() {
 			record, err := a.recorded.Request(ctx, id, row.RequestID)
-			if err != nil && !wire.IsCode(err, wire.CodeNotFound) { // else it was deleted after the search
+			// Else it was deleted after the search.
+			if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
 				return fmt.Errorf("export: %w", err)
 			}
 			row = row.WithMetadata(record.Metadata)
 		}
 		line := row.CSV(wire.CSVColumns)
 		line[len(line)-1] = cursor
-		_ = w.Write(line) // w.Error returns its error after the page
+		// w.Error returns its error after the page.
+		_ = w.Write(line)
 	}
 
 	return nil

@@ -67,7 +67,8 @@ func (a *API) page(ctx *fasthttp.RequestCtx) {
 	pageCtx := new(requestContext)
 	a.beginContext(pageCtx, ctx, time.Now())
 	if ctx.IsGet() {
-		pageCtx.endWhenLeft(ctx.Conn()) // a page that is only read is of no use once the caller has left
+		// A page that is only read is of no use once the caller has left.
+		pageCtx.endWhenLeft(ctx.Conn())
 	}
 	defer pageCtx.end()
 	w := &pageWriter{header: http.Header{}, status: http.StatusOK, exports: a.pageExports}
@@ -190,7 +191,8 @@ func compress(ctx *fasthttp.RequestCtx, body []byte) []byte {
 	}
 
 	packed := fasthttp.AppendGzipBytesLevel(nil, body, gzipLevel)
-	if len(packed) == 0 { // more pages than fasthttp packs at the same time
+	// More pages than fasthttp packs at the same time.
+	if len(packed) == 0 {
 		return body
 	}
 	h.SetContentEncoding("gzip")

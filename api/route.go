@@ -142,7 +142,8 @@ const (
 // with %2F. It is decoded once.
 func findRoute(method, path []byte) (r *route, ident, allow string, err error) {
 	asked := method
-	if string(method) == "HEAD" { // a GET without its body, which the HTTP server leaves out
+	// A GET without its body, which the HTTP server leaves out.
+	if string(method) == "HEAD" {
 		method = []byte("GET")
 	}
 

@@ -123,7 +123,8 @@ func (c *exchange) answerPublished(status int, t wire.Published, err error) erro
 	if err != nil {
 		return err
 	}
-	if t.Warnings == nil { // passed on from a server that does not report any
+	// Passed on from a server that does not report any.
+	if t.Warnings == nil {
 		t.Warnings = []wire.Finding{}
 	}
 	edge.WriteJSON(c.ctx, status, c.withWarnings(t))

@@ -26,7 +26,8 @@ func (p *Proxy) Replay(
 	ctx context.Context, lane queue.Lane, pick func(queue.LaneEntry) bool, secret wire.Secret,
 ) (int, error) {
 	moved, size, unread := 0, 0, 0
-	var cause error // of the first that is not read
+	// Of the first that is not read.
+	var cause error
 	var batch []queue.LaneEntry
 	move := func() error {
 		if len(batch) == 0 {

@@ -416,7 +416,8 @@ func (c *Cache) find(
 	k := newKey(id.Account, ident, s)
 	f, state, err := c.findCopy(id, k)
 	if state == unsure && c.awaitFeed(ctx, id.Account) {
-		f, state, err = c.findCopy(id, k) // the feed may have changed the answer meanwhile
+		// The feed may have changed the answer meanwhile.
+		f, state, err = c.findCopy(id, k)
 	}
 	if err != nil || state == current || state == unsure {
 		return f, err

@@ -42,7 +42,8 @@ func (c *Cache) ask(
 	case haveCopy:
 		return copied, nil
 	case wire.IsCode(err, wire.CodeTooLarge):
-		return found{}, err // too large for this process; the server is there
+		// Too large for this process; the server is there.
+		return found{}, err
 	}
 
 	return found{}, wire.Unavailable(unavailableWait,

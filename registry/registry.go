@@ -95,7 +95,8 @@ func (r *Registry) Fetch(
 func (r *Registry) Raw(
 	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
 ) (wire.RawTemplate, error) {
-	revision, err := r.revision(ctx, id.Account) // before the read: see above
+	// Before the read: see above.
+	revision, err := r.revision(ctx, id.Account)
 	if err != nil {
 		return wire.RawTemplate{}, err
 	}

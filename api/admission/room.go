@@ -226,7 +226,8 @@ func (b *Batch) reserve(more int) error {
 func (b *Batch) parse(r io.Reader) ([]wire.Event, error) {
 	in := bufio.NewReaderSize(r, 32<<10)
 	var events []wire.Event
-	var line []byte // of a line that is longer than the buffer of in
+	// Of a line that is longer than the buffer of in.
+	var line []byte
 	total, lines := 0, 0
 	for {
 		// Events alone do not bound the work: millions of blank lines pack into a few bytes.

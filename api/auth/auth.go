@@ -256,7 +256,8 @@ func newKeyID() string {
 
 func random(n int) []byte {
 	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails: it would end the process
+	// Never fails: it would end the process.
+	_, _ = rand.Read(b)
 	return b
 }
 
@@ -326,7 +327,8 @@ func (a *Auth) Run(ctx context.Context) error {
 			_ = a.StoreUses(stopping)
 			return nil
 		case <-tick.C:
-			_ = a.StoreUses(ctx) // the next use records it again
+			// The next use records it again.
+			_ = a.StoreUses(ctx)
 		}
 	}
 }

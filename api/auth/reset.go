@@ -95,7 +95,8 @@ func (p *People) ResetPassword(
 	}
 
 	r, u, err := p.store.SpendReset(ctx, hashCode(code), stored, p.now().UTC())
-	if wire.IsCode(err, wire.CodeNotFound) { // used or expired while the hash was computed
+	// Used or expired while the hash was computed.
+	if wire.IsCode(err, wire.CodeNotFound) {
 		return wire.SignedIn{}, errReset()
 	}
 	if err != nil {

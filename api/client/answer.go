@@ -73,12 +73,14 @@ func (c *Client) read(res *http.Response, body []byte, bytesMax int, answer any)
 // unreachable returns the error of a request that got no complete answer.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if u := (*url.Error)(nil); errors.As(err, &u) {
-		err = u.Err // without method and URL; the message names the server
+		// Without method and URL; the message names the server.
+		err = u.Err
 	}
 
 	next := "Is it running, and is the URL right?"
 	if cause := context.Cause(ctx); cause != nil {
-		err = cause // more precise than "context canceled" if the connection was silent
+		// More precise than "context canceled" if the connection was silent.
+		err = cause
 		next = "The request was given up."
 	}
 

@@ -160,7 +160,8 @@ func (c *Client) do(ctx context.Context, r request) error {
 	// One byte more than allowed is read, so that an answer that is too large is noticed.
 	body, err := readAnswer(ctx, io.LimitReader(answer, int64(most)+1), answer.ContentLength)
 	if e := (*wire.Error)(nil); errors.As(err, &e) {
-		return err // this process has no memory for it
+		// This process has no memory for it.
+		return err
 	}
 	if err != nil {
 		return c.unreachable(answer.ctx, err)

@@ -167,7 +167,8 @@ func group(logic string, parts ...wire.Filter) wire.Filter {
 func condition(field, key, operator string, value any) wire.Filter {
 	f := wire.Filter{Field: field, NestedKey: key, Operator: operator}
 	if value != nil {
-		f.Value, _ = json.Marshal(value) // texts, finite numbers, times and lists of them
+		// Texts, finite numbers, times and lists of them.
+		f.Value, _ = json.Marshal(value)
 	}
 
 	return f

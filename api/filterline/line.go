@@ -249,9 +249,11 @@ func faultIn(field, text string, at int, format string, args ...any) error {
 // line, and part is what follows its dot. The value is taken as it is; of numbers and times it may
 // be a range. It panics if there is no such field.
 func Where(name, part, value string) Term {
-	dotted := part != "" || name == metadata.Name // in which a key may be empty
+	// In which a key may be empty.
+	dotted := part != "" || name == metadata.Name
 	t := Term{Field: find(name, dotted), Part: part, Values: []Value{{Text: value, Quoted: true}}}
-	t.Values[0].Quoted = t.Field.Kind != Score // of which only a category has quotes
+	// Of which only a category has quotes.
+	t.Values[0].Quoted = t.Field.Kind != Score
 	// As people write it: session:a, not metadata.session_id:a.
 	if f := find(part, false); name == "metadata" && f != nil && slices.Contains(wire.CallNames, part) {
 		t.Field, t.Part = f, ""

@@ -132,7 +132,8 @@ func (p *parser) term() (*Term, error) {
 	if p.begins("-") {
 		p.at++
 		if t.Not = !p.ended(); !t.Not {
-			p.at-- // a dash alone is a word
+			// A dash alone is a word.
+			p.at--
 		}
 	}
 

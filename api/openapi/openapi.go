@@ -192,7 +192,8 @@ func load[T any](name string) (table T) {
 		err = yaml.Unmarshal(text, &document)
 	}
 	if err == nil {
-		text, err = json.Marshal(document) // its types have tags for JSON
+		// Its types have tags for JSON.
+		text, err = json.Marshal(document)
 	}
 	if err == nil {
 		d := json.NewDecoder(bytes.NewReader(text))

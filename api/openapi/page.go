@@ -257,7 +257,8 @@ func (p *page) example(o *operation, d *Operation) {
 	header := ` -H "X-API-KEY: $PROMPTSPOOL_KEY"`
 	if d.Body != nil {
 		for kind, media := range d.Body.Content {
-			if kind == MediaOTLP { // the same in JSON is shown
+			// The same in JSON is shown.
+			if kind == MediaOTLP {
 				header += " -H 'Content-Type: application/json'"
 				continue
 			}
@@ -479,7 +480,8 @@ func writeIndented(b *strings.Builder, raw json.RawMessage, indent int) {
 	// json.Indent puts a space after a colon, which json.Marshal leaves out.
 	var spaced bytes.Buffer
 	if err := json.Indent(&spaced, raw, "", ""); err != nil {
-		panic("openapi: " + err.Error()) // of an example that was encoded
+		// Of an example that was encoded.
+		panic("openapi: " + err.Error())
 	}
 	line := oneLine.Replace(spaced.String())
 	if indent+utf8.RuneCountInString(line) <= columns || raw[0] != '{' && raw[0] != '[' {

@@ -300,7 +300,8 @@ func (s *schemas) body(v *value) Media {
 func (s *schemas) example(v any) json.RawMessage {
 	text, err := jsonscan.Marshal(filled(reflect.ValueOf(v)).Interface())
 	if err != nil {
-		panic("openapi: " + err.Error()) // of a value in the table
+		// Of a value in the table.
+		panic("openapi: " + err.Error())
 	}
 	return text
 }

@@ -198,7 +198,8 @@ func archiveRoutes(a Archive, logger *slog.Logger) []route {
 
 // streamBackup answers with a backup while it is written.
 func streamBackup(ctx *fasthttp.RequestCtx, a Archive, logger *slog.Logger) {
-	conn := ctx.Conn() // ctx must not be used once its handler has returned
+	// ctx must not be used once its handler has returned.
+	conn := ctx.Conn()
 	ctx.SetContentType("application/octet-stream")
 
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {

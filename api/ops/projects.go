@@ -109,7 +109,8 @@ var accountMember = regexp.MustCompile(`"account(_id)?":("[^"]*")`)
 func InProject(v any) json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // these types marshal without errors
+		// These types marshal without errors.
+		panic(err)
 	}
 	return accountMember.ReplaceAll(text, []byte(`"project$1":$2,$0`))
 }

@@ -154,9 +154,11 @@ func (u ProviderBaseURLs) Of(provider string) *ProviderBaseURL {
 // Digest returns a short hash, by which two processes learn whether they have the same
 // URLs.
 func (u ProviderBaseURLs) Digest() string {
-	text, _ := json.Marshal(map[string]string(u)) // sorted by key; a map of strings always encodes
+	// Sorted by key; a map of strings always encodes.
+	text, _ := json.Marshal(map[string]string(u))
 	if len(u) == 0 {
-		text = nil // a nil map and an empty one are the same
+		// A nil map and an empty one are the same.
+		text = nil
 	}
 
 	h := fnv.New64a()

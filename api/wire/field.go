@@ -380,7 +380,8 @@ func metadataText(v json.RawMessage) string {
 
 	var compact bytes.Buffer
 	if json.Compact(&compact, v) != nil {
-		return string(v) // of a body that was checked, so it cannot fail
+		// Of a body that was checked, so it cannot fail.
+		return string(v)
 	}
 	return compact.String()
 }

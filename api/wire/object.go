@@ -118,7 +118,8 @@ func syntaxPlace(body []byte) string {
 	at := int(max(fault.Offset-1, 0))
 	line, column := jsonscan.Position(body, at)
 	reason := fault.Error()
-	for _, word := range []string{"NaN", "Infinity"} { // as Python's json.dumps writes them
+	// As Python's json.dumps writes them.
+	for _, word := range []string{"NaN", "Infinity"} {
 		if bytes.HasPrefix(body[at:], []byte(word)) {
 			reason = word + " is no value of JSON: send null; in Python json.dumps(..., allow_nan=False) shows where"
 		}

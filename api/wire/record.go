@@ -69,7 +69,8 @@ type Record struct {
 
 // IsSpan reports whether the record is a span that is not a model call.
 func (r Record) IsSpan() bool {
-	hasRequest := len(r.Request) > 0 && string(r.Request) != "null" // as a client reads it
+	// As a client reads it.
+	hasRequest := len(r.Request) > 0 && string(r.Request) != "null"
 	return !hasRequest && len(r.Span) > 0
 }
 

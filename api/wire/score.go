@@ -127,7 +127,8 @@ func ParseScoreNumber(text string) (v ScoreValue, ok bool) {
 
 // NumberScore returns the value of a number, which must not be beyond ScoreNumberMax.
 func NumberScore(x float64) ScoreValue {
-	return ScoreValue{Kind: ScoreNumber, Number: x + 0} // no -0, which equals 0 and looks different
+	// No -0, which equals 0 and looks different.
+	return ScoreValue{Kind: ScoreNumber, Number: x + 0}
 }
 
 // CategoryScore returns the value of a text; ok is false if it is empty or too long.

@@ -154,7 +154,8 @@ func ParsePhrase(text string) (p Phrase, ok bool) {
 	}
 
 	if prefix && w.End == len(text) {
-		p.prefix = fold([]byte{}, text[w.Start:]) // an accent alone is "", not nil
+		// An accent alone is "", not nil.
+		p.prefix = fold([]byte{}, text[w.Start:])
 		p.words = p.words[:len(p.words)-1]
 	}
 

@@ -293,7 +293,8 @@ func replaceSnippets(
 		}
 
 		s, ok := parseSnippet(rest[:end])
-		if !ok { // the fence that would close it may open the next one
+		// The fence that would close it may open the next one.
+		if !ok {
 			b.WriteString(source[:start+len(snippetFence)])
 			source = rest
 			continue

@@ -81,7 +81,8 @@ func sameCall(call []*Record) []*SameCall {
 	slices.SortFunc(call, byHead)
 	alone := func(r *Record) *State {
 		s := r.State.State
-		s.Same = nil // what it knew until now
+		// What it knew until now.
+		s.Same = nil
 		return &s
 	}
 	head := alone(call[0])
@@ -99,7 +100,8 @@ func sameCall(call []*Record) []*SameCall {
 // add adds what another record of the call says, and those before it do not.
 func (c *SameCall) add(head, other *State) {
 	shown, r := c.Shown, &other.Request.Value
-	if shown.Model == "" { // nor does it know whose model it is
+	// Nor does it know whose model it is.
+	if shown.Model == "" {
 		shown.Model, shown.Provider, shown.FunctionName = r.Model, r.Provider, r.FunctionName
 	}
 	shown.FinishReason = cmp.Or(shown.FinishReason, r.FinishReason)
@@ -176,7 +178,8 @@ func (g *Group) CallOf(l Loader, r *Record) (call []*Record, err error) {
 		return call, nil
 	}
 
-	g.asked = cmp.Or(g.asked, len(g.Records)) // the others cannot be left for another transaction
+	// The others cannot be left for another transaction.
+	g.asked = cmp.Or(g.asked, len(g.Records))
 	head, err := g.AddLoaded(l, r.Account, cmp.Or(r.State.Same.Head, r.State.RequestID))
 	if err != nil || head.State.Same == nil {
 		return call, err

@@ -166,7 +166,8 @@ func (s *Set) put(id UUID, role reports.Role, in bool) (apart []UUID) {
 	}
 	m := &s.Members[at]
 	i, has := slices.BinarySearchFunc(m.Records, id, compareIDs)
-	if has == in || m.Count > m.most() { // what was too much stays so until its week goes
+	// What was too much stays so until its week goes.
+	if has == in || m.Count > m.most() {
 		return nil
 	}
 
@@ -226,7 +227,8 @@ const week = 7 * 24 * time.Hour
 // keyAt returns the key of something in the week of a moment.
 func keyAt(end IDEnd, at time.Time) (key UUID) {
 	copy(key[6:], end[:])
-	monday := at.Truncate(week).UnixMilli() // Go's zero time is a Monday
+	// Go's zero time is a Monday.
+	monday := at.Truncate(week).UnixMilli()
 	copy(key[:6], binary.BigEndian.AppendUint64(nil, uint64(max(monday, 0)))[2:])
 
 	return key
@@ -370,7 +372,8 @@ func (s *State) logPlaces(id UUID) (places []reports.Place) {
 		places = append(places, reports.Place{Key: keyAt(end, at), Role: role})
 	}
 	first, last := id.Time(), id.Time()
-	if first.Unix() == 0 { // scores, and log records without a time
+	// Scores, and log records without a time.
+	if first.Unix() == 0 {
 		first, last = s.History[0].At, s.History[len(s.History)-1].At
 	}
 	if s.Target == nil && len(s.Scores)+len(s.Metadata) == 0 {

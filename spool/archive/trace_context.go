@@ -100,7 +100,8 @@ const TakesMost = 200
 // takeContexts has the records that changed say what they say for their traces, and the calls of these
 // take it.
 func (u *uniting) takeContexts(changed []*Record) error {
-	said := map[UUID]UUID{} // by the keys of traces that say something else now
+	// By the keys of traces that say something else now.
+	said := map[UUID]UUID{}
 	for _, r := range changed {
 		now := r.State.traceKeys()
 		if err := u.load(slices.Concat(r.traced, now)); err != nil {
@@ -149,7 +150,8 @@ func (s *Set) say(r *Record, says *TraceContext) bool {
 		if !isOwn {
 			return false
 		}
-		s.Context = nil // others may follow: see renewTraces
+		// Others may follow: see renewTraces.
+		s.Context = nil
 	case before == nil || isOwn || says.compare(before) < 0:
 		s.Context = says
 	}
@@ -164,7 +166,8 @@ func (s *Set) say(r *Record, says *TraceContext) bool {
 // takeContext has a call take what its trace says.
 func (u *uniting) takeContext(r *Record) {
 	if r.State.Context != nil && !r.State.takesContext() {
-		r.State.Context = nil // the span that linked it to a trace is gone
+		// The span that linked it to a trace is gone.
+		r.State.Context = nil
 		r.touch()
 	}
 	for _, key := range r.State.traceKeys() {

@@ -31,7 +31,8 @@ func Reach(name string) {
 	}
 
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	select {} // the kernel needs a moment
+	// The kernel needs a moment.
+	select {}
 }
 
 // NoSync leaves out the sync of every commit, to prove that a test of power cuts

@@ -146,7 +146,8 @@ func SalvageWriteAheadLog(w io.Writer, data []byte, bad []Span) error {
 		return err
 	}
 
-	var open []Entry // of a transaction whose end has not come yet
+	// Of a transaction whose end has not come yet.
+	var open []Entry
 	end := HeaderBytes
 	flush := func() {
 		for _, e := range open {

@@ -104,7 +104,8 @@ func (p *configured) grants(all claims) (grants []wire.Grant, err error) {
 
 	groups, several := all[p.GroupsClaim].([]any)
 	if !several {
-		groups = []any{all[p.GroupsClaim]} // one may come as a text, without a list
+		// One may come as a text, without a list.
+		groups = []any{all[p.GroupsClaim]}
 	}
 	for _, group := range groups {
 		name, _ := group.(string)

@@ -76,7 +76,8 @@ func New(c Config) *Issuer {
 func (i *Issuer) Set(c Config) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = c.TLS
-	transport.MaxConnsPerHost = askingMax // a call that was given up may still be dialling
+	// A call that was given up may still be dialling.
+	transport.MaxConnsPerHost = askingMax
 	address, _ := url.Parse(c.Issuer)
 	client := &http.Client{Transport: transport, Timeout: answerMax}
 	i.current.Store(&configured{

@@ -192,7 +192,8 @@ func (c *Chart) SVG() template.HTML {
 
 	role := "img"
 	if c.Link != nil || c.LinkValue != nil {
-		role = "group" // screen readers do not look for links in an image
+		// Screen readers do not look for links in an image.
+		role = "group"
 	}
 
 	s := c.scale()
@@ -278,14 +279,16 @@ func (c *Chart) drawBars(b *strings.Builder, s scale) {
 		fmt.Fprintf(b, `<path class="bar %s" d="%s"/>`, c.Class(i), paths[i].String())
 	}
 	c.drawColumns(b, s)
-	b.WriteString(links.String()) // above the columns, or the mouse would not reach them
+	// Above the columns, or the mouse would not reach them.
+	b.WriteString(links.String())
 }
 
 // bar returns the shapes of a bar's parts; "" for those without a height.
 func (c *Chart) bar(s scale, p Point) []string {
 	left := s.x(p.At)
 	width := max(s.x(p.To)-left, 1)
-	if width > 4 { // space for a gap between the bars
+	// Space for a gap between the bars.
+	if width > 4 {
 		left, width = left+0.5, width-1
 	}
 	if width > barWidthMax {
@@ -320,7 +323,8 @@ func (c *Chart) drawLines(b *strings.Builder, s scale) {
 
 			x, y := short(s.middle(p)), short(s.y(p.Values[i]))
 			fmt.Fprintf(&line, "%s%s %s", pen, x, y)
-			fmt.Fprintf(&dots, "M%s %sh0", x, y) // a line of no length has two round ends: a dot
+			// A line of no length has two round ends: a dot.
+			fmt.Fprintf(&dots, "M%s %sh0", x, y)
 			pen = "L"
 		}
 

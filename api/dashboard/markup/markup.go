@@ -242,7 +242,8 @@ var languages = func() map[string]*language {
 
 // scan visits the tokens of a code in order. Together they are all of it.
 func (l *language) scan(code string, visit func(kind string, from, to int)) {
-	plain := 0 // where what has no kind begins
+	// Where what has no kind begins.
+	plain := 0
 	for _, token := range l.tokens.FindAllStringIndex(code, -1) {
 		from, to := token[0], token[1]
 		kind := l.kind(code[from:to], code[to:])

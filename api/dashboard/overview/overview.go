@@ -150,7 +150,8 @@ func overviewCharts(f filter.Filter, a wire.Analytics) []*chart.Chart {
 	requests.LinkName = func(i int) string { return address.Of("/", ended[i].Values()) }
 	requests.LinkValue = func(p chart.Point, i int) string {
 		if i == 0 {
-			return "" // most of a bar: the whole bar leads to it, and the page stays small
+			// Most of a bar: the whole bar leads to it, and the page stays small.
+			return ""
 		}
 		return ended[i].Between(p.At, p.To).Requests()
 	}
@@ -176,7 +177,8 @@ func overviewCharts(f filter.Filter, a wire.Analytics) []*chart.Chart {
 			return scoreMeans(names, t.Scores)
 		}))
 	}
-	if len(all)%2 == 1 { // two stand side by side, so one more leaves no gap
+	// Two stand side by side, so one more leaves no gap.
+	if len(all)%2 == 1 {
 		errors := newChart("Error rate", []string{"failed"}, func(t wire.Totals) []float64 {
 			return []float64{t.ErrorRate}
 		})

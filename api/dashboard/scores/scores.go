@@ -187,7 +187,8 @@ func readDefinition(form url.Values) (wire.ScoreDefinition, error) {
 		}
 	}
 
-	body, _ := json.Marshal(members) // texts and finite numbers always encode
+	// Texts and finite numbers always encode.
+	body, _ := json.Marshal(members)
 	object, err := wire.ParseObject(body)
 	if err != nil {
 		return wire.ScoreDefinition{}, err

@@ -77,7 +77,8 @@ func versionText(raw wire.RawTemplate) string {
 	b.WriteString(transcript(blueprintMessages(raw.Blueprint)))
 
 	var blueprint, metadata map[string]json.RawMessage
-	_ = json.Unmarshal(raw.Blueprint, &blueprint) // the registry has checked both
+	// The registry has checked both.
+	_ = json.Unmarshal(raw.Blueprint, &blueprint)
 	_ = json.Unmarshal(raw.Metadata, &metadata)
 
 	// The messages are compared as texts, so the rest must say what their formats are.

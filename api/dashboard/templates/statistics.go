@@ -110,7 +110,8 @@ func (p *pages) statisticsPage(c *frame.Exchange, head templateHead) error {
 		}
 	}
 	v.Order = table.Read("/template/statistics", q)
-	v.Rows = slices.Clone(v.Rows) // the charts point to those in their order
+	// The charts point to those in their order.
+	v.Rows = slices.Clone(v.Rows)
 	table.Sort(v.Order, v.Rows, versionColumns)
 
 	return c.Show(http.StatusOK, "statistics", head.Name+" · Statistics", "templates", v)
@@ -206,7 +207,8 @@ func (v *statisticsView) charts(f filter.Filter, interval wire.ChartInterval) []
 	var all []*chart.Chart
 	if v.Score != "" {
 		title, category := "Score "+v.Score+", mean", ""
-		for _, r := range slices.Backward(v.Rows) { // that of the newest version comes last
+		// That of the newest version comes last.
+		for _, r := range slices.Backward(v.Rows) {
 			if r.Score == nil || r.Score.Count == 0 || r.Score.Kind == "number" {
 				continue
 			}
@@ -232,7 +234,8 @@ func (v *statisticsView) charts(f filter.Filter, interval wire.ChartInterval) []
 	requests.Bars = true
 
 	all = append(all, latency, cost, requests)
-	if len(all)%2 == 1 { // two stand side by side, so one more leaves no gap
+	// Two stand side by side, so one more leaves no gap.
+	if len(all)%2 == 1 {
 		all = append(all, drawing.chart("Error rate", number.Percent, func(t *wire.Totals) float64 {
 			return t.ErrorRate
 		}))

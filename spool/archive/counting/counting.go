@@ -183,7 +183,8 @@ func (c *Service) ask(
 	if part.answer != nil && k.walk == w {
 		c.kept.keepPart(asked.key, k, part)
 	}
-	if k.answer == nil { // other questions have displaced it
+	// Other questions have displaced it.
+	if k.answer == nil {
 		_, empty := asked.sums(q)
 		return empty(), wire.Progress{Incomplete: true, Counting: true}, nil
 	}

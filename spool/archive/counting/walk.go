@@ -115,7 +115,8 @@ func (c *Service) finish(w *walk, progress wire.Progress, err error) {
 
 	k := c.kept.by[w.asked.key]
 	if k == nil || k.walk != w {
-		k = &keptCount{} // the question was dropped meanwhile
+		// The question was dropped meanwhile.
+		k = &keptCount{}
 	}
 	k.walk = nil
 	cause := context.Cause(w.ctx)

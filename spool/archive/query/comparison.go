@@ -99,7 +99,8 @@ func (c *Comparison) addScore(v significance.Value, j judged) {
 	if j.kind == wire.ScoreCategory || !fits {
 		return
 	}
-	key := scoreKey{j.name, max(j.kind, wire.ScoreNumber)} // an integer is a number
+	// An integer is a number.
+	key := scoreKey{j.name, max(j.kind, wire.ScoreNumber)}
 	if c.scores[key] == nil && len(c.scores) < scoreNamesMax {
 		key.name = strings.Clone(key.name)
 		c.scores[key] = new([]significance.Value)
@@ -302,7 +303,8 @@ func (a *Agreement) Add(row *wire.Row) (more bool) {
 			continue
 		}
 		if s.IsNumber() {
-			s.Kind = wire.ScoreNumber // an integer says the same as an equal number
+			// An integer says the same as an equal number.
+			s.Kind = wire.ScoreNumber
 		}
 		// One copy for all targets, and none of a store's memory.
 		values[unique.Make(s.Author).Value()] = unique.Make(s.ScoreValue).Value()

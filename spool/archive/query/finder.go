@@ -200,7 +200,8 @@ func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.R
 	if stopped != nil || q.Streams() && q.After != nil {
 		f.page.TotalIsLowerBound = true
 	}
-	if !f.page.More { // otherwise only the count was ended
+	// Otherwise only the count was ended.
+	if !f.page.More {
 		f.page.Stopped = stopped
 	}
 	if q.Order.By == "" {

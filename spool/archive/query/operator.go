@@ -503,7 +503,8 @@ func parseNumber(raw json.RawMessage) (float64, string, bool) {
 func parseMoment(raw json.RawMessage) (time.Time, string, bool) {
 	const expected = "an ISO-8601 time or a number of seconds since 1970"
 	if _, _, ok := parseNumber(raw); ok {
-		t, _ := wire.UnixTime(string(bytes.TrimSpace(raw)), time.Time{}) // milliseconds are a mistake here
+		// Milliseconds are a mistake here.
+		t, _ := wire.UnixTime(string(bytes.TrimSpace(raw)), time.Time{})
 		return t, expected, !t.IsZero()
 	}
 

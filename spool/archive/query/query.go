@@ -165,7 +165,8 @@ func (q *Query) Answer(page Page) wire.SearchPage {
 		BudgetMS:          int(q.Budget / time.Millisecond),
 	}
 	if a.Items == nil {
-		a.Items = []wire.Row{} // an empty list in JSON, not null
+		// An empty list in JSON, not null.
+		a.Items = []wire.Row{}
 	}
 	a.Paging = wire.NewPaging(q.page, q.Limit, page.Total)
 	a.HasNext, a.NextNum = page.More, nil
@@ -183,7 +184,8 @@ func (q *Query) Answer(page Page) wire.SearchPage {
 	if page.More {
 		last := q.Order.PositionOf(&page.Rows[len(page.Rows)-1])
 		a.NextCursor = rowcode.Optional(formatCursor(last, q.Order))
-		whole := len(page.Rows) == q.Limit // it did not end early for its weight
+		// It did not end early for its weight.
+		whole := len(page.Rows) == q.Limit
 		if next := q.page + 1; whole && q.After == nil && q.Offset+q.Limit <= wire.PageOffsetMax {
 			a.NextNum = &next
 		}

@@ -207,7 +207,8 @@ func (t *scoreTally) addText(text string, n int64) {
 		t.rest += n
 		return
 	}
-	t.texts = addTimes(t.texts, unique.Make(text).Value(), n) // one copy for all tallies
+	// One copy for all tallies.
+	t.texts = addTimes(t.texts, unique.Make(text).Value(), n)
 	t.bound()
 }
 
@@ -288,7 +289,8 @@ func summarizeScores(tallies []*scoreTally, defined wire.ScoreDefinitions) wire.
 				w.Unfit += t.count
 				continue
 			}
-			all.kind = t.kind // where there are both, a number
+			// Where there are both, a number.
+			all.kind = t.kind
 			all.merge(t)
 		}
 	}

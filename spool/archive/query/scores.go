@@ -78,7 +78,8 @@ func (b *scoreBound) tally(s *scoreSums, key scoreKey) *scoreTally {
 		return b.others(s, key.kind)
 	}
 
-	key.name = unique.Make(key.name).Value() // one copy for all tallies
+	// One copy for all tallies.
+	key.name = unique.Make(key.name).Value()
 	t := &scoreTally{scoreKey: key}
 	s.kept = slices.Insert(s.kept, i, t)
 	b.held++
@@ -103,7 +104,8 @@ func (b *scoreBound) others(s *scoreSums, kind wire.ScoreKind) *scoreTally {
 func (b *scoreBound) shrink(s *scoreSums) {
 	for len(s.kept) > b.most {
 		last := s.kept[len(s.kept)-1]
-		s.kept[len(s.kept)-1] = nil // or the array would keep it in memory
+		// Or the array would keep it in memory.
+		s.kept[len(s.kept)-1] = nil
 		s.kept = s.kept[:len(s.kept)-1]
 		b.others(s, last.kind).merge(last)
 		b.held--
@@ -159,9 +161,11 @@ func (b *scoreBound) reduced() bool { return b.most < scoreNamesMax }
 
 // summaries returns the sums of up to most names, sorted, and of all others.
 func (s *scoreSums) summaries(most int, defined wire.ScoreDefinitions) []wire.ScoreSum {
-	sums := []wire.ScoreSum{} // an empty list in JSON, not null
+	// An empty list in JSON, not null.
+	sums := []wire.ScoreSum{}
 	var rest scoreSums
-	var bound scoreBound // without a place for any name
+	// Without a place for any name.
+	var bound scoreBound
 	for kept := s.kept; len(kept) > 0; {
 		same := 1
 		for same < len(kept) && kept[same].name == kept[0].name {

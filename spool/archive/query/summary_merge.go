@@ -155,7 +155,8 @@ func (a *Analytics) mergeMetadata(r *summaryReader) {
 	for range values {
 		value, n := r.Text(), r.counted()
 		if a.wide[key] {
-			continue // another summary leaves them out, so their sums would be too low
+			// Another summary leaves them out, so their sums would be too low.
+			continue
 		}
 
 		if at := a.metadata.at(wire.MetadataRow{Key: key, Value: value}); at != nil {

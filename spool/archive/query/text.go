@@ -115,7 +115,8 @@ func narrows(c Condition) bool {
 		return len(c.terms) > 0
 	}
 
-	return false // a condition that must not hold may do so for reasons that no index knows
+	// A condition that must not hold may do so for reasons that no index knows.
+	return false
 }
 
 // snippetRunes is about how many characters are on each side of a hit.

@@ -80,7 +80,8 @@ func (svc *Service) ExportEvents(
 		if err != nil {
 			return err
 		}
-		q.Bare = true // the events have the texts themselves
+		// The events have the texts themselves.
+		q.Bare = true
 		page, err := svc.search(ctx, id, q)
 		if err != nil {
 			return err

@@ -122,7 +122,8 @@ func Shares(values []Value) Comparison {
 		return c
 	}
 
-	for i := range c.samples { // also known where nothing was hit yet
+	// Also known where nothing was hit yet.
+	for i := range c.samples {
 		s := &c.samples[i]
 		p := (s.mean*s.n + 2) / (s.n + 4)
 		s.part = p * (1 - p) / s.n
@@ -144,7 +145,8 @@ func Shares(values []Value) Comparison {
 
 // Quantiles compares two quantiles, such as 0.95, of values that are sorted by time.
 func Quantiles(quantile float64, values []Value) Comparison {
-	var sizes [3][]float64 // of both samples, and of all
+	// Of both samples, and of all.
+	var sizes [3][]float64
 	for _, v := range values {
 		sizes[v.Sample] = append(sizes[v.Sample], v.X)
 		sizes[2] = append(sizes[2], v.X)

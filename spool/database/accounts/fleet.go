@@ -167,7 +167,8 @@ func needs(s *wire.FleetSidecar, key wire.Key, now time.Time) (why []string) {
 	}
 	revoked := ended(key.RevokedAt)
 	expired := ended(key.ExpiresAt) && !revoked
-	offline := !s.Alive && !revoked && !expired // otherwise it may be running, without a word from it
+	// Otherwise it may be running, without a word from it.
+	offline := !s.Alive && !revoked && !expired
 	for _, n := range []struct {
 		is   bool
 		text string

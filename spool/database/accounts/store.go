@@ -253,7 +253,8 @@ func (s *Store) AuditLog(ctx context.Context, account, before string, limit int)
 		if err != nil {
 			return nil, err
 		}
-		from.Name = last.Name + "\x00" // the first name after it
+		// The first name after it.
+		from.Name = last.Name + "\x00"
 	}
 
 	page, err := s.rows.Scan(ctx, from, 0, limit)

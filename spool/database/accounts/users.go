@@ -427,7 +427,8 @@ func (s *Store) grant(
 	if p.ID == u.ID && len(p.Memberships) > 0 {
 		ids[p.Memberships[0].AccountName] = p.Memberships[0].AccountID
 	}
-	roles := map[string]wire.Role{} // by the ids of accounts
+	// By the ids of accounts.
+	roles := map[string]wire.Role{}
 	for _, g := range grants {
 		id, known := ids[g.Project]
 		if !known {

@@ -198,7 +198,8 @@ func (db *DB) Tombstones(
 		for _, table := range []byte{tableTombstone, tableSelector} {
 			from := k.table(table)
 			if bytes.Compare(from, last) < 0 {
-				from = last // if that is in another table, there is nothing in this one after it
+				// If that is in another table, there is nothing in this one after it.
+				from = last
 			}
 			err := db.each(ctx, txn, k.table(table), from, func(key, value []byte) (bool, error) {
 				if len(page) == limit {

@@ -280,7 +280,8 @@ func (db *DB) packNewest(
 	if len(lone) < p.step+p.newest {
 		return step, nil
 	}
-	slices.Reverse(lone) // the oldest first, while they are chosen
+	// The oldest first, while they are chosen.
+	slices.Reverse(lone)
 	lone = lone[:fit(lone[:len(lone)-p.newest], p.rows, p.bytes)]
 	slices.Reverse(lone)
 

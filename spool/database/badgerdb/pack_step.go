@@ -117,7 +117,8 @@ func (db *DB) settle(
 	txn *badger.Txn, k keys, step *packStep, touched map[blocks.Place]bool,
 ) (writes []write, settled bool, err error) {
 	if len(step.writes) == 0 && len(step.newest) == 0 {
-		return nil, true, nil // there was nothing to pack
+		// There was nothing to pack.
+		return nil, true, nil
 	}
 
 	// The first block may be another one from now on.
@@ -137,7 +138,8 @@ func (db *DB) settle(
 			continue
 		}
 		if step.place == nil || bytes.Compare(at, step.place) < 0 {
-			return nil, false, nil // it would belong to another block, or to none
+			// It would belong to another block, or to none.
+			return nil, false, nil
 		}
 
 		stood := k.late(at)
@@ -154,7 +156,8 @@ func (db *DB) settle(
 			return nil, false, err
 		}
 		if row == nil {
-			row = goneRow // deleted: it may be in the block, and hides nothing if it is not
+			// Deleted: it may be in the block, and hides nothing if it is not.
+			row = goneRow
 		}
 		writes = append(writes, write{k.late(at), row})
 	}

@@ -185,7 +185,8 @@ func (db *DB) Spans(
 			if !ok {
 				return archive.BadID(after.RequestID)
 			}
-			from = append(k.span(place), 0) // the first key after it
+			// The first key after it.
+			from = append(k.span(place), 0)
 		}
 		return db.each(ctx, txn, k.table(tableSpan), from, func(key, _ []byte) (bool, error) {
 			if len(places) == limit {
@@ -245,7 +246,8 @@ func (db *DB) States(
 	}
 	from := prefix
 	if after != "" {
-		from = append(append(bytes.Clone(prefix), rest...), 0) // the first key after it
+		// The first key after it.
+		from = append(append(bytes.Clone(prefix), rest...), 0)
 	}
 
 	seen, held, more := 0, 0, false

@@ -78,7 +78,8 @@ func (db *DB) writeWords(
 		}
 	}()
 
-	now := make([]int, textindex.DocsMax) // by the document until now
+	// By the document until now.
+	now := make([]int, textindex.DocsMax)
 	for i := range now {
 		now[i] = -1
 	}

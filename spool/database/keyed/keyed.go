@@ -172,7 +172,8 @@ func Each[T any](ctx context.Context, r Reader, from Key, fn func(Key, *T) error
 		if err := eachDecoded(page, fn); err != nil || len(page) < pageMax {
 			return err
 		}
-		from.Name = page[pageMax-1].Name + "\x00" // the first name after it
+		// The first name after it.
+		from.Name = page[pageMax-1].Name + "\x00"
 	}
 }
 

@@ -342,7 +342,8 @@ func (db *DB) States(
 	// In steps, so that packed states are not all in memory together.
 	limit = min(limit, statesStep)
 	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) (err error) {
-		states, next = nil, "" // viewOf may call this again, after a lost connection
+		// viewOf may call this again, after a lost connection.
+		states, next = nil, ""
 		where, args := `orphan AND span_at IS NOT NULL`, []any{key, behind, limit}
 		switch {
 		case of.Trace != (uuid{}):

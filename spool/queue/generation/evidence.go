@@ -171,7 +171,8 @@ func (ev *Evidence) End(first uint64) uint64 {
 // lastCommitted returns the first and the last sequence of the last finished transaction
 // of a write-ahead log; 0 and 0 if there is none.
 func lastCommitted(data []byte) (first, last uint64) {
-	var open frame.Range // of the transaction that is being read; here End is its last sequence
+	// Of the transaction that is being read; here End is its last sequence.
+	var open frame.Range
 	for e := range rawlog.Entries(data) {
 		if k, ok := frame.DecodeEventKey(e.Key); ok {
 			if open.From == 0 {

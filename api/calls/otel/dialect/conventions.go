@@ -121,7 +121,8 @@ var operations = map[string]Kind{
 func genAIKind(s Span) Kind {
 	kind := kindOf(s.Text("gen_ai.operation.name"), operations)
 	if kind == Embedding && s.Scope() == vercel7 && !s.Has(InputTokens, ErrorType) {
-		return Chain // around the call, which has the usage
+		// Around the call, which has the usage.
+		return Chain
 	}
 
 	return kind

@@ -81,7 +81,8 @@ func read[S any](
 		if _, err := t.Compile(clock); err != nil {
 			_, reason, _ := strings.Cut(wire.AsError(err).Fields[0].Reason, ": ")
 			if rest, named := strings.CutPrefix(reason, t.Field.Name+" "); named {
-				reason = "it " + rest // the flag may have another name
+				// The flag may have another name.
+				reason = "it " + rest
 			}
 			v.RejectValue(flag, value, "is wrong: "+reason)
 		}

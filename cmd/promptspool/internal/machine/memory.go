@@ -156,5 +156,6 @@ func readBytes(file string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is an error, and no limit
+	// "max" is an error, and no limit.
+	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 }

@@ -122,7 +122,8 @@ func changes(
 			Warnings: f.Findings,
 		}
 		if ch.Warnings == nil {
-			ch.Warnings = []wire.Finding{} // [] in JSON, not null
+			// [] in JSON, not null.
+			ch.Warnings = []wire.Finding{}
 		}
 
 		if item, ok := active[ch.Name]; ok {

@@ -143,7 +143,8 @@ func (s *Statement) test(t *query.Test) Predicate {
 		return s.timeRange(t, "accepted")
 	case t.Column == rowcode.ColumnStart && !(t.From.IsZero() && t.To.IsZero()):
 		p := s.timeRange(t, "start_at")
-		p.Exact = false // the filter itself decides about the ends
+		// The filter itself decides about the ends.
+		p.Exact = false
 		return p
 	case t.Column == rowcode.ColumnID && t.Texts != nil:
 		return s.ids(t.Texts)

@@ -248,7 +248,8 @@ func WeekOf(ts time.Time) time.Time {
 	case !ts.Before(endOfWeek):
 		return endOfWeek
 	}
-	return ts.Truncate(weekLength) // Go's zero time is a Monday
+	// Go's zero time is a Monday.
+	return ts.Truncate(weekLength)
 }
 
 // WeekEnds returns the times between which the ids of a week are; to is excluded. The weeks
