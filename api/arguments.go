@@ -201,7 +201,8 @@ func (c *exchange) checkMembers() error {
 		if near := words.Closest(name, m.read); len(near) > 0 {
 			reason = "is not known to this route; the closest is " + near[0]
 		}
-		if unknown = append(unknown, wire.FieldError{Field: name, Reason: reason}); len(unknown) == membersMax {
+		unknown = append(unknown, wire.FieldError{Field: name, Reason: reason})
+		if len(unknown) == membersMax {
 			break
 		}
 	}

@@ -60,7 +60,8 @@ func (c *Clock) Now() time.Time {
 func (c *Clock) StartAfter(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if t = t.UTC().Round(0); t.After(c.last) {
+	t = t.UTC().Round(0)
+	if t.After(c.last) {
 		c.last = t
 	}
 }

@@ -310,11 +310,13 @@ func (a *API) authenticate(c *exchange) error {
 	var key wire.Secret
 	var err error
 	if a.wantsKey() {
-		if key, err = c.key(); err != nil {
+		key, err = c.key()
+		if err != nil {
 			return err
 		}
 	}
-	if c.id, err = a.identify(c, key); err != nil {
+	c.id, err = a.identify(c, key)
+	if err != nil {
 		return err
 	}
 

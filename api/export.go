@@ -128,7 +128,8 @@ func (a *API) writeEvents(ctx context.Context, id wire.Identity, s wire.Search, 
 	writeLines := func(events []wire.Event) error {
 		for i := range events {
 			line = events[i].AppendLine(line[:0])
-			if _, writeErr = w.Write(line); writeErr != nil {
+			_, writeErr = w.Write(line)
+			if writeErr != nil {
 				return writeErr
 			}
 		}

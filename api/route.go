@@ -76,7 +76,8 @@ func (r *route) match(path []byte) (ident []byte, ok bool) {
 
 	ident = path[len(r.path):]
 	if r.suffix != "" {
-		if ident, ok = bytes.CutSuffix(ident, []byte(r.suffix)); !ok {
+		ident, ok = bytes.CutSuffix(ident, []byte(r.suffix))
+		if !ok {
 			return nil, false
 		}
 	}

@@ -66,7 +66,8 @@ func (a *API) refuse(id wire.Identity, events []wire.Event) (taken []wire.Event,
 	now := a.c.Clock.Now()
 	taken = slices.DeleteFunc(events, func(e wire.Event) bool {
 		r := wire.Result{ID: e.ID}
-		if r.Code, r.Reason = fault(id, e, now); r.Reason != "" {
+		r.Code, r.Reason = fault(id, e, now)
+		if r.Reason != "" {
 			refused = append(refused, r)
 		}
 		return r.Reason != ""

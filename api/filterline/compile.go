@@ -95,7 +95,8 @@ func (l Line) compileTerm(t *Term, clock Clock, not bool) (f wire.Filter, err er
 
 	parts := make([]wire.Filter, len(t.Values))
 	for i := range t.Values {
-		if parts[i], err = l.compileValue(t, &t.Values[i], clock); err != nil {
+		parts[i], err = l.compileValue(t, &t.Values[i], clock)
+		if err != nil {
 			return f, err
 		}
 	}
@@ -461,7 +462,8 @@ func (l Line) CompileRollup(clock Clock) (r Rollup, err error) {
 
 	ofCalls := calls.Terms != nil
 	calls.Terms = append(calls.Terms, times.Terms...)
-	if r.Calls, err = calls.Compile(clock); !ofCalls {
+	r.Calls, err = calls.Compile(clock)
+	if !ofCalls {
 		r.Calls = nil
 		from, to := times.Range(clock)
 		if !from.IsZero() {

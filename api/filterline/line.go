@@ -90,7 +90,8 @@ func (t *Term) String() string {
 	if t.Any != nil {
 		alternatives := make([]string, len(t.Any))
 		for i, l := range t.Any {
-			if alternatives[i] = l.String(); len(l.Terms) == 1 {
+			alternatives[i] = l.String()
+			if len(l.Terms) == 1 {
 				alternatives[i] = l.Terms[0].String()
 			}
 		}

@@ -131,7 +131,8 @@ func (p *parser) term() (*Term, error) {
 	t := &Term{at: p.at}
 	if p.begins("-") {
 		p.at++
-		if t.Not = !p.ended(); !t.Not {
+		t.Not = !p.ended()
+		if !t.Not {
 			// A dash alone is a word.
 			p.at--
 		}
@@ -195,7 +196,8 @@ func (p *parser) group(t *Term) error {
 	case !p.ended():
 		return p.fault(p.at, "a blank is missing after the parenthesis")
 	}
-	if t.Any = []Line{{Terms: terms}}; len(terms) == 1 && terms[0].Any != nil && !terms[0].Not {
+	t.Any = []Line{{Terms: terms}}
+	if len(terms) == 1 && terms[0].Any != nil && !terms[0].Not {
 		t.Any = terms[0].Any
 	}
 
@@ -241,7 +243,8 @@ func (p *parser) key() (part string, isKey bool, err error) {
 
 		// Only after the dot of a field that has parts: elsewhere a quote is part of the word.
 		case c == '"' && p.at > from && p.text[p.at-1] == '.' && find(p.text[from:p.at-1], true) != nil:
-			if part, err = p.quoted(); err != nil {
+			part, err = p.quoted()
+			if err != nil {
 				return "", false, err
 			}
 			if part == "" || !p.begins(":") {

@@ -97,7 +97,8 @@ func ControlLong(
 	var sent []byte
 	if body != nil {
 		var err error
-		if sent, err = json.Marshal(body); err != nil {
+		sent, err = json.Marshal(body)
+		if err != nil {
 			return err
 		}
 	}

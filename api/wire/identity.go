@@ -288,7 +288,8 @@ func ParseKeyEnd(text string, now time.Time) (*time.Time, error) {
 		}
 	}
 
-	if at = at.UTC(); err != nil || !at.After(now) || at.After(now.Add(keyDaysMax*24*time.Hour)) {
+	at = at.UTC()
+	if err != nil || !at.After(now) || at.After(now.Add(keyDaysMax*24*time.Hour)) {
 		return nil, Invalid(FieldError{Field: "expires", Reason: fmt.Sprintf(
 			"must be a time in the future, such as 90d, 12h or 2027-01-31, at most %d days from now", keyDaysMax)})
 	}

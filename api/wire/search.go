@@ -216,7 +216,8 @@ func countFilters(raw json.RawMessage, left, levels int) int {
 			continue
 		}
 		for _, part := range jsonscan.Elements(m.Value) {
-			if left = countFilters(part, left, levels-1); left <= 0 {
+			left = countFilters(part, left, levels-1)
+			if left <= 0 {
 				return 0
 			}
 		}

@@ -126,7 +126,8 @@ func (w *Scanner) scanOther(i int) bool {
 			break
 		}
 		i += size
-		if w.Char = char; char || !isInvisible(r) {
+		w.Char = char
+		if char || !isInvisible(r) {
 			w.End = i
 		}
 	}
@@ -176,7 +177,8 @@ func fold(b []byte, word string) []byte {
 		if unicode.Is(unfolded, r) {
 			continue
 		}
-		if r = unicode.ToLower(unicode.ToUpper(r)); r == 'ß' {
+		r = unicode.ToLower(unicode.ToUpper(r))
+		if r == 'ß' {
 			b = append(b, 's')
 			r = 's'
 		}

@@ -56,7 +56,8 @@ func (g *Group) edit(reader Reader, erase bool, change EditFunc) (changed int, e
 		if err != nil {
 			return 0, err
 		}
-		if r.Changed, err = r.edit(bodies, change); err != nil {
+		r.Changed, err = r.edit(bodies, change)
+		if err != nil {
 			return 0, err
 		}
 		if !r.Changed {
@@ -81,7 +82,8 @@ func (r *Record) edit(bodies map[string]json.RawMessage, change EditFunc) (chang
 		hashes[h.ID] = h.Hash
 	}
 
-	if changed, err = change(&r.State.State, bodies); err != nil || !changed {
+	changed, err = change(&r.State.State, bodies)
+	if err != nil || !changed {
 		return false, err
 	}
 	for _, h := range r.State.History {
@@ -255,10 +257,12 @@ func Renew(ctx context.Context, s Renewed, logger *slog.Logger) error {
 	for _, account := range accounts {
 		for after, more := "", true; more && err == nil; {
 			var ids []string
-			if ids, err = s.IDs(ctx, account, after, renewPart); err == nil {
+			ids, err = s.IDs(ctx, account, after, renewPart)
+			if err == nil {
 				err = renewRecords(ctx, s, account, ids, from, settled)
 			}
-			if more = len(ids) == renewPart; more {
+			more = len(ids) == renewPart
+			if more {
 				after = ids[len(ids)-1]
 			}
 			records += len(ids)

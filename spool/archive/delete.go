@@ -95,7 +95,8 @@ func (w *deletion) having(ctx context.Context, d wire.Deletion) error {
 		if err == nil {
 			err = w.records(ctx, ids)
 		}
-		if after = next; err != nil || after == "" {
+		after = next
+		if err != nil || after == "" {
 			return err
 		}
 	}

@@ -62,10 +62,12 @@ type Link struct {
 // export may still contain some.
 func Decode(e wire.Event, now time.Time) (Event, error) {
 	var err error
-	if e.ID, err = wire.ParseID(e.ID); err != nil {
+	e.ID, err = wire.ParseID(e.ID)
+	if err != nil {
 		return Event{}, errors.New("id " + err.Error())
 	}
-	if e.RequestID, err = wire.ParseID(e.RequestID); err != nil {
+	e.RequestID, err = wire.ParseID(e.RequestID)
+	if err != nil {
 		return Event{}, errors.New("request_id " + err.Error())
 	}
 	object, err := wire.ParseObject(e.Body)
@@ -75,7 +77,8 @@ func Decode(e wire.Event, now time.Time) (Event, error) {
 
 	if masked, found := secrets.Mask(e.Body, object); found {
 		e.Body = masked
-		if object, err = wire.ParseObject(masked); err != nil {
+		object, err = wire.ParseObject(masked)
+		if err != nil {
 			return Event{}, errors.New(
 				"body: unreadable after masking its secrets: " + wire.AsError(err).Message)
 		}
@@ -118,10 +121,12 @@ func (e *Event) read(object wire.Object) {
 	case wire.KindScore:
 		// A fault in another field does not cost the score.
 		var w wire.ScoreWrite
-		if w, err = wire.DecodeScore(object); !concernsField(err, "score") && !concernsField(err, "value") {
+		w, err = wire.DecodeScore(object)
+		if !concernsField(err, "score") && !concernsField(err, "value") {
 			e.Score = &w.Score
 		}
-		if e.Target = w.Target; e.Target != nil {
+		e.Target = w.Target
+		if e.Target != nil {
 			// By the target as it is stored: rules may have redacted it.
 			e.RequestID = w.RequestID
 		}
@@ -155,7 +160,8 @@ func (e *Event) read(object wire.Object) {
 		// Until its span comes, if ever, a log record with the details of a call is the call.
 		if otel.HasDetails(object) {
 			span, read := readSpan(object)
-			if e.Request = readTraced(&read); e.Request != nil {
+			e.Request = readTraced(&read)
+			if e.Request != nil {
 				span.IsLog, e.Span = true, span
 			}
 		}

@@ -72,7 +72,8 @@ func (u *uniting) compose(r *Record) error {
 	of := r.State.Logs
 	if same := r.State.Same; same != nil && same.Words != "" {
 		var err error
-		if other, err = u.AddLoaded(u.loader, u.account, same.Words); err != nil {
+		other, err = u.AddLoaded(u.loader, u.account, same.Words)
+		if err != nil {
 			return err
 		}
 		if h, ok := other.State.Searched(); ok {

@@ -156,7 +156,8 @@ func (r *Request) ReadAgain(kind wire.Kind, body wire.Object) {
 func (r *Request) take(c *calls.Call) {
 	r.Model, r.ResponseID, r.FinishReason, r.Tier = c.Model, c.ResponseID, c.FinishReason, c.Tier
 	r.ModelAsked = c.Asked
-	if r.Asked = ""; c.AskedModel != c.Model {
+	r.Asked = ""
+	if c.AskedModel != c.Model {
 		r.Asked = c.AskedModel
 	}
 	r.Unreadable = !c.Readable

@@ -81,7 +81,7 @@ func sameCall(call []*Record) []*SameCall {
 	slices.SortFunc(call, byHead)
 	alone := func(r *Record) *State {
 		s := r.State.State
-		// What it knew until now.
+		// It may be of another call now.
 		s.Same = nil
 		return &s
 	}
@@ -368,7 +368,8 @@ func (s *State) owner() (owner [2]string) {
 // callTimes returns when the call was, as far as the record knows.
 func (s *State) callTimes() (start, end time.Time) {
 	start = s.ListTime()
-	if end = start; s.Request.Value.End != nil && s.Request.Value.End.After(start) {
+	end = start
+	if s.Request.Value.End != nil && s.Request.Value.End.After(start) {
 		end = *s.Request.Value.End
 	}
 

@@ -166,7 +166,7 @@ func (s *Set) put(id UUID, role reports.Role, in bool) (apart []UUID) {
 	}
 	m := &s.Members[at]
 	i, has := slices.BinarySearchFunc(m.Records, id, compareIDs)
-	// What was too much stays so until its week goes.
+	// A crowded role stays so until its week goes.
 	if has == in || m.Count > m.most() {
 		return nil
 	}

@@ -171,7 +171,8 @@ func (s *State) Fold(e Event) (changed bool) {
 // they know more. Joined log records have none: their span is another record.
 func (s *State) putSpan(stamp Stamp, span *Span) {
 	old := s.Span
-	if s.Span = nil; !s.Joined {
+	s.Span = nil
+	if !s.Joined {
 		s.Span = s.newestSpan(old, &Stamped[Span]{stamp, *span})
 	}
 	s.sums.weight += weighSpan(s.Span) - weighSpan(old)

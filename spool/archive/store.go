@@ -171,7 +171,8 @@ func eachPage(ctx context.Context, s Store, account string, of Part, fn func(pag
 		if err == nil {
 			err = fn(page)
 		}
-		if after = next; err != nil || after == "" {
+		after = next
+		if err != nil || after == "" {
 			return err
 		}
 	}

@@ -128,7 +128,8 @@ func (s *Stored) Encode() (value []byte, after int, err error) {
 	if s.added != nil {
 		state, after = s.added, s.events
 	}
-	if value, err = encodeState(state); err != nil {
+	value, err = encodeState(state)
+	if err != nil {
 		return nil, 0, fmt.Errorf("encode record %s: %w", s.RequestID, err)
 	}
 
@@ -149,7 +150,8 @@ func (s *State) Join(others ...*State) {
 		s.RequestID = o.RequestID
 		s.History = append(s.History, o.History...)
 		s.Target = cmp.Or(s.Target, o.Target)
-		if s.Joined = s.Joined || o.Joined; s.Joined {
+		s.Joined = s.Joined || o.Joined
+		if s.Joined {
 			s.Span = nil
 		} else {
 			s.Span = s.newestSpan(s.Span, o.Span)

@@ -283,7 +283,8 @@ func (u *uniting) records(ids []UUID) (found []*Record, err error) {
 	for _, id := range ids {
 		r := u.Record(u.account, id)
 		if r == nil {
-			if r, err = u.Add(u.account, id.String()); err != nil {
+			r, err = u.Add(u.account, id.String())
+			if err != nil {
 				return nil, err
 			}
 			missing = append(missing, r)

@@ -433,7 +433,8 @@ func (p *pages) sidecarsPage(c *frame.Exchange) error {
 
 	v.Order = table.Read("/sidecars", c.URL.Query())
 	table.Sort(v.Order, v.Items, sidecarColumns)
-	if v.Kept, err = p.records.Kept(c.Context(), c.Identity()); err != nil {
+	v.Kept, err = p.records.Kept(c.Context(), c.Identity())
+	if err != nil {
 		return err
 	}
 

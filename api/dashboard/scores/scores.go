@@ -64,7 +64,8 @@ func (p *pages) show(c *frame.Exchange, status int, v scoresView) (err error) {
 	if _, err := p.read(c, "/scores", &v); err != nil {
 		return err
 	}
-	if v.Queues, err = p.scoring.ReviewQueues(c.Context(), c.Identity()); err != nil {
+	v.Queues, err = p.scoring.ReviewQueues(c.Context(), c.Identity())
+	if err != nil {
 		return err
 	}
 	edited := c.URL.Query().Get("queue")
@@ -88,7 +89,8 @@ func (p *pages) scorePage(c *frame.Exchange) error {
 
 	v.Of = &v.Rows[i]
 	v.Typed = v.Of.Expects
-	if v.Authors, err = p.records.Agreement(c.Context(), c.Identity(), v.Of.ScoreSum, recent); err != nil {
+	v.Authors, err = p.records.Agreement(c.Context(), c.Identity(), v.Of.ScoreSum, recent)
+	if err != nil {
 		return err
 	}
 

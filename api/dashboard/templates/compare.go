@@ -39,10 +39,12 @@ func (p *pages) comparePage(c *frame.Exchange, head templateHead) (err error) {
 		Times:        filter.Times,
 		Label:        c.FormValue("label"),
 	}
-	if v.A, err = versionParam(c, "a", max(1, head.Latest()-1)); err != nil {
+	v.A, err = versionParam(c, "a", max(1, head.Latest()-1))
+	if err != nil {
 		return err
 	}
-	if v.B, err = versionParam(c, "b", head.Latest()); err != nil {
+	v.B, err = versionParam(c, "b", head.Latest())
+	if err != nil {
 		return err
 	}
 
@@ -60,7 +62,8 @@ func (p *pages) comparePage(c *frame.Exchange, head templateHead) (err error) {
 	v.Rows = textdiff.Lines(versionText(left), versionText(right))
 	if v.A != v.B {
 		f := c.Filter(nil).During(v.Span)
-		if v.Calls, err = p.compareVersions(c, f, head.Name, v.A, v.B); err != nil {
+		v.Calls, err = p.compareVersions(c, f, head.Name, v.A, v.B)
+		if err != nil {
 			return err
 		}
 	}

@@ -105,7 +105,8 @@ func (p *pages) statisticsPage(c *frame.Exchange, head templateHead) error {
 	v.Charts = v.charts(f, answer.ChartInterval)
 	if newest := v.newestTwo(); newest != nil && !v.Counted.Counting {
 		all := c.Filter(nil).During(v.Span)
-		if v.Calls, err = p.compareVersions(c, all, head.Name, newest[1], newest[0]); err != nil {
+		v.Calls, err = p.compareVersions(c, all, head.Name, newest[1], newest[0])
+		if err != nil {
 			return err
 		}
 	}

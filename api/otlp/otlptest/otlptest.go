@@ -60,7 +60,8 @@ func read(t testing.TB, file string) Payload {
 		p.Body, p.Form = recorded.JSON, otlp.JSON
 	}
 	if r, err := gzip.NewReader(bytes.NewReader(p.Body)); err == nil {
-		if p.Body, err = io.ReadAll(r); err != nil {
+		p.Body, err = io.ReadAll(r)
+		if err != nil {
 			t.Fatal(file, err)
 		}
 	}

@@ -139,7 +139,8 @@ func (s *Subject) Read() *Content {
 		ctx = context.Background()
 	}
 	s.content = ReadContent(ctx, body)
-	if s.cut = ctx.Err() != nil; s.cut {
+	s.cut = ctx.Err() != nil
+	if s.cut {
 		s.content = &Content{}
 	}
 

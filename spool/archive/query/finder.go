@@ -116,7 +116,8 @@ func (f *Finder) VisitFar(fill Fill, far func() Locate) (more bool, err error) {
 		}
 		// The store uses the row's memory again for the next one.
 		kept := rowcode.Clone(row)
-		if kept.Snippet, err = f.snippet(); err != nil {
+		kept.Snippet, err = f.snippet()
+		if err != nil {
 			return false, err
 		}
 		f.rows.Add(kept)
@@ -163,7 +164,8 @@ func (f *Finder) sort(fill Fill, far func() Locate) error {
 		return nil
 	}
 
-	if row, err = fill(rowcode.PlaceColumns | by); err != nil {
+	row, err = fill(rowcode.PlaceColumns | by)
+	if err != nil {
 		return err
 	}
 	// The total counts rows before the cursor, too, but no page shows them again.
@@ -217,7 +219,8 @@ func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.R
 		c := &places[0]
 		if c.locate != nil {
 			var err error
-			if c.Position, err = c.locate(); err != nil {
+			c.Position, err = c.locate()
+			if err != nil {
 				return Page{}, err
 			}
 		}
@@ -225,7 +228,8 @@ func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.R
 		row := wire.Row{RequestID: c.RequestID, ID: c.RequestID, ListTime: c.At}
 		if last := len(places) == 1 || len(f.rows.Rows) == q.Limit-1; !q.Bare || last || len(f.rows.Rows) == 0 {
 			var err error
-			if row, err = record(c.RequestID); err != nil {
+			row, err = record(c.RequestID)
+			if err != nil {
 				return Page{}, err
 			}
 		}

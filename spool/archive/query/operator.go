@@ -468,7 +468,8 @@ func list[T any](o operation, parse parser[T]) ([]T, error) {
 	values := make([]T, len(raws))
 	for i, raw := range raws {
 		var err error
-		if values[i], err = one(o, raw, parse); err != nil {
+		values[i], err = one(o, raw, parse)
+		if err != nil {
 			return nil, err
 		}
 	}

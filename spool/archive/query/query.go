@@ -64,7 +64,8 @@ func Compile(s wire.Search) (Query, error) {
 	q.Offset = (q.page - 1) * q.Limit
 
 	var err error
-	if q.Order, err = compileOrder(s.SortBy, s.SortOrder); err != nil {
+	q.Order, err = compileOrder(s.SortBy, s.SortOrder)
+	if err != nil {
 		return Query{}, err
 	}
 	if s.Cursor != "" {

@@ -26,7 +26,8 @@ func (svc *Service) Delete(ctx context.Context, id wire.Identity, d wire.Deletio
 		return invalid("is missing; send it, or metadata_key and metadata_value")
 	case d.RequestID != "":
 		var err error
-		if d.RequestID, err = wire.ParseID(d.RequestID); err != nil {
+		d.RequestID, err = wire.ParseID(d.RequestID)
+		if err != nil {
 			return invalid(err.Error())
 		}
 	case d.TraceID != "":

@@ -134,7 +134,8 @@ func (s *scan) report(requestID, eventID string, body []byte) (n int) {
 	if err != nil {
 		return 0
 	}
-	if n = secrets.Count(body, object, s.answer.Kinds); n == 0 {
+	n = secrets.Count(body, object, s.answer.Kinds)
+	if n == 0 {
 		return 0
 	}
 	// Every secret counts, but only so many are listed: the answer stays bounded.
@@ -334,7 +335,8 @@ func (w *walk) run(ctx context.Context) error {
 			}
 		}
 
-		if next = behind; next == "" {
+		next = behind
+		if next == "" {
 			w.cursor, w.done = "", true
 			return nil
 		}
@@ -364,7 +366,8 @@ func (svc *Service) partBehind(ctx context.Context, account, cursor string) (par
 		for i := range states {
 			part = append(part, walked{states[i].RequestID, orphanCursor + states[i].RequestID})
 		}
-		if next = spanCursor; last != "" {
+		next = spanCursor
+		if last != "" {
 			next = orphanCursor + last
 		}
 		return part, next, err
@@ -382,7 +385,8 @@ func (svc *Service) partBehind(ctx context.Context, account, cursor string) (par
 
 	var page []query.Position
 	prefix, limit := "", exportPage
-	if next = orphanCursor; isSpan {
+	next = orphanCursor
+	if isSpan {
 		prefix, limit, next = spanCursor, exportStep, ""
 		page, err = svc.config.Store.Spans(ctx, account, behind, limit)
 	} else {

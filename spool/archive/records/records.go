@@ -156,7 +156,8 @@ func (svc *Service) Orphans(
 	if q.Cursor != "" {
 		// The cursor is the last request id of the page before.
 		var err error
-		if after, err = wire.ParseID(q.Cursor); err != nil {
+		after, err = wire.ParseID(q.Cursor)
+		if err != nil {
 			return page, errCursor("next_cursor of an earlier answer")
 		}
 	}

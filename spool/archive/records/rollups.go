@@ -28,7 +28,8 @@ func (svc *Service) Rollups(ctx context.Context, id wire.Identity, s wire.Rollup
 	}
 	for i := range page.Items {
 		item := &page.Items[i]
-		if item.Name, err = svc.traceName(ctx, id.Account, item.ID); err != nil {
+		item.Name, err = svc.traceName(ctx, id.Account, item.ID)
+		if err != nil {
 			break
 		}
 	}
@@ -55,7 +56,8 @@ func (svc *Service) rollups(ctx context.Context, id wire.Identity, s wire.Rollup
 		return answer, err
 	}
 	if calls.FilterGroup != nil || amongCalls {
-		if answer.NextCursor, err = svc.nameRollups(ctx, id, calls, &q); err != nil {
+		answer.NextCursor, err = svc.nameRollups(ctx, id, calls, &q)
+		if err != nil {
 			return answer, err
 		}
 		answer.Complete = answer.NextCursor == nil && !amongCalls

@@ -142,7 +142,8 @@ func (svc *Service) newest(
 	_, err = svc.config.Store.Scan(timed, id.Account, q, want, func(row *wire.Row) (bool, error) {
 		return add(row), nil
 	})
-	if late = timed.Err() != nil && ctx.Err() == nil; late {
+	late = timed.Err() != nil && ctx.Err() == nil
+	if late {
 		err = nil
 	}
 

@@ -89,7 +89,8 @@ func (svc *Service) readTrace(ctx context.Context, id wire.Identity, parsed arch
 			answer.UserID = cmp.Or(answer.UserID, states[i].UserID())
 		}
 		answer.Spans = append(answer.Spans, spans...)
-		if answer.Truncated = next != "" && len(answer.Spans) >= wire.TraceSpansMax; answer.Truncated || next == "" {
+		answer.Truncated = next != "" && len(answer.Spans) >= wire.TraceSpansMax
+		if answer.Truncated || next == "" {
 			break
 		}
 		after = next

@@ -50,7 +50,8 @@ func EncodeFirst(end Column, row *wire.Row) []byte {
 	for c := ColumnFunction; c < end; c++ {
 		scratch = AppendValue(scratch[:0], c, row)
 		b = binary.AppendUvarint(b, uint64(len(scratch)))
-		if b = append(b, scratch...); c < FirstColumns || len(scratch) > 0 {
+		b = append(b, scratch...)
+		if c < FirstColumns || len(scratch) > 0 {
 			last = len(b)
 		}
 	}

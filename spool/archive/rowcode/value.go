@@ -240,7 +240,8 @@ func (v count) integer(row *wire.Row) (n int64, present, exact bool) {
 }
 
 func (v count) lend(n int64, ok bool, row *wire.Row, _ *Cell) {
-	if *v(row) = 0; ok {
+	*v(row) = 0
+	if ok {
 		*v(row) = int(n)
 	}
 }

@@ -181,7 +181,8 @@ func (b *Builder) Lacks(number int, page []byte) (doc int, err error) {
 			for more && r.place < place {
 				more = r.next()
 			}
-			if has = (Docs{}); more && r.place == place {
+			has = (Docs{})
+			if more && r.place == place {
 				has.add(&r)
 			}
 			last = place
@@ -347,7 +348,8 @@ func (b *Builder) Take(number int, page []byte, to func(doc int) int) error {
 				b.pairs[number] = append(b.pairs[number], place<<docBits|uint32(at))
 			}
 		})
-		if groups = moved(groups, to); groups != 0 {
+		groups = moved(groups, to)
+		if groups != 0 {
 			b.coarse[number] = append(b.coarse[number], group{place, groups})
 		}
 	}

@@ -128,7 +128,8 @@ func ReadBackup(r io.Reader, fn func(key, value []byte) error) (b Backup, err er
 		more, err := readCounted(content, &key, backupKeyMax)
 		if err == nil && more {
 			var there bool
-			if there, err = readCounted(content, &value, backupValueMax); err == nil && !there {
+			there, err = readCounted(content, &value, backupValueMax)
+			if err == nil && !there {
 				err = errors.New("it holds an empty value")
 			}
 		}
@@ -227,7 +228,8 @@ func Restore(ctx context.Context, c Config, r io.Reader, mend func(context.Conte
 		}
 	}()
 
-	if b, err = fill(ctx, temp, c, r); err != nil {
+	b, err = fill(ctx, temp, c, r)
+	if err != nil {
 		return b, err
 	}
 

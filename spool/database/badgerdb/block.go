@@ -179,7 +179,8 @@ func (db *DB) merge(
 
 	b := block{txn: txn, codec: db.codec, keys: k}
 	b.open(place, head)
-	if before, err = packedRows(&b); err != nil {
+	before, err = packedRows(&b)
+	if err != nil {
 		return nil, before, err
 	}
 	before.forget(hidden, alone)
@@ -195,7 +196,8 @@ func (db *DB) loneKey(txn *badger.Txn, k keys, place []byte) ([]byte, error) {
 	first, known := db.firsts[k]
 	if !known {
 		var err error
-		if first, err = db.nextBlock(context.Background(), txn, k, nil); err != nil {
+		first, err = db.nextBlock(context.Background(), txn, k, nil)
+		if err != nil {
 			return nil, err
 		}
 
@@ -215,7 +217,8 @@ func loadHead(txn *badger.Txn, k keys, place []byte) (head blocks.Head, found bo
 	if raw == nil || err != nil {
 		return head, false, err
 	}
-	if head, err = blocks.DecodeHead(raw); err != nil {
+	head, err = blocks.DecodeHead(raw)
+	if err != nil {
 		return head, false, damaged(key, err)
 	}
 	return head, true, nil

@@ -224,7 +224,8 @@ func (c *checker) words(b *block) error {
 	var page []byte
 	for n := range textindex.Pages {
 		key := b.keys.words(n, b.Place)
-		if page, err = readPacked(c.txn, c.db.codec, key, page); err != nil {
+		page, err = readPacked(c.txn, c.db.codec, key, page)
+		if err != nil {
 			return err
 		}
 		row, err := c.index.Lacks(n, page)

@@ -173,7 +173,8 @@ func (db *DB) reopen() error {
 	if err == nil {
 		var bdb *badger.DB
 		var lost int64
-		if bdb, lost, err = folder.Open(db.bdb.Opts(), db.logger, false); err == nil {
+		bdb, lost, err = folder.Open(db.bdb.Opts(), db.logger, false)
+		if err == nil {
 			db.unreadable.Add(lost)
 
 			db.bdb, db.commit.bdb, db.commit.spare = bdb, bdb, spareOf(bdb)

@@ -105,7 +105,8 @@ func (db *DB) change(ctx context.Context, k keys, bytes, events int, decide func
 	// caller.
 	var f *folding
 	err := db.commit.doMany(ctx, bytes, events, func(txn *badger.Txn) (_ []write, err error) {
-		if f, err = db.newFolding(txn, k, db.heldBytesMax); err == nil {
+		f, err = db.newFolding(txn, k, db.heldBytesMax)
+		if err == nil {
 			err = decide(f)
 		}
 		if err != nil {
@@ -160,7 +161,8 @@ func (db *DB) newFolding(txn *badger.Txn, k keys, heldMax int) (*folding, error)
 
 // loadRecord reads a record of the group.
 func (f *folding) loadRecord(r *archive.Record) (err error) {
-	if r.State, err = f.db.state(f.txn, f.keys, r.ID); err != nil {
+	r.State, err = f.db.state(f.txn, f.keys, r.ID)
+	if err != nil {
 		return err
 	}
 	// Without a history it is new, unless it was deleted.

@@ -165,7 +165,8 @@ func (db *DB) IDs(ctx context.Context, account, after string, limit int) (ids []
 		before := uuid(bytes.Repeat([]byte{0xff}, len(uuid{})))
 		if after != "" {
 			var ok bool
-			if before, ok = parseUUID(after); !ok {
+			before, ok = parseUUID(after)
+			if !ok {
 				return archive.BadID(after)
 			}
 		}

@@ -202,7 +202,8 @@ func (db *DB) countLone(txn *badger.Txn, k keys, spans []span, table byte) error
 // packSpan packs a span, or one block off its old end. It only computes the step.
 func (db *DB) packSpan(ctx context.Context, txn *badger.Txn, k keys, s span) (step packStep, err error) {
 	// Since the span was read, a block may have come after it.
-	if s.next, err = db.nextBlock(ctx, txn, k, s.place); err != nil {
+	s.next, err = db.nextBlock(ctx, txn, k, s.place)
+	if err != nil {
 		return step, err
 	}
 	lone, err := db.lonePlaces(ctx, txn, k, s)
@@ -292,7 +293,8 @@ func (db *DB) packNewest(
 	var behind []blocks.Placed
 	var before packed
 	if s.next != nil {
-		if behind, before, err = db.takeFirst(ctx, txn, k, s.next, &step); err != nil {
+		behind, before, err = db.takeFirst(ctx, txn, k, s.next, &step)
+		if err != nil {
 			return step, err
 		}
 	}
@@ -302,7 +304,8 @@ func (db *DB) packNewest(
 	if err != nil {
 		return step, err
 	}
-	if rows = append(rows, behind...); len(rows) > 0 {
+	rows = append(rows, behind...)
+	if len(rows) > 0 {
 		err = db.addBlock(ctx, txn, k, &step, rows, before)
 	}
 	return step, err
@@ -320,7 +323,8 @@ func (db *DB) takeFirst(
 	}
 
 	first := span{place: place}
-	if first.next, err = db.nextBlock(ctx, txn, k, place); err != nil {
+	first.next, err = db.nextBlock(ctx, txn, k, place)
+	if err != nil {
 		return nil, packed, err
 	}
 	in, err := db.lonePlaces(ctx, txn, k, first)
@@ -340,7 +344,8 @@ func (db *DB) takeFirst(
 		return nil, packed, nil
 	}
 
-	if rows, packed, err = db.merge(txn, k, place, head, in); err != nil {
+	rows, packed, err = db.merge(txn, k, place, head, in)
+	if err != nil {
 		return nil, packed, err
 	}
 

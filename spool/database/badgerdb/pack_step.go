@@ -50,7 +50,8 @@ const packTries = 3
 // packStep packs a span, or one block off its old end, and commits that.
 func (db *DB) packStep(ctx context.Context, k keys, s span) (step packStep, err error) {
 	for range packTries {
-		if step, err = db.preparePack(ctx, k, s); err != nil {
+		step, err = db.preparePack(ctx, k, s)
+		if err != nil {
 			return step, err
 		}
 
@@ -61,7 +62,8 @@ func (db *DB) packStep(ctx context.Context, k keys, s span) (step packStep, err 
 
 	// Others touched the part each time. Now they wait.
 	err = db.exclusively(func(txn *badger.Txn) (writes []write, err error) {
-		if step, err = db.packSpan(ctx, txn, k, s); err == nil {
+		step, err = db.packSpan(ctx, txn, k, s)
+		if err == nil {
 			writes, _, err = db.settle(txn, k, &step, nil)
 		}
 		return writes, err

@@ -255,7 +255,8 @@ func (db *DB) States(
 		return db.each(ctx, txn, prefix, from, func(key, value []byte) (bool, error) {
 			// One key beyond the page means that more follow. There is one record at least,
 			// however large it is: or a reader would never come further.
-			if more = len(states) == limit || seen == statesStep || held > db.heldBytesMax; more {
+			more = len(states) == limit || seen == statesStep || held > db.heldBytesMax
+			if more {
 				return false, nil
 			}
 			seen++

@@ -84,7 +84,8 @@ func (m *match) fill(want rowcode.Columns) (*wire.Row, error) {
 // read fills in the wanted columns of a row.
 func (l *lone) read(row *wire.Row, want rowcode.Columns) error {
 	at, id := blocks.DecodePlace(l.place[:])
-	if row.ListTime = at; want.Has(rowcode.ColumnID) {
+	row.ListTime = at
+	if want.Has(rowcode.ColumnID) {
 		row.RequestID = uuid(id).String()
 		row.ID = row.RequestID
 	}
@@ -112,7 +113,8 @@ func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *query.Que
 
 	if q.After != nil {
 		var ok bool
-		if s.after, ok = placeOf(*q.After); !ok {
+		s.after, ok = placeOf(*q.After)
+		if !ok {
 			return nil, archive.BadID(q.After.RequestID)
 		}
 	}
@@ -179,7 +181,8 @@ func (s *scan) run() error {
 		taken := false
 		if s.skip != nil {
 			var err error
-			if taken, err = s.skip(); err != nil {
+			taken, err = s.skip()
+			if err != nil {
 				return err
 			}
 		}
@@ -279,7 +282,8 @@ func (l *lone) take(item *badger.Item) (err error) {
 	key := item.Key()
 	copy(l.place[:], key[len(key)-blocks.PlaceBytes:])
 
-	if l.value, err = item.ValueCopy(l.value); err == nil && len(l.value) == 0 {
+	l.value, err = item.ValueCopy(l.value)
+	if err == nil && len(l.value) == 0 {
 		err = errUnreadable
 	}
 	l.bytes = len(l.value)
@@ -372,7 +376,8 @@ func (s *scan) visitBlock() error {
 		if err != nil {
 			return err
 		}
-		if begin = i; found {
+		begin = i
+		if found {
 			begin++
 		}
 	}
@@ -413,7 +418,8 @@ func (s *scan) visitBlock() error {
 			return err
 		}
 
-		if begin = max(begin, at); found {
+		begin = max(begin, at)
+		if found {
 			begin = max(begin, at+1)
 		}
 	}

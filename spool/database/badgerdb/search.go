@@ -44,7 +44,8 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 		// In an order of times, the other end of the list has the first rows.
 		if q.Order.By != "" && q.Decides() {
 			s.finder = f
-			if s.oldestFirst = q.Order.ByTime() && q.Order.Ascending; s.oldestFirst {
+			s.oldestFirst = q.Order.ByTime() && q.Order.Ascending
+			if s.oldestFirst {
 				f.AnyOrder()
 			}
 		}
@@ -214,7 +215,8 @@ func (s *scan) runOldestFirst() error {
 
 		// Nothing above the end of the span is wanted.
 		begin := s.block.Place
-		if newest = s.after == nil || bytes.Compare(begin, s.after) > 0; !newest {
+		newest = s.after == nil || bytes.Compare(begin, s.after) > 0
+		if !newest {
 			begin = s.after
 		}
 		if err := s.collectAloneBackwards(late, begin, next); err != nil {
@@ -256,7 +258,8 @@ func (s *scan) collectAloneBackwards(rows *badger.Iterator, begin, next []byte) 
 // only counts.
 func (s *scan) verdict() (v blocks.Verdict, err error) {
 	b := &s.block
-	if s.passed = nil; s.finder == nil {
+	s.passed = nil
+	if s.finder == nil {
 		return b.Evaluate(s.query)
 	}
 
@@ -267,7 +270,8 @@ func (s *scan) verdict() (v blocks.Verdict, err error) {
 	if !s.finder.Counts() && enter.Within(0, b.Head.Rows) < 0 {
 		return blocks.Verdict{Must: enter, May: enter}, nil
 	}
-	if v, err = b.Evaluate(s.query); err != nil {
+	v, err = b.Evaluate(s.query)
+	if err != nil {
 		return v, err
 	}
 

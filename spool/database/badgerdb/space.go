@@ -56,7 +56,8 @@ func (f *freeSpace) free() (free, freeMin int64) {
 	}
 
 	// Of a small disk the default would take too large a share.
-	if freeMin = f.freeMin; freeMin == 0 {
+	freeMin = f.freeMin
+	if freeMin == 0 {
 		freeMin = min(freeMinDefault, found.Total/freeMinDefaultShare)
 	}
 	return found.Free, max(freeMin, freeMinLeast)
@@ -186,7 +187,8 @@ func (n *newest) reserve(dir string, bytes int64) (err error) {
 			_, _ = fmt.Sscanf(name, "%d", &number)
 		}
 		n.next = filepath.Join(dir, fmt.Sprintf(n.format, number+1))
-		if n.file, err = disk.OpenAhead(filepath.Join(dir, fmt.Sprintf(n.format, number))); err != nil {
+		n.file, err = disk.OpenAhead(filepath.Join(dir, fmt.Sprintf(n.format, number)))
+		if err != nil {
 			return err
 		}
 	}

@@ -116,7 +116,8 @@ func (u *summing) block() (bool, error) {
 	}
 
 	var err error
-	if u.summary, err = s.block.readSummary(u.summary); err != nil || len(u.summary) == 0 {
+	u.summary, err = s.block.readSummary(u.summary)
+	if err != nil || len(u.summary) == 0 {
 		return false, err
 	}
 

@@ -133,7 +133,8 @@ func (db *DB) eachItem(
 		}
 
 		var err error
-		if more, err = fn(it.Item()); err != nil {
+		more, err = fn(it.Item())
+		if err != nil {
 			return err
 		}
 	}

@@ -100,7 +100,8 @@ func (db *DB) writeWords(
 	var page []byte
 	for n := range textindex.Pages {
 		if before.place != nil {
-			if page, err = readPacked(txn, db.codec, k.words(n, before.place), page); err != nil {
+			page, err = readPacked(txn, db.codec, k.words(n, before.place), page)
+			if err != nil {
 				return nil, err
 			}
 			if err := db.words.Take(n, page, func(doc int) int { return now[doc] }); err != nil {
@@ -133,7 +134,8 @@ type textKey struct {
 func (r *recentWords) get(key textKey) (terms []textindex.Term, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if terms, found = r.now[key]; !found {
+	terms, found = r.now[key]
+	if !found {
 		terms, found = r.before[key]
 	}
 

@@ -74,7 +74,8 @@ func walkCursors(t rapid.TB, s archive.Store, account string, w wire.Search, byt
 	q.BytesMax = bytesMax
 	for err == nil {
 		var page query.Page
-		if page, err = s.Search(context.Background(), account, q); err != nil {
+		page, err = s.Search(context.Background(), account, q)
+		if err != nil {
 			break
 		}
 		got = append(got, page.Rows...)

@@ -50,7 +50,8 @@ func ofTrace(t *testing.T, s archive.Store, account, trace string) (ids []string
 		for i := range states {
 			ids = append(ids, states[i].RequestID)
 		}
-		if after = next; after == "" {
+		after = next
+		if after == "" {
 			return ids
 		}
 	}

@@ -118,7 +118,8 @@ func (s *scan) visitBodies(ctx context.Context, places []place) error {
 	for _, p := range places {
 		s.at, s.id, s.line = p.at, p.id, p.line
 		err := s.visitIfMatch(ctx, func() (_ []byte, err error) {
-			if plain, err = s.db.codec.Unpack(bodies[p.id], plain); err != nil {
+			plain, err = s.db.codec.Unpack(bodies[p.id], plain)
+			if err != nil {
 				err = damaged("the body of record "+p.id.String(), err)
 			}
 			return plain, err
@@ -152,7 +153,8 @@ func (s *scan) bodies(ctx context.Context, places []place) (map[uuid][]byte, err
 			bodies[id] = body
 		}
 		if len(events) > 1 {
-			if bodies[id], err = s.requestBody(ctx, id, events); err != nil {
+			bodies[id], err = s.requestBody(ctx, id, events)
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -113,7 +113,8 @@ func (c *checker) checkRecords(ctx context.Context, tx pgx.Tx) error {
 			if err != nil {
 				return err
 			}
-			if more = len(page) == checkStep; more {
+			more = len(page) == checkStep
+			if more {
 				after = page[len(page)-1].id
 			}
 		}
@@ -452,7 +453,8 @@ func (c *checker) checkTexts(ctx context.Context, tx pgx.Tx) error {
 		})
 		for n := 0; n < len(pages) && err == nil; n++ {
 			row := 0
-			if row, err = c.index.Lacks(n, pages[n]); err == nil && row >= 0 {
+			row, err = c.index.Lacks(n, pages[n])
+			if err == nil && row >= 0 {
 				err = fmt.Errorf("project %q: the index of words up to %d lacks a word of record %s",
 					u.account, u.newest, rows[row].RequestID)
 			}

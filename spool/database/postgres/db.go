@@ -127,7 +127,8 @@ func (db *DB) start(ctx context.Context, halfSpread bool) error {
 	// Each step may be repeated: what is done already is found to be done.
 	for waited := false; ; waited = true {
 		var err error
-		if db.spread, err = db.tables.Spread(ctx, halfSpread); err == nil {
+		db.spread, err = db.tables.Spread(ctx, halfSpread)
+		if err == nil {
 			err = db.tables.Create(ctx)
 		}
 		if err == nil {
@@ -243,7 +244,8 @@ func (db *DB) Run(ctx context.Context) error {
 		if time.Since(retained) >= retainEvery {
 			retained = time.Now()
 			dropped, e := archive.Retain(ctx, db, db.retention, db.now())
-			if err = errors.Join(err, e); dropped > 0 {
+			err = errors.Join(err, e)
+			if dropped > 0 {
 				db.logger.Info("Deleted records beyond the retention", "records", dropped)
 			}
 			now := db.now()

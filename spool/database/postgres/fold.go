@@ -427,7 +427,8 @@ func (f *folding) queueStates(b *pgx.Batch, p *part) {
 			r := f.Record(p.account, id)
 			// It exists, whatever its tombstone says.
 			r.Revision, r.Removed = revision, false
-			if r.State, err = f.db.codec.unpackState(packed, id); err != nil {
+			r.State, err = f.db.codec.unpackState(packed, id)
+			if err != nil {
 				return err
 			}
 			// Not only at the end (Loaded): they fill the memory before that.

@@ -219,7 +219,8 @@ func (db *DB) look(
 	for i, account := range accounts {
 		// The first look at an account always wakes: a caller that finds nothing new
 		// waits again.
-		if now[account] = revisions[i]; seen[account] != revisions[i] {
+		now[account] = revisions[i]
+		if seen[account] != revisions[i] {
 			wake(account)
 		}
 	}
@@ -248,7 +249,8 @@ func (db *DB) IDs(ctx context.Context, account, after string, limit int) (ids []
 	before := uuid(bytes.Repeat([]byte{0xff}, len(uuid{})))
 	if after != "" {
 		var ok bool
-		if before, ok = archive.ParseUUID(after); !ok {
+		before, ok = archive.ParseUUID(after)
+		if !ok {
 			return nil, archive.BadID(after)
 		}
 	}

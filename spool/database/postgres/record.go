@@ -153,7 +153,8 @@ func (c *codec) queueDeltas(b *pgx.Batch, account string, id uuid, s *archive.St
 		var packed []byte
 		// In the order in which they were added, which is that of the primary key.
 		_, err := pgx.ForEachRow(rows, []any{&d.After, &packed}, func() (err error) {
-			if d.Value, err = c.Unpack(packed, nil); err != nil {
+			d.Value, err = c.Unpack(packed, nil)
+			if err != nil {
 				return damaged("a delta of record "+id.String(), err)
 			}
 			deltas = append(deltas, d)
@@ -268,7 +269,8 @@ func (db *DB) Spans(
 	if after != nil {
 		behind.at = schema.Nanos(after.At)
 		var ok bool
-		if behind.id, ok = archive.ParseUUID(after.RequestID); !ok {
+		behind.id, ok = archive.ParseUUID(after.RequestID)
+		if !ok {
 			return nil, archive.BadID(after.RequestID)
 		}
 	}
@@ -317,7 +319,8 @@ func (db *DB) states(
 			return states, false, err
 		}
 		var state archive.Stored
-		if state, err = db.codec.unpackState(s.packed, s.id); err == nil {
+		state, err = db.codec.unpackState(s.packed, s.id)
+		if err == nil {
 			err = db.codec.joinDeltas(ctx, tx, account, s.id, &state)
 		}
 		held += state.Weight()
@@ -334,7 +337,8 @@ func (db *DB) States(
 	var behind uuid
 	if after != "" {
 		var ok bool
-		if behind, ok = archive.ParseUUID(after); !ok {
+		behind, ok = archive.ParseUUID(after)
+		if !ok {
 			return nil, "", archive.BadID(after)
 		}
 	}
@@ -350,7 +354,8 @@ func (db *DB) States(
 			where, args = `trace = $4`, append(args, of.Trace)
 		case !of.Tagged:
 			var weeks []time.Time
-			if weeks, err = orphanWeeks(ctx, tx, key); err != nil || len(weeks) == 0 {
+			weeks, err = orphanWeeks(ctx, tx, key)
+			if err != nil || len(weeks) == 0 {
 				return err
 			}
 			from, _ := schema.WeekEnds(weeks[0])

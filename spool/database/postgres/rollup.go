@@ -159,7 +159,8 @@ func (db *DB) Rollups(ctx context.Context, account string, q rollup.Query) (page
 		})
 		return err
 	})
-	if page.More = len(page.Entries) > q.Limit; page.More {
+	page.More = len(page.Entries) > q.Limit
+	if page.More {
 		page.Entries = page.Entries[:q.Limit]
 	}
 

@@ -200,7 +200,8 @@ func (s *scan) runPart(
 			// A full step, or one that ended early, leaves rows in the window: the next
 			// continues after its last row.
 			limit -= n
-			if more = n == step || s.cut; more {
+			more = n == step || s.cut
+			if more {
 				after = &query.Position{At: time.Unix(0, s.at), RequestID: s.id.String()}
 			}
 		}
@@ -264,7 +265,8 @@ func (s *scan) fromClause(w window, after *query.Position) (sql string, st *filt
 		sql += " AND request_id = ANY(" + st.Arg(s.ids) + "::uuid[])"
 	}
 	p := st.Where(s.query)
-	if s.exact = p.Exact; p.SQL != "" {
+	s.exact = p.Exact
+	if p.SQL != "" {
 		sql += " AND " + p.SQL
 	}
 

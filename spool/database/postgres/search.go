@@ -340,7 +340,8 @@ func (c *codec) readExcerpts(found pgx.Rows, byID map[uuid]*wire.Row, large []uu
 			return nil
 		}
 
-		if plain, err = c.Unpack(packed, plain); err != nil {
+		plain, err = c.Unpack(packed, plain)
+		if err != nil {
 			return damaged("the state of record "+id.String(), err)
 		}
 		archive.ReadExcerpts(plain, byID[id])

@@ -24,7 +24,8 @@ func (db *DB) Sum(ctx context.Context, account string, q query.Query, want rowco
 	return db.passOnce(ctx, func(tx pgx.Tx, begin func()) (err error) {
 		// One snapshot for rows and summaries: a change removes the summary with the same commit.
 		u := summing{db: db, tx: tx, sums: sums, begin: begin}
-		if u.scan, err = db.newScan(ctx, tx, key, &q); err != nil {
+		u.scan, err = db.newScan(ctx, tx, key, &q)
+		if err != nil {
 			return err
 		}
 
@@ -75,7 +76,8 @@ func (u *summing) run(ctx context.Context) error {
 			merged := false
 			if len(s.summary) > 0 {
 				u.begin()
-				if merged, err = u.sums.Merge(s.summary, true); errors.Is(err, query.ErrSummary) {
+				merged, err = u.sums.Merge(s.summary, true)
+				if errors.Is(err, query.ErrSummary) {
 					err = damaged("a summary", err)
 				}
 			}

@@ -48,11 +48,13 @@ func (db *DB) indexNext(
 		if err != nil {
 			return err
 		}
-		if newest, n, err = endOfSegment(ctx, tx, account, bottom, top, room); err != nil || n < min(least, room) {
+		newest, n, err = endOfSegment(ctx, tx, account, bottom, top, room)
+		if err != nil || n < min(least, room) {
 			return err
 		}
 		// Many rows of the same moment do not fit into a unit.
-		if rows, err = db.textsBetween(ctx, tx, account, bottom, newest); err != nil || len(rows) > textindex.DocsMax {
+		rows, err = db.textsBetween(ctx, tx, account, bottom, newest)
+		if err != nil || len(rows) > textindex.DocsMax {
 			rows = nil
 			return err
 		}
@@ -212,7 +214,8 @@ func (db *DB) readTexts(
 
 		var plain []byte
 		for i := range places {
-			if plain, err = db.codec.Unpack(bodies[places[i].id], plain); err != nil {
+			plain, err = db.codec.Unpack(bodies[places[i].id], plain)
+			if err != nil {
 				return damaged("the body of record "+places[i].id.String(), err)
 			}
 			b.Add(from+i, query.ReadContent(ctx, plain).Terms())
@@ -253,15 +256,18 @@ func (s *scan) runTexts(ctx context.Context, limit int) error {
 			} else if len(units) == unitsStep {
 				break
 			}
-			if s.ids = nil; bottom <= top {
-				if limit, err = s.runPart(ctx, after, bottom, top, limit); err != nil {
+			s.ids = nil
+			if bottom <= top {
+				limit, err = s.runPart(ctx, after, bottom, top, limit)
+				if err != nil {
 					return err
 				}
 			}
 			if i == len(units) {
 				return nil
 			}
-			if limit, err = s.runUnit(ctx, &units[i], after, limit); err != nil {
+			limit, err = s.runUnit(ctx, &units[i], after, limit)
+			if err != nil {
 				return err
 			}
 			top = units[i].bottom - 1
@@ -324,7 +330,8 @@ func (s *scan) runUnit(ctx context.Context, u *unit, after *query.Position, limi
 		// Their ids would not help.
 		s.ids = nil
 	default:
-		if s.ids, err = s.unitIDs(ctx, u, &docs); err != nil {
+		s.ids, err = s.unitIDs(ctx, u, &docs)
+		if err != nil {
 			return limit, err
 		}
 	}

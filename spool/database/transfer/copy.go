@@ -65,7 +65,8 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 	}
 	// An earlier run brought the rest.
 	if resumed {
-		if brought, err = count(ctx, source, func(c Contents) { told(Progress{"counting", c}) }); err != nil {
+		brought, err = count(ctx, source, func(c Contents) { told(Progress{"counting", c}) })
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -204,7 +205,8 @@ func walkAccount(ctx context.Context, db Mover, at place, fn func(part) error) e
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		if at, err = readRecords(ctx, db, at, ids, fn); err != nil {
+		at, err = readRecords(ctx, db, at, ids, fn)
+		if err != nil {
 			return err
 		}
 	}

@@ -45,7 +45,8 @@ func NewChecker(description []byte) (*Checker, error) {
 	c.compiler.AssertFormat()
 
 	var err error
-	if c.document, err = jsonschema.UnmarshalJSON(bytes.NewReader(description)); err != nil {
+	c.document, err = jsonschema.UnmarshalJSON(bytes.NewReader(description))
+	if err != nil {
 		return nil, fmt.Errorf("the description: %w", err)
 	}
 
@@ -306,7 +307,8 @@ func (c *Checker) validate(place string, value any) error {
 	schema, ok := c.compiled[place]
 	if !ok {
 		var err error
-		if schema, err = c.compiler.Compile(resource + "#" + place); err != nil {
+		schema, err = c.compiler.Compile(resource + "#" + place)
+		if err != nil {
 			c.mu.Unlock()
 			return fmt.Errorf("the description: %w", err)
 		}

@@ -70,7 +70,8 @@ func (n *Node) Try(method, path string, body any, header ...string) (Reply, erro
 	defer res.Body.Close()
 
 	r := Reply{Status: res.StatusCode, Header: res.Header}
-	if r.Body, err = io.ReadAll(res.Body); err != nil {
+	r.Body, err = io.ReadAll(res.Body)
+	if err != nil {
 		return Reply{}, err
 	}
 

@@ -45,7 +45,8 @@ func spreadArchive(c *cli.Context) error {
 		// One that started before the first table was spread does not know of it.
 		err = rejectServers(c.Context, db, "archive", url)
 	}
-	if err = errors.Join(err, db.Close()); err != nil {
+	err = errors.Join(err, db.Close())
+	if err != nil {
 		return err
 	}
 

@@ -48,7 +48,8 @@ const slotBytesMax = 512 << 10
 
 // unload frees memory for the column of another block.
 func (s *slot) unload() {
-	if s.loaded = false; cap(s.buffer) > slotBytesMax {
+	s.loaded = false
+	if cap(s.buffer) > slotBytesMax {
 		*s = slot{}
 	}
 }
@@ -130,7 +131,8 @@ func (b *Block) load(s *slot, part Part) (*column, error) {
 	// The column aliases the buffer, so the slot owns both.
 	// Only a column with a value for each row can be read by the index of a row.
 	s.buffer = plain
-	if err = decodeColumn(plain, &s.column); err == nil && s.column.n != b.Head.Rows {
+	err = decodeColumn(plain, &s.column)
+	if err == nil && s.column.n != b.Head.Rows {
 		err = errColumn
 	}
 	if err != nil {
@@ -449,7 +451,8 @@ func withOthers[T any](all, others []T, compare func(a, b T) int) []T {
 	if all == nil {
 		all = []T{}
 	}
-	if all = append(all, others...); len(others) > 0 {
+	all = append(all, others...)
+	if len(others) > 0 {
 		slices.SortStableFunc(all, compare)
 	}
 

@@ -145,7 +145,8 @@ func encodeNumbers(c rowcode.Column, rows []Placed) []byte {
 		var exact bool
 		// One value that does not fit makes the whole column a dictionary, so that a reader
 		// has to look at one form only.
-		if numbers[i], present[i], exact = rowcode.IntegerOf(c, &rows[i].Row); !exact {
+		numbers[i], present[i], exact = rowcode.IntegerOf(c, &rows[i].Row)
+		if !exact {
 			return nil
 		}
 	}

@@ -251,7 +251,8 @@ func (b *Block) testEntries(t *query.Test, c *column) (v Verdict, err error) {
 		oneKey: t.Column == rowcode.ColumnMetadata && c != &b.columns[rowcode.ColumnMetadata].column,
 	}
 	for i := range c.entries {
-		if found[i], unsure[i], err = ask.about(i); err != nil {
+		found[i], unsure[i], err = ask.about(i)
+		if err != nil {
 			return v, err
 		}
 		some = some || found[i]
@@ -306,13 +307,15 @@ func (a *asker) about(i int) (holds, unsure bool, err error) {
 	if a.oneKey {
 		// No bytes: the rows of this entry lack the key. Otherwise one byte comes first.
 		entry := a.column.entries[i]
-		if row.Metadata = nil; len(entry) > 0 {
+		row.Metadata = nil
+		if len(entry) > 0 {
 			a.metadata[0] = wire.MetadataRow{Key: a.test.Key, Value: string(entry[1:])}
 			row.Metadata = a.metadata[:]
 		}
 	} else {
 		var err error
-		if row, err = a.column.entry(a.test.Column, i); err != nil {
+		row, err = a.column.entry(a.test.Column, i)
+		if err != nil {
 			return false, false, err
 		}
 	}

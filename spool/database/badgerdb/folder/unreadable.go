@@ -192,7 +192,8 @@ func (s *salvage) repair(path string) error {
 		}
 
 		// Badger makes a new one, and needs nothing of the old.
-		if err = s.keep(path); err == nil {
+		err = s.keep(path)
+		if err == nil {
 			err = disk.Remove(path)
 		}
 	}
@@ -248,7 +249,8 @@ func (s *salvage) rewrite(path string, write func(io.Writer, []byte, []rawlog.Sp
 	})
 
 	// Durable before it takes the place of the old file, which keep has linked elsewhere.
-	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
 		err = s.keep(path)
 	}
 	if err != nil {

@@ -193,14 +193,16 @@ func walked(t *testing.T, s keyed.Store) {
 			break
 		}
 		for _, e := range page {
-			if after = e.Key; !want[after] {
+			after = e.Key
+			if !want[after] {
 				t.Errorf("%+v comes again, or from nowhere", after)
 			}
 			delete(want, after)
 			kinds = append(kinds, after.Kind)
 		}
 	}
-	if kinds = slices.Compact(kinds); len(want) > 0 || len(kinds) != 3 {
+	kinds = slices.Compact(kinds)
+	if len(want) > 0 || len(kinds) != 3 {
 		t.Errorf("%v are missing; the kinds were %v", want, kinds)
 	}
 

@@ -239,7 +239,8 @@ func (p *Pool) ping(ctx context.Context, conn **pgx.Conn) (err error) {
 	defer cancel()
 
 	if *conn == nil {
-		if *conn, err = p.Connect(patient); err != nil {
+		*conn, err = p.Connect(patient)
+		if err != nil {
 			*conn = nil
 			// too_many_connections: the database is alive and serves others.
 			if SQLState(err) == "53300" {
@@ -337,14 +338,16 @@ func newPools(ctx context.Context, config *pgxpool.Config) (pool, searches *pgxp
 		return nil, nil, errSearch
 	}
 
-	if pool, err = pgxpool.NewWithConfig(ctx, config); err != nil || !standby {
+	pool, err = pgxpool.NewWithConfig(ctx, config)
+	if err != nil || !standby {
 		return pool, pool, err
 	}
 	// If no standby answers, pgx falls back to the primary.
 	config = config.Copy()
 	config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPreferStandby
 	config.MaxConnLifetime = searchLifetime
-	if searches, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+	searches, err = pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
 		pool.Close()
 		return nil, nil, fmt.Errorf("for searches: %w", err)
 	}

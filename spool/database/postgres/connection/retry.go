@@ -56,7 +56,8 @@ func (p *Pool) withConn(ctx context.Context, pool *pgxpool.Pool, fn func(conn *p
 		defer conn.Release()
 
 		// The next connection may lead to the host that takes writes.
-		if err = fn(conn.Conn()); stale(err) {
+		err = fn(conn.Conn())
+		if stale(err) {
 			_ = conn.Conn().Close(context.WithoutCancel(ctx))
 		}
 		return false, err
@@ -151,7 +152,8 @@ func (p *Pool) attempt(
 		err = asLate(ctx, err)
 	}()
 
-	if err = fn(tx); err != nil {
+	err = fn(tx)
+	if err != nil {
 		return false, err
 	}
 	err = tx.Commit(ctx)

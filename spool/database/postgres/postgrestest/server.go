@@ -169,7 +169,8 @@ func (s *Server) giveAway() error {
 
 	u, err := user.Lookup("postgres")
 	if err != nil {
-		if u, err = user.Lookup("nobody"); err != nil {
+		u, err = user.Lookup("nobody")
+		if err != nil {
 			return fmt.Errorf("postgrestest: root may not run PostgreSQL, and there is no other user: %w", err)
 		}
 	}

@@ -110,7 +110,8 @@ func (t *Tables) step(ctx context.Context) (found int, err error) {
 		}
 
 		// Another server may have been faster while we waited for the lock.
-		if found, err = readVersion(ctx, tx); err != nil || found >= version {
+		found, err = readVersion(ctx, tx)
+		if err != nil || found >= version {
 			return err
 		}
 		sql, to := SQL, version
