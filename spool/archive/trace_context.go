@@ -215,7 +215,12 @@ func (u *uniting) renewTraces(said map[UUID]UUID) error {
 			if err := u.load(r.State.traceKeys()); err != nil {
 				return err
 			}
-			if !r.Removed && slices.Contains(r.State.traceKeys(), key) {
+		}
+
+		// Also those that are new: what the trace said until now may have come before theirs.
+		for _, r := range u.Records {
+			isFirst := r.Account == u.account && !r.Removed && r.State.isFirst()
+			if isFirst && slices.Contains(r.State.traceKeys(), key) {
 				u.sets.Sets[key].say(r, r.State.context())
 			}
 		}
