@@ -149,14 +149,14 @@ func (a *audited) Audit(_ context.Context, _ string, e wire.AuditEntry) error {
 	return nil
 }
 
-func TestAProjectHasItsNameOfBeforeToo(t *testing.T) {
+func TestAProjectIsNamedAsPeopleDo(t *testing.T) {
 	k := wire.Key{AccountID: "7", AccountName: "acme", Name: `{"account": "x"}`}
 	var shown map[string]any
 	if err := json.Unmarshal(InProject(k), &shown); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "key", []any{shown["project"], shown["account"], shown["project_id"], shown["account_id"], shown["name"]},
-		[]any{"acme", "acme", "7", "7", `{"account": "x"}`})
+		[]any{"acme", nil, "7", nil, `{"account": "x"}`})
 }
 
 // founded are the people of a server where a stranger created the account "eves" by

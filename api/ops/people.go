@@ -26,7 +26,7 @@ type PeopleList struct {
 
 // NewInvite asks for an invite.
 type NewInvite struct {
-	Account string    `json:"account"`
+	Account string    `json:"project"`
 	Role    wire.Role `json:"role"`
 }
 

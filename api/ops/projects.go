@@ -105,12 +105,12 @@ func listProjects(ctx context.Context, c ControlConfig) (list ProjectList, err e
 // escaped, so it finds nothing there; nor has a name or an id a quote.
 var accountMember = regexp.MustCompile(`"account(_id)?":("[^"]*")`)
 
-// InProject returns v as JSON in which a project has its name of before, too: "account".
+// InProject returns v as JSON that names a project as people do. What is stored says "account".
 func InProject(v any) json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil {
 		// These types marshal without errors.
 		panic(err)
 	}
-	return accountMember.ReplaceAll(text, []byte(`"project$1":$2,$0`))
+	return accountMember.ReplaceAll(text, []byte(`"project$1":$2`))
 }

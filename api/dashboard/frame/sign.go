@@ -1,7 +1,6 @@
 package frame
 
 import (
-	"cmp"
 	"context"
 	"embed"
 	"encoding/base64"
@@ -192,7 +191,7 @@ func (c *Exchange) signUp() error {
 		Email:    f.Get("email"),
 		Password: f.Get("password"),
 		Code:     wire.Secret(f.Get("code")),
-		Account:  cmp.Or(f.Get("project"), f.Get("account")),
+		Account:  f.Get("project"),
 	}
 	s, err := c.frame.People.Join(c.Context(), application, ip(c.Request))
 	if err != nil {
