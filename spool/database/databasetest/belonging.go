@@ -3,7 +3,9 @@ package databasetest
 import (
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -238,7 +240,7 @@ func (s *sent) more() {
 		attribute("gen_ai.evaluation.name", s.one("judged", names...)),
 		map[string]any{"key": "gen_ai.evaluation.score.value", "value": map[string]any{"doubleValue": 0.5}},
 	}
-	switch s.one("more", "messages", "judgement", "judgement of the response", "score", "attached") {
+	switch s.one("more", "messages", "judgement", "judgement of the response", "score", "attached", "closed") {
 	case "messages":
 		log(wire.LogRecordID(trace, span, at), "gen_ai.client.inference.operation.details",
 			attribute("gen_ai.operation.name", "chat"), attribute("gen_ai.prompt", s.one("text", "Hi", "Hello refund")))
@@ -253,6 +255,8 @@ func (s *sent) more() {
 		s.add(wire.KindScore, of.RecordID(), "", map[string]any{
 			"trace_id": of.TraceID, "span_id": of.SpanID, "name": s.one("name", names...), "score": 90,
 		})
+	case "closed": // its id has no time: it is of 1970
+		s.add(wire.KindSpan, wire.CloseRecordID(trace), "", json.RawMessage(SpanBody(of.TraceID, 0, "closed")))
 	case "attached":
 		// No app knows the records of scores and log records, which a deletion may have kept out.
 		reported := slices.DeleteFunc(slices.Clone(s.events), func(e archive.Event) bool {
@@ -396,16 +400,25 @@ func sameAsFold(
 ) (states map[string]*archive.State) {
 	t.Helper()
 	settle(t, s, account)
-	gone := make(map[string]bool)
+	gone, kept := make(map[string]bool), make(map[string]json.RawMessage)
 	for id := range byRequest(events) {
-		_, _, err := s.Bodies(context.Background(), account, id)
+		_, bodies, err := s.Bodies(context.Background(), account, id)
 		gone[id] = wire.IsCode(err, wire.CodeNotFound)
 		if err != nil && !gone[id] {
 			t.Fatal(err)
 		}
+		maps.Copy(kept, bodies)
 	}
 	events = slices.DeleteFunc(slices.Clone(events), func(e archive.Event) bool { return gone[e.RequestID] })
 	states, bodies := Fold(events)
+
+	for _, state := range states {
+		for _, h := range state.History {
+			if h.Hash != "" && !sameJSON(kept[h.ID], bodies[h.ID]) {
+				t.Fatalf("the body of %s of %s is %s", h.ID, state.RequestID, kept[h.ID])
+			}
+		}
+	}
 
 	rows := Rows(states)
 	page := search(t, s, account, wire.Search{PerPage: 100})
@@ -413,6 +426,7 @@ func sameAsFold(
 	sameViews(t, s, account, events)
 	sameOrphans(t, states, s, account)
 	sameRollups(t, states, s, account)
+	sameSpans(t, states, s, account)
 
 	var want archive.Counts
 	for _, state := range states {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
@@ -20,7 +22,7 @@ func SpanBody(trace string, span int, name string) string {
 }
 
 // allSpans returns the request ids of all spans of an account, page by page.
-func allSpans(t *testing.T, s archive.Store, account string) (ids []string) {
+func allSpans(t rapid.TB, s archive.Store, account string) (ids []string) {
 	t.Helper()
 	var after *query.Position
 	for {
@@ -39,7 +41,7 @@ func allSpans(t *testing.T, s archive.Store, account string) (ids []string) {
 }
 
 // ofTrace returns the request ids of the spans of a trace.
-func ofTrace(t *testing.T, s archive.Store, account, trace string) (ids []string) {
+func ofTrace(t rapid.TB, s archive.Store, account, trace string) (ids []string) {
 	t.Helper()
 	id, _ := archive.ParseTrace(trace)
 	for after := ""; ; {
@@ -57,64 +59,34 @@ func ofTrace(t *testing.T, s archive.Store, account, trace string) (ids []string
 	}
 }
 
-func tracing(t *testing.T, open Open) {
-	s, reopen := open(t)
-	one, other := traces[0], traces[1]
-	var events []archive.Event
-	for i := range 5 {
-		events = append(events, Event(t, i, wire.KindSpan, ID(1000+i), SpanBody(one, i, "first")))
-	}
-	events = append(events,
-		Event(t, 5, wire.KindSpan, ID(1005), SpanBody(other, 5, "other")),
-		Event(t, 6, wire.KindSpan, ID(1006), SpanBody(one, 6, "scored")),
-		Event(t, 7, wire.KindScore, ID(1006), `{"score":1}`),
-		Event(t, 8, wire.KindSpan, ID(1007), SpanBody(one, 7, "a request too")),
-		Event(t, 9, wire.KindRequest, ID(1007), requestBody("x")),
-		Event(t, 10, wire.KindSpan, ID(1000), SpanBody(one, 0, "second")),
-		// The id of a span that has no time, as that of the event that closes a trace, is of 1970.
-		Event(t, 11, wire.KindSpan, wire.CloseRecordID([16]byte{1}), SpanBody(other, 0, "closed")))
-	apply(t, s, "a", events...)
-	for _, r := range apply(t, s, "a", events...) {
-		if r.Code != wire.ResultDuplicate {
-			t.Errorf("an event again: %+v", r)
+// sameSpans compares the spans, in their order, and the records of each trace with the states. No list
+// shows the spans: see sameAsFold.
+func sameSpans(t rapid.TB, states map[string]*archive.State, s archive.Store, account string) {
+	t.Helper()
+	var places []query.Position
+	traced := make(map[string][]string)
+	for id, state := range states {
+		if state.Bare() {
+			places = append(places, query.Position{At: state.BareAt(), RequestID: id})
+		}
+		if state.TraceID() != "" {
+			traced[state.TraceID()] = append(traced[state.TraceID()], id)
 		}
 	}
+	slices.SortFunc(places, query.Position.Compare)
 
-	s = reopen()
-	closing := wire.CloseRecordID([16]byte{1})
-	want := []string{closing, ID(1000), ID(1006), ID(1005), ID(1004), ID(1003), ID(1002), ID(1001)}
-	if got := allSpans(t, s, "a"); !slices.Equal(got, want) {
-		t.Errorf("the spans are %q, want %q", got, want)
+	var want []string
+	for _, p := range places {
+		want = append(want, p.RequestID)
 	}
-	want = []string{ID(1000), ID(1001), ID(1002), ID(1003), ID(1004), ID(1006), ID(1007)}
-	if got := ofTrace(t, s, "a", one); !slices.Equal(got, want) {
-		t.Errorf("the trace has %q, want %q", got, want)
+	if got := allSpans(t, s, account); !slices.Equal(got, want) {
+		t.Fatalf("the spans are %q, want %q", got, want)
 	}
-	if got := ofTrace(t, s, "a", other); !slices.Equal(got, []string{closing, ID(1005)}) {
-		t.Errorf("the other trace has %q", got)
-	}
-	if got := append(allSpans(t, s, "b"), ofTrace(t, s, "b", one)...); len(got) > 0 {
-		t.Errorf("another account sees %q", got)
-	}
-
-	// The later of two contents stands, and the other one is in the history.
-	state, body, err := s.Record(context.Background(), "a", ID(1000))
-	if err != nil || state.Span.Value.Name != "second" || len(state.History) != 2 ||
-		!sameJSON(body, events[10].Body) {
-		t.Errorf("the record is %+v with %s, %v", state, body, err)
-	}
-	_, bodies, err := s.Bodies(context.Background(), "a", ID(1000))
-	if err != nil || !sameJSON(bodies[events[0].ID], events[0].Body) {
-		t.Errorf("the bodies are %q, %v", bodies, err)
-	}
-
-	// No list and no count knows spans. What is attached to one waits for nothing.
-	if page := search(t, s, "a", wire.Search{}); len(page.Rows) != 1 || page.Total != 1 {
-		t.Errorf("the list shows %+v", page)
-	}
-	rows, tally := listOrphans(t, s, "a", 10)
-	if len(rows) != 0 || tally != (archive.Orphans{}) {
-		t.Errorf("the orphans are %+v, %+v", rows, tally)
+	for _, trace := range traces {
+		slices.Sort(traced[trace])
+		if got := ofTrace(t, s, account, trace); !slices.Equal(got, traced[trace]) {
+			t.Fatalf("the trace %s has %q, want %q", trace, got, traced[trace])
+		}
 	}
 }
 
