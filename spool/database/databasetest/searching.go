@@ -17,34 +17,6 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// oracle compares random filters, and none, with what the oracle finds, through both kinds of pages.
-func oracle(t *testing.T, open Open) {
-	s, _ := open(t)
-	rapid.Check(t, func(t *rapid.T) {
-		account := wire.NewID()
-		events := Events(t, 8, 24)
-		apply(t, s, account, events...)
-		settle(t, s, account)
-
-		states, bodies := Fold(events)
-		for n := range 6 {
-			w := wire.Search{PerPage: rapid.IntRange(1, 4).Draw(t, "per page")}
-			if n > 0 {
-				filter := Filter(t, 3)
-				w.FilterGroup = &filter
-			}
-			q, err := query.Compile(w)
-			if err != nil {
-				t.Fatalf("Compile: %v", err)
-			}
-
-			want := matching(&q, states, bodies)
-			walkPages(t, s, account, w, want)
-			walkCursors(t, s, account, w, drawBytesMax(t), want)
-		}
-	})
-}
-
 // walkPages reads all pages by number and compares them with want.
 func walkPages(t rapid.TB, s archive.Store, account string, w wire.Search, want []wire.Row) {
 	t.Helper()
