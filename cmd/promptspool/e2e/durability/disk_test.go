@@ -23,7 +23,8 @@ func TestAFullDiskLosesNothingThatWasAckedAndStopsNobody(t *testing.T) {
 }
 
 func fillDisk(t *testing.T, bytes int) {
-	disk, upstream, addr := harness.NewImage(t, 64), harness.FreePort(t), harness.FreePort(t)
+	disk := harness.NewImage(t, harness.Ext4, t.TempDir(), 64, true)
+	upstream, addr := harness.FreePort(t), harness.FreePort(t)
 	data := filepath.Join(disk.Mount, "data")
 	start := func() *harness.Node {
 		t.Helper()

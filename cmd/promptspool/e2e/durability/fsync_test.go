@@ -17,7 +17,7 @@ import (
 func TestASyncThatFailsEndsTheServerWithTheReason(t *testing.T) {
 	t.Parallel()
 	under := harness.MountTmpfs(t, t.TempDir())
-	disk := harness.NewImageIn(t, under, 1024, false)
+	disk := harness.NewImage(t, harness.Ext4, under, 1024, false)
 	server := harness.StartServer(t, filepath.Join(disk.Mount, "data"), "127.0.0.1:0")
 	o := harness.StartOracle(t, harness.AdminKey)
 	o.Load(server, 4, 2000, 0)

@@ -86,7 +86,7 @@ func powerCut(
 	t *testing.T, system harness.FileSystem, load harness.Order, early bool, env ...string,
 ) (*harness.Oracle, *harness.Node, *harness.Node) {
 	t.Helper()
-	disk, upstream := harness.NewImageOf(t, system, t.TempDir(), imageMebibytes, true), harness.FreePort(t)
+	disk, upstream := harness.NewImage(t, system, t.TempDir(), imageMebibytes, true), harness.FreePort(t)
 	sidecar := beginCrashing(t, largeSpool, filepath.Join(disk.Mount, "data"), "127.0.0.1:0", upstream, env...)
 	if !sidecar.Takes() {
 		t.Fatal("the sidecar does not start")

@@ -18,7 +18,8 @@ import (
 // is space. A start on the full disk reports what is missing.
 func TestAServerOnAFullDiskGoesOnWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
-	disk, addr := harness.NewImage(t, 128), harness.FreePort(t)
+	disk := harness.NewImage(t, harness.Ext4, t.TempDir(), 128, true)
+	addr := harness.FreePort(t)
 	data, outside := filepath.Join(disk.Mount, "data"), filepath.Join(disk.Mount, "of others")
 	start := func() *harness.Node { return harness.BeginPlain(t, data, addr, "server", "--name", "central") }
 	server := start()

@@ -190,26 +190,15 @@ func (n *Node) WhileItMoves(condition func() bool, place func() any, message fun
 			n.T.Fatal(message())
 		}
 		last = now
-
-		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline) && !condition(); {
-			PauseFor(10 * time.Millisecond)
-		}
+		holdsWithin(30*time.Second, condition)
 	}
 }
 
 // Eventually waits for a condition, and fails with the message after two minutes.
 func (n *Node) Eventually(condition func() bool, message func() string) {
 	n.T.Helper()
-	deadline := time.After(2 * time.Minute) // a busy machine is no fault
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			n.T.Fatal(message())
-		}
+	if !holdsWithin(2*time.Minute, condition) { // a busy machine is no fault
+		n.T.Fatal(message())
 	}
 }
 

@@ -28,7 +28,7 @@ func TestWhatAKilledRunLeftIsRemovedAndOthersAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	disk := NewImageIn(t, MountTmpfs(t, filepath.Join(stale, "under")), 16, false) // a mount in a mount
+	disk := NewImage(t, Ext4, MountTmpfs(t, filepath.Join(stale, "under")), 16, false) // a mount in a mount
 	if err := os.WriteFile(filepath.Join(disk.Mount, "file"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestWhatAKilledRunLeftIsRemovedAndOthersAreLeftAlone(t *testing.T) {
 	} else {
 		disk.loop = "" // nothing is left to detach
 	}
-	if left := filesIn(t, dir); len(left) != len(others) {
-		t.Errorf("left are %v, want %v", left, others)
+	if left, err := os.ReadDir(dir); err != nil || len(left) != len(others) {
+		t.Errorf("left are %v, %v, want %v", left, err, others)
 	}
 }

@@ -53,49 +53,29 @@ type Image struct {
 // later the file holds nothing but what was asked for. Its journal is written as rarely
 // as possible: so what was not synced is not there. A copy can be mounted beside it.
 type FileSystem struct {
-	Name, from string // from: Debian's package of its mkfs
-	mkfs       []string
-	options    string
+	Name    string
+	mkfs    []string
+	options string
 }
 
 // Ext4 is the file system of images unless a test chooses another.
 var Ext4 = FileSystem{
-	"ext4", "e2fsprogs",
+	"ext4",
 	strings.Fields("mkfs.ext4 -q -m 0 -b 4096 -E lazy_itable_init=0,lazy_journal_init=0,nodiscard"), "commit=60",
 }
 
 // FileSystems are those whose power is cut in a soak, in turn. An xfs has 300 MiB at least.
 var FileSystems = []FileSystem{
 	Ext4,
-	{"xfs", "xfsprogs", strings.Fields("mkfs.xfs -q -K"), "nouuid"},
-	{"btrfs", "btrfs-progs", strings.Fields("mkfs.btrfs -q -K -m single"), "commit=60"},
+	{"xfs", strings.Fields("mkfs.xfs -q -K"), "nouuid"},
+	{"btrfs", strings.Fields("mkfs.btrfs -q -K -m single"), "commit=60"},
 }
 
-// NewImage makes an image of some MiB and mounts it until the test ends.
-func NewImage(t *testing.T, mebibytes int) *Image {
-	t.Helper()
-	return NewImageIn(t, t.TempDir(), mebibytes, true)
-}
-
-// NewImageIn is NewImage for a file in dir, which holds what a disk would if direct is set.
-func NewImageIn(t *testing.T, dir string, mebibytes int, direct bool) *Image {
-	t.Helper()
-	return NewImageOf(t, Ext4, dir, mebibytes, direct)
-}
-
-// NewImageOf is NewImageIn with a file system of choice.
-func NewImageOf(t *testing.T, system FileSystem, dir string, mebibytes int, direct bool) *Image {
+// NewImage makes an image in dir of some MiB and mounts it until the test ends. It holds what a disk
+// would if direct is set.
+func NewImage(t *testing.T, system FileSystem, dir string, mebibytes int, direct bool) *Image {
 	t.Helper()
 	partstest.Need(t, "root", "losetup", "mount", "mkfs.ext4")
-	if os.Geteuid() != 0 {
-		t.Fatal("this test mounts disk images, which only root may: " +
-			"run it as root (or leave it out with go test -skip 'Power|Disk')")
-	}
-	for _, name := range []string{"losetup", system.mkfs[0], "mount", "umount"} {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Fatalf("%s is missing; apt-get install %s mount util-linux", name, system.from)
-		}
-	}
 	i := imageOf(t, system, filepath.Join(dir, "disk"), direct)
 	Tool(t, "truncate", "--size", fmt.Sprint(mebibytes<<20), i.file)
 	Tool(t, system.mkfs[0], append(system.mkfs[1:len(system.mkfs):len(system.mkfs)], i.file)...)
@@ -201,13 +181,4 @@ func Tool(t *testing.T, name string, args ...string) string {
 		t.Fatalf("%s %v: %v\n%s%s", name, args, err, out, errs.String())
 	}
 	return string(out)
-}
-
-func filesIn(t *testing.T, dir string) []os.DirEntry {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return entries
 }

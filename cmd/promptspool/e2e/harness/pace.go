@@ -45,17 +45,19 @@ func PauseFor(d time.Duration) { <-time.After(d) }
 // Reached is Eventually for conditions that take long.
 func Reached(t *testing.T, patience time.Duration, condition func() bool, message string) {
 	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
+	if !holdsWithin(patience, condition) {
+		t.Fatal(message)
+	}
+}
 
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal(message)
+// holdsWithin waits for a condition, and reports whether it holds in time.
+func holdsWithin(patience time.Duration, condition func() bool) bool {
+	for deadline := time.Now().Add(patience); !condition(); PauseFor(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
 		}
 	}
+	return true
 }
 
 // Rounded returns a measured time as text, without more digits than it deserves.
