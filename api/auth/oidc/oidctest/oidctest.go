@@ -3,7 +3,6 @@
 package oidctest
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -44,14 +43,27 @@ type Settings struct {
 	IDToken json.RawMessage `json:",omitempty"` // in place of each one, unless it is empty
 }
 
-// Addresses are where a process of the issuer listens.
-type Addresses struct{ Issuer, Control string }
+// State is what an issuer is told, each time all of it.
+type State struct {
+	Users     map[string]User // by subject
+	Bases     []string        // of the servers that may send browsers to it
+	Rotations int             // how often its key was replaced
+	Settings  Settings
+}
+
+// Answer is what an issuer says to each State.
+type Answer struct {
+	URL    string
+	Passes map[string]int // how often each person has passed through it since they last signed out there
+}
 
 // Issuer is a running issuer. Its methods fail the test if the process does not answer.
 type Issuer struct {
 	URL     string
-	control string
 	t       testing.TB
+	state   State
+	told    *json.Encoder
+	answers *json.Decoder
 }
 
 // Start runs an issuer until the test ends. It knows the servers under test at these addresses.
@@ -79,62 +91,60 @@ func Start(t testing.TB, bases ...string) *Issuer {
 		_ = process.Wait()
 	})
 
-	var at Addresses
-	if err := json.NewDecoder(stdout).Decode(&at); err != nil {
-		t.Fatalf("the issuer does not start: %v", err)
+	i := &Issuer{
+		t:       t,
+		state:   State{Users: map[string]User{}, Bases: bases},
+		told:    json.NewEncoder(stdin),
+		answers: json.NewDecoder(stdout),
 	}
-	i := &Issuer{URL: at.Issuer, control: at.Control, t: t}
-	for _, base := range bases {
-		i.Allow(base)
-	}
+	i.URL = i.tell().URL
 
 	return i
 }
 
-// tell calls the issuer's control, and decodes its answer into result, unless that is nil.
-func (i *Issuer) tell(what string, argument, result any) {
+// tell sends the state to the process.
+func (i *Issuer) tell() (a Answer) {
 	i.t.Helper()
-	body, err := json.Marshal(argument)
-	if err != nil {
-		i.t.Fatal(err)
+	err := i.told.Encode(i.state)
+	if err == nil {
+		err = i.answers.Decode(&a)
 	}
-	answer, err := http.Post(i.control+"/"+what, "application/json", bytes.NewReader(body))
 	if err != nil {
-		i.t.Fatal(err)
+		i.t.Fatalf("the issuer does not answer: %v", err)
 	}
-	defer answer.Body.Close()
 
-	text, err := io.ReadAll(answer.Body)
-	if err == nil && result != nil {
-		err = json.Unmarshal(text, result)
-	}
-	if err != nil || answer.StatusCode != http.StatusOK {
-		i.t.Fatalf("the issuer answers %s with %d: %s (%v)", what, answer.StatusCode, text, err)
-	}
+	return a
 }
 
 // Allow lets a server at this address send browsers to the issuer.
-func (i *Issuer) Allow(base string) { i.tell("allow", base, nil) }
+func (i *Issuer) Allow(base string) {
+	i.state.Bases = append(i.state.Bases, base)
+	i.tell()
+}
 
 // Put adds a person, or replaces the one with this subject.
 func (i *Issuer) Put(u User) {
 	if u.Subject == "" {
 		u.Subject = u.Email
 	}
-	i.tell("put", u, nil)
+	i.state.Users[u.Subject] = u
+	i.tell()
 }
 
 // Set changes how the issuer behaves.
-func (i *Issuer) Set(s Settings) { i.tell("set", s, nil) }
+func (i *Issuer) Set(s Settings) {
+	i.state.Settings = s
+	i.tell()
+}
 
 // Rotate replaces the key that tokens are signed with. The one before is not published any more.
-func (i *Issuer) Rotate() { i.tell("rotate", struct{}{}, nil) }
+func (i *Issuer) Rotate() {
+	i.state.Rotations++
+	i.tell()
+}
 
 // Passes returns how often a person has passed through the issuer since they last signed out there.
-func (i *Issuer) Passes(subject string) (passes int) {
-	i.tell("passes", subject, &passes)
-	return passes
-}
+func (i *Issuer) Passes(subject string) int { return i.tell().Passes[subject] }
 
 // Browser signs a person in, and returns the address to which the issuer sends their browser back.
 // address is where a server sent it.

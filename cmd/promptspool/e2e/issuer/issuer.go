@@ -8,6 +8,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -32,23 +33,17 @@ type Issuer struct {
 	callback func(context.Context, string) string
 	storage  *peopleAndKeys
 
-	mu        sync.Mutex
-	users     map[string]oidctest.User // by subject
-	signedIn  map[string]string
-	callbacks []string
-	signedOut []string // where browsers may go after signing out
-	key       *signingKey
-	settings  oidctest.Settings
+	mu       sync.Mutex
+	state    oidctest.State
+	signedIn map[string]string // subject by session
+	key      *signingKey
 }
 
-// Run serves an issuer on one listener, and what tests tell it on another, until told ends. It writes the
-// addresses of both as a line of JSON.
-func Run(told io.Reader, addresses io.Writer) error {
-	i := &Issuer{users: map[string]oidctest.User{}, signedIn: map[string]string{}}
+// Run serves an issuer until told ends. It reads oidctest.States, and answers each.
+func Run(told io.Reader, answers io.Writer) error {
+	i := &Issuer{signedIn: map[string]string{}}
 	server := httptest.NewServer(i)
 	defer server.Close()
-	control := httptest.NewServer(i.control())
-	defer control.Close()
 	if err := i.rotate(); err != nil {
 		return err
 	}
@@ -70,62 +65,41 @@ func Run(told io.Reader, addresses io.Writer) error {
 	routes.Handle("/", provider)
 	i.provider, i.callback = routes, op.AuthCallbackURL(provider)
 
-	err = json.NewEncoder(addresses).Encode(oidctest.Addresses{Issuer: server.URL, Control: control.URL})
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, told)
-
-	return err
-}
-
-// control returns the handler of what tests tell the issuer.
-func (i *Issuer) control() http.Handler {
-	mux := http.NewServeMux()
-	handle(i, mux, "/allow", func(base string) (any, error) {
-		i.callbacks = append(i.callbacks, base+"/sign-in/oidc/callback")
-		i.signedOut = append(i.signedOut, base+"/sign-in")
-		return nil, nil
-	})
-	handle(i, mux, "/put", func(u oidctest.User) (any, error) {
-		i.users[u.Subject] = u
-		return nil, nil
-	})
-	handle(i, mux, "/set", func(s oidctest.Settings) (any, error) {
-		i.settings = s
-		return nil, nil
-	})
-	handle(i, mux, "/rotate", func(struct{}) (any, error) { return nil, i.rotate() })
-	handle(i, mux, "/passes", func(subject string) (any, error) {
-		passes := 0
-		for _, s := range i.signedIn {
-			if s == subject {
-				passes++
-			}
-		}
-		return passes, nil
-	})
-
-	return mux
-}
-
-// handle serves a call with a JSON value and one in its answer. i.mu is held during do.
-func handle[T any](i *Issuer, mux *http.ServeMux, path string, do func(T) (any, error)) {
-	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-		var argument T
-		var result any
-		err := json.NewDecoder(r.Body).Decode(&argument)
-		if err == nil {
-			i.mu.Lock()
-			result, err = do(argument)
-			i.mu.Unlock()
+	for states := json.NewDecoder(told); ; {
+		var state oidctest.State
+		err := states.Decode(&state)
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
+			return err
 		}
-		_ = json.NewEncoder(w).Encode(result)
-	})
+
+		answer := oidctest.Answer{URL: server.URL}
+		answer.Passes, err = i.take(state)
+		if err != nil {
+			return err
+		}
+		if err := json.NewEncoder(answers).Encode(answer); err != nil {
+			return err
+		}
+	}
+}
+
+// take behaves by a state from now on. It returns how often each person is signed in.
+func (i *Issuer) take(state oidctest.State) (passes map[string]int, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if state.Rotations != i.state.Rotations {
+		err = i.rotate()
+	}
+	i.state = state
+
+	passes = make(map[string]int)
+	for _, subject := range i.signedIn {
+		passes[subject]++
+	}
+	return passes, err
 }
 
 // rotate replaces the key that tokens are signed with. The one before is not published any more.
@@ -139,7 +113,7 @@ func (i *Issuer) rotate() error {
 // ServeHTTP answers as the issuer.
 func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
-	s := i.settings
+	s := i.state.Settings
 	i.mu.Unlock()
 
 	switch {
@@ -165,7 +139,7 @@ func (i *Issuer) login(w http.ResponseWriter, r *http.Request) {
 	id, email := r.FormValue("id"), r.FormValue("email")
 	if cookie, err := r.Cookie("issuer-session"); err == nil && email == "" {
 		i.mu.Lock()
-		email = i.users[i.signedIn[cookie.Value]].Email
+		email = i.state.Users[i.signedIn[cookie.Value]].Email
 		i.mu.Unlock()
 	}
 	if email == "" {
@@ -192,7 +166,7 @@ func (i *Issuer) login(w http.ResponseWriter, r *http.Request) {
 type people struct{ issuer *Issuer }
 
 func (p people) byEmail(email string) oidctest.User {
-	for _, u := range p.issuer.users {
+	for _, u := range p.issuer.state.Users {
 		if u.Email == email {
 			return u
 		}
@@ -214,7 +188,7 @@ func (p people) GetUserByID(id string) *storage.User {
 	p.issuer.mu.Lock()
 	defer p.issuer.mu.Unlock()
 
-	return p.user(p.issuer.users[id])
+	return p.user(p.issuer.state.Users[id])
 }
 
 // GetUserByUsername returns a person by their email.
@@ -243,8 +217,7 @@ func (p *peopleAndKeys) GetClientByClientID(ctx context.Context, id string) (op.
 
 	p.issuer.mu.Lock()
 	defer p.issuer.mu.Unlock()
-	callbacks, signedOut := slices.Clone(p.issuer.callbacks), slices.Clone(p.issuer.signedOut)
-	return client{c, callbacks, signedOut, !p.issuer.settings.Thin}, nil
+	return client{c, p.issuer.state.Bases, !p.issuer.state.Settings.Thin}, nil
 }
 
 // SetUserinfoFromRequest says what an ID token contains.
@@ -271,10 +244,10 @@ func (p *peopleAndKeys) addGroups(info *oidc.UserInfo, subject string, scopes []
 	if !slices.Contains(scopes, oidc.ScopeEmail) {
 		return
 	}
-	if groups := p.issuer.users[subject].Groups; groups != nil {
+	if groups := p.issuer.state.Users[subject].Groups; groups != nil {
 		info.AppendClaims("groups", groups)
 	}
-	for name, value := range p.issuer.settings.Claims {
+	for name, value := range p.issuer.state.Settings.Claims {
 		info.AppendClaims(name, value)
 	}
 }
@@ -328,14 +301,22 @@ func (k publicKey) Algorithm() jose.SignatureAlgorithm { return jose.ES256 }
 func (k publicKey) Use() string                        { return "sig" }
 func (k publicKey) Key() any                           { return &k.key.PublicKey }
 
-// client is a program that the issuer knows.
+// client is a program that the issuer knows, at the addresses of the servers under test.
 type client struct {
 	op.Client
-	callbacks, signedOut []string
-	full                 bool
+	bases []string
+	full  bool
 }
 
-func (c client) RedirectURIs() []string               { return c.callbacks }
-func (c client) PostLogoutRedirectURIs() []string     { return c.signedOut }
+// at returns the addresses of a page of the servers.
+func (c client) at(path string) (all []string) {
+	for _, base := range c.bases {
+		all = append(all, base+path)
+	}
+	return all
+}
+
+func (c client) RedirectURIs() []string               { return c.at("/sign-in/oidc/callback") }
+func (c client) PostLogoutRedirectURIs() []string     { return c.at("/sign-in") }
 func (c client) IDTokenUserinfoClaimsAssertion() bool { return c.full }
 func (c client) LoginURL(id string) string            { return "/login?id=" + id }
