@@ -105,7 +105,7 @@ func listProjects(ctx context.Context, c ControlConfig) (list ProjectList, err e
 // escaped, so it finds nothing there; nor has a name or an id a quote.
 var accountMember = regexp.MustCompile(`"account(_id)?":("[^"]*")`)
 
-// InProject returns v as JSON that names a project as people do. What is stored says "account".
+// InProject returns v as JSON that names a project as people do; stored JSON has "account" for it.
 func InProject(v any) json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil {
