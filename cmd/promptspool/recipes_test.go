@@ -75,7 +75,7 @@ var recipes = []struct {
 	{
 		heading: "Add a provider",
 		example: `[cC]ohere`,
-		besides: `a dialect of spans, which is another recipe: ^api/otlp/plumbing\.go`,
+		besides: `a dialect of spans, which is another recipe: ^api/otlp/request\.go`,
 	},
 	{
 		heading: "Add a dialect of OpenTelemetry",

@@ -100,7 +100,7 @@ func TestWhatDecidesAKindIsKnownToTheReceiver(t *testing.T) {
 	for _, d := range dialect.All {
 		for _, a := range d.Table {
 			if a.Means == dialect.Decides && !otlp.IsModelKey(a.Key) {
-				t.Errorf("%s: begins like none of modelKeys in api/otlp/plumbing.go", a.Key)
+				t.Errorf("%s: begins like none of modelKeys in api/otlp/request.go", a.Key)
 			}
 		}
 	}
