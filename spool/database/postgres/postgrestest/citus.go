@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -17,40 +16,42 @@ import (
 	"promptspool/spool/database/postgres/schema"
 )
 
-// citus are the databases on all nodes of a Citus that tests get copies of: to spread the tables
-// takes many times as long.
+// citus is the database on all nodes of a Citus that tests get copies of: to spread the tables takes
+// many times as long.
 var citus struct {
-	spread, prepared sync.Once
-	made             []string // on which connections to drop them, in pairs with their names
+	spread sync.Once
+	made   []string // on which connections to drop it
 }
 
-// citusDatabase creates a database on all nodes of a Citus, with the tables spread over them and
-// filled by prepare, unless that is nil. dsn names a database on the coordinator whose workers
-// are used.
-func citusDatabase(t testing.TB, dsn string, prepare func(dsn string)) string {
+// spreadName is the name of that database.
+var spreadName = fmt.Sprintf("psp_%d_spread", os.Getpid())
+
+// citusDatabase creates a database on all nodes of a Citus, with the tables spread over them. dsn
+// names a database on the coordinator whose workers are used.
+func citusDatabase(t testing.TB, dsn string) string {
 	t.Helper()
-	spread, prepared := fmt.Sprintf("psp_%d_spread", os.Getpid()), fmt.Sprintf("psp_%d_prepared", os.Getpid())
-	citus.spread.Do(func() { spreadDatabase(t, dsn, spread) })
-	if prepare == nil {
-		return copyDatabase(t, dsn, spread, "")
+	citus.spread.Do(func() { spreadDatabase(t, dsn) })
+
+	name := nextName()
+	for _, node := range append(Workers(t, dsn), dsn) {
+		onUnused(t, node, spreadName, "CREATE DATABASE "+name+" TEMPLATE "+spreadName)
+		t.Cleanup(func() { onUnused(t, node, name, "DROP DATABASE "+name+" WITH (FORCE)") })
 	}
 
-	citus.prepared.Do(func() { prepare(copyDatabase(t, dsn, spread, prepared)) })
-
-	return copyDatabase(t, dsn, prepared, "")
+	return inDatabase(t, dsn, name)
 }
 
-// spreadDatabase creates a database on all nodes and spreads the tables over them.
-func spreadDatabase(t testing.TB, dsn, name string) {
+// spreadDatabase creates the database of citus.
+func spreadDatabase(t testing.TB, dsn string) {
 	t.Helper()
 	workers := Workers(t, dsn)
 	for _, node := range append(workers, dsn) {
-		run(t, node, "CREATE DATABASE "+name)
-		citusLater(node, name)
-		run(t, inDatabase(t, node, name), `CREATE EXTENSION citus`)
+		run(t, node, "CREATE DATABASE "+spreadName)
+		citus.made = append(citus.made, node)
+		run(t, inDatabase(t, node, spreadName), `CREATE EXTENSION citus`)
 	}
 
-	coordinator, created := parse(t, dsn), inDatabase(t, dsn, name)
+	coordinator, created := parse(t, dsn), inDatabase(t, dsn, spreadName)
 	run(t, created, fmt.Sprintf(`SELECT citus_set_coordinator_host('%s', %s)`,
 		coordinator.Hostname(), coordinator.Port()))
 	for _, worker := range workers {
@@ -59,27 +60,6 @@ func spreadDatabase(t testing.TB, dsn, name string) {
 	}
 
 	distribute(t, created)
-}
-
-// copyDatabase copies a database on all nodes, and returns the connection string of the copy. A
-// copy without a name is dropped when the test ends.
-func copyDatabase(t testing.TB, dsn, from, name string) string {
-	t.Helper()
-	kept := name != ""
-	if !kept {
-		name = nextName()
-	}
-
-	for _, node := range append(Workers(t, dsn), dsn) {
-		onUnused(t, node, from, "CREATE DATABASE "+name+" TEMPLATE "+from)
-		if kept {
-			citusLater(node, name)
-		} else {
-			t.Cleanup(func() { onUnused(t, node, name, "DROP DATABASE "+name+" WITH (FORCE)") })
-		}
-	}
-
-	return inDatabase(t, dsn, name)
 }
 
 // onUnused runs a statement on a node once a database there is not in use. Citus itself
@@ -98,13 +78,10 @@ func onUnused(t testing.TB, node, database, sql string) {
 	}
 }
 
-// citusLater has a database of a node dropped when all tests have ended.
-func citusLater(node, name string) { citus.made = append(citus.made, node, name) }
-
-// dropCitus drops the databases that tests got copies of.
+// dropCitus drops the database that tests got copies of.
 func dropCitus() {
-	for pair := range slices.Chunk(citus.made, 2) {
-		_ = execute(pair[0], "DROP DATABASE "+pair[1]+" WITH (FORCE)")
+	for _, node := range citus.made {
+		_ = execute(node, "DROP DATABASE "+spreadName+" WITH (FORCE)")
 	}
 }
 

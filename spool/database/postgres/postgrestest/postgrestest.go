@@ -63,7 +63,7 @@ var mainCalled atomic.Bool
 func DSN(t testing.TB) string {
 	t.Helper()
 	if dsn := os.Getenv("TEST_CITUS_DSN"); dsn != "" {
-		return citusDatabase(t, dsn, nil)
+		return citusDatabase(t, dsn)
 	}
 
 	return Plain(t)
@@ -72,7 +72,7 @@ func DSN(t testing.TB) string {
 // Plain is DSN for a test that makes up what a Citus would answer: it is never on one.
 func Plain(t testing.TB) string { return database(t, sharedServer(t).DSN("postgres"), "") }
 
-// Prepared is DSN for a database that prepare has filled, for example with tables.
+// Prepared is DSN for a database that prepare has filled with tables, which one on Citus has.
 //
 // prepare runs once for all tests of a binary, which get copies, so they must all pass
 // the same function. It must close its connections, because PostgreSQL does not copy a
@@ -80,7 +80,7 @@ func Plain(t testing.TB) string { return database(t, sharedServer(t).DSN("postgr
 func Prepared(t testing.TB, prepare func(dsn string)) string {
 	t.Helper()
 	if dsn := os.Getenv("TEST_CITUS_DSN"); dsn != "" {
-		return citusDatabase(t, dsn, prepare)
+		return citusDatabase(t, dsn)
 	}
 
 	return database(t, preparedServer(t, prepare).DSN("postgres"), " TEMPLATE "+preparedName)
@@ -91,7 +91,7 @@ func Prepared(t testing.TB, prepare func(dsn string)) string {
 func Reused(t testing.TB, prepare func(dsn string)) string {
 	t.Helper()
 	if dsn := os.Getenv("TEST_CITUS_DSN"); dsn != "" {
-		return citusDatabase(t, dsn, prepare)
+		return citusDatabase(t, dsn)
 	}
 
 	server := preparedServer(t, prepare)
