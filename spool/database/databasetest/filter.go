@@ -2,14 +2,20 @@ package databasetest
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -40,6 +46,7 @@ var vocabulary = withNumbers([]word{
 	{field: "is_tool_call", operators: flags},
 	{field: "is_plain_text", operators: flags},
 	{field: "score", operators: numbers},
+	{field: "list_time", operators: []string{"before", "after", "gte", "lte"}, times: true},
 	{field: "accepted_at", operators: []string{"before", "after", "is_null"}, times: true},
 	{field: "request_start_time", operators: []string{"before", "after", "gte", "is_not_null"}, times: true},
 })
@@ -149,4 +156,158 @@ func withWords(words string, f *wire.Filter) *wire.Filter {
 	}
 
 	return &all
+}
+
+// Texts of few words meet. Some are not ASCII, or of a script without blanks.
+var (
+	wordGaps  = []string{" ", " ", ". ", "-", "_", "", "\n"}
+	textWords = []string{"refund", "Refunds", "REFUND", "ref", "a", "30", "days", "Zürich", "zurich", "東", "京"}
+)
+
+// drawText draws up to so many words.
+func drawText(t *rapid.T, most int) string {
+	var b strings.Builder
+	for range rapid.IntRange(1, most).Draw(t, "words") {
+		b.WriteString(pick(t, textWords) + pick(t, wordGaps))
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// drawAsked draws a filter of texts of which each operator is as likely as any.
+func drawAsked(t *rapid.T, depth int) wire.Filter {
+	if depth > 0 && rapid.Bool().Draw(t, "group") {
+		f := wire.Filter{Logic: rapid.SampledFrom([]string{"AND", "OR"}).Draw(t, "logic")}
+		for range rapid.IntRange(1, 3).Draw(t, "parts") {
+			f.Filters = append(f.Filters, drawAsked(t, depth-1))
+		}
+		return f
+	}
+	operator := rapid.SampledFrom([]string{
+		"matches", "not_matches", "matches *", "contains", "not_contains", "starts_with", "ends_with",
+	}).Draw(t, "operator")
+	operator, open := strings.CutSuffix(operator, " *")
+	value := drawText(t, 3)
+	if open {
+		value += "*"
+	}
+
+	field := rapid.SampledFrom([]string{"text", "input_text", "output_text"}).Draw(t, "field")
+
+	return Condition(field, "", operator, value)
+}
+
+// textEvent draws a call with texts, or a part of one that comes by itself.
+func textEvent(t *rapid.T, n int, requestID string) archive.Event {
+	switch rapid.IntRange(0, 4).Draw(t, "what") {
+	case 0:
+		return Event(t, n, wire.KindScore, requestID, `{"score":1}`)
+	case 1: // a traced call, of which the last that was sent of it counts
+		body := encoded(map[string]any{"resource": map[string]any{}, "span": map[string]any{
+			"traceId": traces[0], "spanId": fmt.Sprintf("%016x", n+1), "name": "chat",
+			"startTimeUnixNano": "1795318943782000000",
+			"attributes": []any{
+				attribute("gen_ai.operation.name", "chat"),
+				attribute("gen_ai.input.messages", string(encoded([]any{map[string]any{
+					"role": "user", "parts": []any{map[string]any{"type": "text", "content": drawText(t, 6)}},
+				}}))),
+			},
+		}})
+		return Event(t, n, wire.KindSpan, requestID, string(body))
+	}
+	body, _ := json.Marshal(map[string]any{
+		"function_name": "openai.chat.completions.create",
+		"kwargs":        map[string]any{"messages": []any{map[string]any{"role": "user", "content": drawText(t, 6)}}},
+		"request_response": map[string]any{
+			"choices": []any{map[string]any{"message": map[string]any{"role": "assistant", "content": drawText(t, 6)}}},
+		},
+	})
+
+	return Event(t, n, wire.KindRequest, requestID, string(body))
+}
+
+// words asks for words after each batch of events, edits and deletions.
+func words(t *testing.T, open Open) {
+	s, _ := open(t)
+	found := 0
+	rapid.Check(t, func(t *rapid.T) {
+		account := wire.NewID()
+		var events []archive.Event
+		for n := range rapid.IntRange(4, 24).Draw(t, "events") {
+			events = append(events, textEvent(t, n, ID(1000+rapid.IntRange(0, 9).Draw(t, "call"))))
+		}
+		gone := map[string]bool{}
+		for _, batch := range Batches(t, events) {
+			apply(t, s, account, batch...)
+		}
+		for range rapid.IntRange(1, 3).Draw(t, "changes") {
+			id := ID(1000 + rapid.IntRange(0, 9).Draw(t, "changed"))
+			if rapid.Bool().Draw(t, "delete") {
+				which := wire.Deletion{RequestID: id}
+				if _, err := archive.Delete(context.Background(), s, account, which); err != nil {
+					t.Fatal(err)
+				}
+				gone[id] = true
+			} else {
+				Mask(t, s, account, "refund", id)
+			}
+			// What follows others makes stores pack, or index, what they hold.
+			n := 100 + len(events)
+			more := textEvent(t, n, ID(1000+n))
+			events = append(events, more)
+			apply(t, s, account, more)
+		}
+
+		// The oracle reads what the store says of each call; others check that it is right.
+		states, bodies := map[string]*archive.State{}, map[string]json.RawMessage{}
+		for _, e := range events {
+			state, kept, err := s.Bodies(context.Background(), account, e.RequestID)
+			if gone[e.RequestID] != (err != nil) {
+				t.Fatalf("record %s, deleted %v: %v", e.RequestID, gone[e.RequestID], err)
+			}
+			if err == nil {
+				states[e.RequestID] = &state
+				maps.Copy(bodies, kept)
+			}
+		}
+		for range 8 {
+			f := drawAsked(t, 2)
+			q, err := query.Compile(wire.Search{FilterGroup: &f, PerPage: 50})
+			if err != nil {
+				t.Fatal(err)
+			}
+			q.Budget = time.Hour
+			subject := func(row *wire.Row) *query.Subject { return Subject(states, bodies, row) }
+			want := Select(q, Rows(states), subject).Rows
+			page, err := s.Search(context.Background(), account, q)
+			if err != nil || page.Total != len(want) || page.TotalIsLowerBound {
+				t.Fatalf("%+v: total %d (%v, %v), want %d", f, page.Total, page.TotalIsLowerBound, err, len(want))
+			}
+			sameRows(t, want, page.Rows)
+			found += len(want)
+		}
+	})
+	if found == 0 {
+		t.Error("no filter found anything")
+	}
+}
+
+// WithAndWithoutIndex returns the ids of the records that have a word. A search for it finds those in
+// indexed, and those in scanned if no index can help.
+func WithAndWithoutIndex(t testing.TB, s archive.Store, account, word string) (indexed, scanned []string) {
+	t.Helper()
+	f := Condition("text", "", "matches", word)
+	either := wire.Filter{Logic: "OR", Filters: []wire.Filter{f, Condition("text", "", "matches", "nowhere*")}}
+	for filter, ids := range map[*wire.Filter]*[]string{&f: &indexed, &either: &scanned} {
+		for _, row := range search(t, s, account, wire.Search{FilterGroup: filter, PerPage: 1000}).Rows {
+			*ids = append(*ids, row.RequestID)
+		}
+	}
+
+	return indexed, scanned
+}
+
+// Says returns a call whose prompt is a text.
+func Says(t rapid.TB, n int, requestID, text string) archive.Event {
+	return Event(t, n, wire.KindRequest, requestID, `{"function_name":"openai.chat.completions.create",`+
+		`"metadata":{"user":"`+requestID+`"},"kwargs":{"messages":[{"role":"user","content":"`+text+`"}]}}`)
 }

@@ -210,9 +210,6 @@ func drawBody(t *rapid.T, kind wire.Kind) map[string]any {
 // drawAttributes draws the attributes of a span, half of the time those of a model call. Some
 // calls are logged as well.
 func drawAttributes(t *rapid.T) []any {
-	attribute := func(key, text string) any {
-		return map[string]any{"key": key, "value": map[string]any{"stringValue": text}}
-	}
 	switch rapid.IntRange(0, 3).Draw(t, "what") {
 	case 0:
 		return []any{}
