@@ -13,8 +13,8 @@
 //   - RunSpanRetention (tracing.go) and RunWritten (bench.go): by a clock, and by bytes
 //   - RunMove (moving.go): everything is copied from and to each other database
 //
-// Scenes of writes are in folding.go, clocks.go, orphans.go, editing.go and deleting.go, those of
-// spans and of calls that several report in tracing.go, recorded.go and belonging.go, and those of
-// questions in asking.go, searching.go and starting.go. history.go and filter.go draw what they work
-// with. Bench is for benchmarks: bench.go, questions.go, calls.go.
+// Scenes of writes are in folding.go, clocks.go, editing.go and deleting.go, those of spans and of
+// calls that several report in tracing.go, recorded.go and belonging.go, and those of questions in
+// asking.go, searching.go and starting.go. history.go and filter.go draw what they work with. Bench
+// is for benchmarks: bench.go, calls.go.
 package databasetest

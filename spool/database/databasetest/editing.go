@@ -59,58 +59,6 @@ func WithKey(t rapid.TB, e archive.Event) archive.Event {
 	return e
 }
 
-// editing changes records as masking does. Everything derived from them must follow.
-func editing(t *testing.T, open Open) {
-	s, reopen := open(t)
-	request := Event(t, 1, wire.KindRequest, ID(1000), requestBody("tag "+KeyPlace))
-	other := Event(t, 2, wire.KindRequest, ID(1000), longBody("another "+KeyPlace, 5000))
-	metadata := Event(t, 3, wire.KindMetadata, ID(1000), `{"metadata":{"note":"`+KeyPlace+`"}}`)
-	waiting := Event(t, 4, wire.KindMetadata, ID(1001), `{"metadata":{"note":"`+KeyPlace+`"}}`)
-	unread := Event(t, 5, wire.KindScore, ID(1001), `{"score":"`+KeyPlace+`"}`)
-	clean := Event(t, 6, wire.KindRequest, ID(1002), requestBody("clean"))
-	apply(t, s, account, WithKey(t, request), WithKey(t, other), WithKey(t, metadata), WithKey(t, waiting),
-		WithKey(t, unread), clean)
-
-	// A record without a key and one that does not exist are not changed.
-	ids := []string{ID(1000), ID(1001), ID(1002), ID(1999)}
-	for _, want := range []int{2, 0} {
-		if changed := Mask(t, s, account, Key, ids...); changed != want {
-			t.Fatalf("%d records changed, want %d", changed, want)
-		}
-	}
-
-	// The second time after a restart.
-	for range 2 {
-		for _, id := range ids[:3] {
-			state, bodies, err := s.Bodies(context.Background(), account, id)
-			text, _ := json.Marshal([]any{state, bodies})
-			if err != nil || bytes.Contains(text, []byte(Key)) {
-				t.Errorf("record %s (%v): %s", id, err, text)
-			}
-		}
-		if n := search(t, s, account, wire.Search{FilterGroup: tagged("tag masked")}).Total; n != 1 {
-			t.Errorf("%d records have the new tag, want 1", n)
-		}
-		if n := search(t, s, account, wire.Search{FilterGroup: tagged("tag " + Key)}).Total; n != 0 {
-			t.Errorf("%d records have the old tag", n)
-		}
-
-		// The edit changed the bytes of an orphan, so the tally must have changed with
-		// them.
-		var want archive.Orphans
-		state, _, err := s.Bodies(context.Background(), account, ID(1001))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want.Add(state.Waiting())
-		if _, tally := listOrphans(t, s, account, 10); tally != want {
-			t.Errorf("orphans are tallied as %+v, want %+v", tally, want)
-		}
-
-		s = reopen()
-	}
-}
-
 // Mask replaces a word in records, as masking does, and returns how many had it.
 func Mask(t rapid.TB, s archive.Store, account, word string, ids ...string) (changed int) {
 	masked := func(text []byte) []byte { return bytes.ReplaceAll(text, []byte(word), []byte("masked")) }

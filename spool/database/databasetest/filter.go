@@ -1,6 +1,7 @@
 package databasetest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -182,6 +183,9 @@ func drawAsked(t *rapid.T, depth int) wire.Filter {
 		}
 		return f
 	}
+	if rapid.IntRange(0, 5).Draw(t, "of a tag") == 0 {
+		return Condition("tags", "", "is", pick(t, append([]string{"masked"}, textWords...)))
+	}
 	operator := rapid.SampledFrom([]string{
 		"matches", "not_matches", "matches *", "contains", "not_contains", "starts_with", "ends_with",
 	}).Draw(t, "operator")
@@ -200,7 +204,7 @@ func drawAsked(t *rapid.T, depth int) wire.Filter {
 func textEvent(t *rapid.T, n int, requestID string) archive.Event {
 	switch rapid.IntRange(0, 4).Draw(t, "what") {
 	case 0:
-		return Event(t, n, wire.KindScore, requestID, `{"score":1}`)
+		return Event(t, n, wire.KindMetadata, requestID, `{"metadata":{"note":"`+pick(t, textWords)+`"}}`)
 	case 1: // a traced call, of which the last that was sent of it counts
 		body := encoded(map[string]any{"resource": map[string]any{}, "span": map[string]any{
 			"traceId": traces[0], "spanId": fmt.Sprintf("%016x", n+1), "name": "chat",
@@ -216,6 +220,7 @@ func textEvent(t *rapid.T, n int, requestID string) archive.Event {
 	}
 	body, _ := json.Marshal(map[string]any{
 		"function_name": "openai.chat.completions.create",
+		"tags":          []string{pick(t, textWords)},
 		"kwargs":        map[string]any{"messages": []any{map[string]any{"role": "user", "content": drawText(t, 6)}}},
 		"request_response": map[string]any{
 			"choices": []any{map[string]any{"message": map[string]any{"role": "assistant", "content": drawText(t, 6)}}},
@@ -225,9 +230,10 @@ func textEvent(t *rapid.T, n int, requestID string) archive.Event {
 	return Event(t, n, wire.KindRequest, requestID, string(body))
 }
 
-// words asks for words after each batch of events, edits and deletions.
+// words asks for words after events, edits, as masking makes them, and deletions. Everything derived
+// from the records must follow.
 func words(t *testing.T, open Open) {
-	s, _ := open(t)
+	s, reopen := open(t)
 	found := 0
 	rapid.Check(t, func(t *rapid.T) {
 		account := wire.NewID()
@@ -248,7 +254,13 @@ func words(t *testing.T, open Open) {
 				}
 				gone[id] = true
 			} else {
-				Mask(t, s, account, "refund", id)
+				had := isSaid(t, s, account, id, "refund")
+				if changed := Mask(t, s, account, "refund", id); (changed > 0) != had {
+					t.Fatalf("%d records were changed; %s had the word: %v", changed, id, had)
+				}
+				if isSaid(t, s, account, id, "refund") {
+					t.Fatalf("%s has the word still", id)
+				}
 			}
 			// What follows others makes stores pack, or index, what they hold.
 			n := 100 + len(events)
@@ -256,6 +268,11 @@ func words(t *testing.T, open Open) {
 			events = append(events, more)
 			apply(t, s, account, more)
 		}
+
+		if rapid.IntRange(0, 3).Draw(t, "reopen") == 0 {
+			s = reopen()
+		}
+		settle(t, s, account)
 
 		// The oracle reads what the store says of each call; others check that it is right.
 		states, bodies := map[string]*archive.State{}, map[string]json.RawMessage{}
@@ -269,6 +286,8 @@ func words(t *testing.T, open Open) {
 				maps.Copy(bodies, kept)
 			}
 		}
+		sameOrphans(t, states, s, account)
+		sameRollups(t, states, s, account)
 		for range 8 {
 			f := drawAsked(t, 2)
 			q, err := query.Compile(wire.Search{FilterGroup: &f, PerPage: 50})
@@ -289,6 +308,17 @@ func words(t *testing.T, open Open) {
 	if found == 0 {
 		t.Error("no filter found anything")
 	}
+}
+
+// isSaid reports whether a record, or one of its bodies, has a word.
+func isSaid(t rapid.TB, s archive.Store, account, id, word string) bool {
+	t.Helper()
+	state, bodies, err := s.Bodies(context.Background(), account, id)
+	if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
+		t.Fatal(err)
+	}
+
+	return bytes.Contains(encoded([]any{state, bodies}), []byte(word))
 }
 
 // WithAndWithoutIndex returns the ids of the records that have a word. A search for it finds those in

@@ -42,7 +42,6 @@ func Run(t *testing.T, open Open) {
 		{"a session and a trace are deleted and kept out", deletingSessions},
 		{"sessions, traces and users are found by their calls", findingSessions},
 		{"spans are found by trace, whatever arrives meanwhile", findingSpans},
-		{"records are edited whole", editing},
 		{"records that another version read are read again, once each", rereading},
 	})
 }
