@@ -69,7 +69,7 @@ func (s *Bench) Use(c records.Config) {
 // Ask asks an account the questions for which the documentation promises times. It reports the
 // first answer and the 95th percentile of the others.
 func (s *Bench) Ask(b *testing.B) {
-	a := asker{b, s.service, benchAccounts[0], s.Calls, benchDays}
+	a := asker{b, s}
 	for _, q := range a.questions() {
 		a.measure(q)
 	}
@@ -169,13 +169,10 @@ type question struct {
 	ask   func(n int) int
 }
 
-// asker asks the questions of one benchmark.
+// asker asks the questions of one benchmark, of the first account.
 type asker struct {
-	b     *testing.B
-	a     *records.Service
-	id    wire.Identity
-	calls *Calls
-	days  int
+	b *testing.B
+	*Bench
 }
 
 // questions returns all of them. Each has variants, so that caches do not answer.
@@ -220,7 +217,7 @@ func by(conditions ...wire.Filter) wire.Search {
 
 // day returns the conditions for one of the days, other than the last.
 func (a *asker) day(n int) []wire.Filter {
-	from := a.calls.Begin.Add(time.Duration(n%(a.days-1)) * 24 * time.Hour)
+	from := a.Calls.Begin.Add(time.Duration(n%(benchDays-1)) * 24 * time.Hour)
 	return []wire.Filter{
 		Condition("list_time", "", "gte", from),
 		Condition("list_time", "", "lt", from.Add(24*time.Hour)),
@@ -230,7 +227,7 @@ func (a *asker) day(n int) []wire.Filter {
 // page returns how many records the first page of a search has.
 func (a *asker) page(w wire.Search) int {
 	w.PerPage = 25
-	page, err := a.a.Search(context.Background(), a.id, w)
+	page, err := a.service.Search(context.Background(), benchAccounts[0], w)
 	if err != nil {
 		a.b.Fatal(err)
 	}
@@ -239,7 +236,7 @@ func (a *asker) page(w wire.Search) int {
 
 func (a *asker) templateStatistics(n int) int {
 	filter := &wire.Filter{Filters: []wire.Filter{template(n)}}
-	w, err := a.a.Statistics(context.Background(), a.id, wire.PartsQuery{
+	w, err := a.service.Statistics(context.Background(), benchAccounts[0], wire.PartsQuery{
 		StatisticsQuery: wire.StatisticsQuery{FilterGroup: filter},
 	})
 	if err != nil {
@@ -249,7 +246,7 @@ func (a *asker) templateStatistics(n int) int {
 }
 
 func (a *asker) analytics(int) int {
-	w, err := a.a.Analyze(context.Background(), a.id, wire.StatisticsQuery{})
+	w, err := a.service.Analyze(context.Background(), benchAccounts[0], wire.StatisticsQuery{})
 	if err != nil {
 		a.b.Fatal(err)
 	}
@@ -259,7 +256,7 @@ func (a *asker) analytics(int) int {
 func (a *asker) freeText(n int) int {
 	w := by(a.day(3 * n)...)
 	w.FilterGroup = withWords(RareWord, w.FilterGroup)
-	page, err := a.a.Search(context.Background(), a.id, w)
+	page, err := a.service.Search(context.Background(), benchAccounts[0], w)
 
 	// It may run out of time, which is no fault of the store.
 	if err != nil || !page.Complete {

@@ -15,6 +15,6 @@
 //
 // Scenes of writes are in folding.go, clocks.go, editing.go and deleting.go, those of spans and of
 // calls that several report in tracing.go, recorded.go and belonging.go, and those of questions in
-// asking.go, searching.go and starting.go. history.go and filter.go draw what they work with. Bench
-// is for benchmarks: bench.go, calls.go.
+// asking.go and searching.go. history.go and filter.go draw what they work with. Bench is for
+// benchmarks: bench.go, calls.go.
 package databasetest
