@@ -18,10 +18,6 @@ func (a *API) fetchTemplate(c *exchange) error {
 		return err
 	}
 
-	// The template's arguments are in this buffer until they have been copied into the answer.
-	f.Buffer = templatePool.Get().(*[]byte)
-	defer poolTemplateBuffer(f.Buffer)
-
 	return a.answerTemplate(c, c.ident, f)
 }
 

@@ -75,7 +75,6 @@ func renderTemplate(
 		Overrides: f.Overrides,
 		Keep:      f.Keep,
 		Context:   ctx,
-		Buffer:    f.Buffer,
 	})
 	switch {
 	case err == nil:

@@ -247,10 +247,6 @@ type TemplateFetch struct {
 
 	// Keep leaves texts that cannot be rendered as they are, for a preview.
 	Keep bool `json:"-"`
-
-	// Buffer is where llm_kwargs are written; it is grown as needed. nil: allocate
-	// one.
-	Buffer *[]byte `json:"-"`
 }
 
 // check takes the variables away if the caller wants nothing filled in.

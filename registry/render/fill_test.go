@@ -258,11 +258,10 @@ func FuzzCheckFillKwargs(f *testing.F) {
 
 		for _, provider := range render.Providers() {
 			c := render.Call{Provider: provider, Variables: fetch.Variables}
-			kwargs, _, err := prepared.Anew(c)
+			kwargs, _, err := prepared.Kwargs(c)
 			if err == nil && !json.Valid(kwargs) {
 				t.Fatalf("%q filled with %q gives llm_kwargs that are not JSON: %q", checked, variables, kwargs)
 			}
-			sameAsAnew(t, prepared, c)
 		}
 	})
 }

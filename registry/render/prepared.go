@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"promptspool/api/wire"
 	"promptspool/registry/render/language"
@@ -28,10 +26,6 @@ type Prepared struct {
 	// See Hints.
 	used    map[string]bool // variables; nil if not all are known
 	doubled []wire.Finding
-
-	plans     atomic.Pointer[[]*plan] // of earlier calls; neither the slice nor a plan ever changes
-	planning  sync.Mutex              // held while a plan is added
-	planSpace int                     // bytes that plans may still take; guarded by planning
 }
 
 // Prepare parses a blueprint, checked and expanded, and the metadata of its version. The
@@ -42,17 +36,13 @@ func Prepare(blueprint, metadata json.RawMessage) (*Prepared, error) {
 		return nil, err
 	}
 
-	// Space for the plans of a call with variables and of one without. Besides the bytes
-	// themselves, the parsed form takes some pointers and paths per block.
-	space := 2*len(blueprint) + len(metadata) + 512
+	// Besides the bytes themselves, the parsed form takes some pointers and paths per block.
 	model := provider.ParseModel(metadata)
-
 	p := &Prepared{
-		prompt:    prompt.Parse(o),
-		metadata:  completed(&model, metadata),
-		model:     model,
-		planSpace: space,
-		bytes:     space + 3*len(blueprint) + 2*len(metadata) + 1024,
+		prompt:   prompt.Parse(o),
+		metadata: completed(&model, metadata),
+		model:    model,
+		bytes:    3*len(blueprint) + 2*len(metadata) + 1024,
 	}
 	p.prepareHints()
 	p.bytes += 64 * len(p.used)
@@ -92,10 +82,6 @@ type Call struct {
 	// Context ends the rendering of jinja2 when it ends. It may be nil. Only a rendering that
 	// takes long looks at it: a call's context costs more than most renderings.
 	Context context.Context
-
-	// Buffer is memory that kwargs may be written to, see wire.TemplateFetch. It may be
-	// nil.
-	Buffer *[]byte
 }
 
 // Kwargs fills in the variables and makes the arguments for the provider's own client.
@@ -120,26 +106,12 @@ func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, er
 		return nil, nil, nil
 	}
 
-	// Plans have no place for overrides, which differ from call to call.
-	if len(c.Overrides) == 0 {
-		if pl := p.plan(planKey{name, c.Model, c.Variables != nil}); pl != nil {
-			if kwargs, ok := pl.fill(c); ok {
-				return kwargs, pl.warnings, nil
-			}
-		}
-	}
-
-	return p.kwargs(name, c)
-}
-
-// kwargs is Kwargs without a plan.
-func (p *Prepared) kwargs(providerName string, c Call) (json.RawMessage, []string, error) {
 	filled, warnings, err := fill(c.Context, p.prompt, c.Variables, c.Keep)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	kwargs, more, err := provider.Kwargs(providerName, p.model, filled, c.Model, c.Overrides)
+	kwargs, more, err := provider.Kwargs(name, p.model, filled, c.Model, c.Overrides)
 
 	return kwargs, append(warnings, more...), err
 }

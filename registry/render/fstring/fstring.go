@@ -87,32 +87,6 @@ func (f *Format) Doubled() string {
 	return ""
 }
 
-// Marked returns the text with a mark in the place of each field. A mark is begin, the
-// number of the field, and end. Marked appends the variables to names; a field's number
-// is its index there.
-//
-// ok is false if a value decides on more than the text in its place, or if the text may
-// become blank.
-func (f *Format) Marked(begin, end string, names []string) (text string, all []string, ok bool) {
-	var b strings.Builder
-	isBlank := true
-	for _, p := range f.parts {
-		b.WriteString(p.literal)
-		isBlank = isBlank && strings.TrimSpace(p.literal) == ""
-		if p.field == nil {
-			continue
-		}
-		// Each of these makes more of a value than its text.
-		if d := p.field; len(d.path) > 0 || d.conversion != 0 || d.spec.given {
-			return "", nil, false
-		}
-		b.WriteString(begin + strconv.Itoa(len(names)) + end)
-		names = append(names, p.field.name)
-	}
-
-	return b.String(), names, !isBlank
-}
-
 type parser struct {
 	fields int
 	at     int // the byte of the current brace
