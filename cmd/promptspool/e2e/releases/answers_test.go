@@ -140,6 +140,7 @@ func askAll(t *testing.T, server *harness.Node, questions []string) (all []answe
 func (a answered) still(t *testing.T, server *harness.Node, less ...string) {
 	t.Helper()
 	now := ask(t, server, a.Question)
+	less = append(slices.Clip(less), "account", "account_id") // 0.1.0 named a project so, too
 	if what := missing(decoded(t, a.Answer), decoded(t, now), less); what != "" {
 		t.Errorf("%s: the release answered\n%s\nand now it is\n%s\nat %s", a.Question, a.Answer, now, what)
 	}
