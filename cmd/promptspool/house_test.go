@@ -76,7 +76,7 @@ var imports = map[string]string{
 	"api/dashboard/markup":       "api/wire/jsonscan",
 	"api/dashboard/textdiff":     "",
 	"registry":                   "api/admission api/wire api/wire/jsonscan metrics registry/render spool/disk",
-	"registry/render": "api/wire api/wire/jsonscan registry/render/fstring " +
+	"registry/render": "api/wire registry/render/fstring " +
 		"registry/render/language registry/render/prompt registry/render/provider " +
 		"registry/render/rawjson",
 	"registry/render/rawjson":  "api/wire api/wire/jsonscan",

@@ -1,5 +1,3 @@
-//go:build !race
-
 package render_test
 
 import (
