@@ -216,11 +216,15 @@ func (u *uniting) renewTraces(said map[UUID]UUID) error {
 				return err
 			}
 		}
+	}
 
-		// Also those that are new: what the trace said until now may have come before theirs.
-		for _, r := range u.Records {
-			isFirst := r.Account == u.account && !r.Removed && r.State.isFirst()
-			if isFirst && slices.Contains(r.State.traceKeys(), key) {
+	// Also those that are new: what the trace said until now may have come before theirs.
+	for _, r := range u.Records {
+		if r.Account != u.account || r.Removed || !r.State.isFirst() {
+			continue
+		}
+		for _, key := range r.State.traceKeys() {
+			if _, ok := said[key]; ok {
 				u.sets.Sets[key].say(r, r.State.context())
 			}
 		}
