@@ -197,13 +197,12 @@ func (u *uniting) renewTraces(said map[UUID]UUID) error {
 	if err != nil {
 		return err
 	}
+
+	var left []UUID
 	for key, trace := range said {
 		ids := found[trace]
 		if len(ids) > TakesMost || u.held > u.heldMax/2 {
-			says, _ := json.Marshal(u.sets.Sets[key].Context) // of texts
-			if err := u.leave(ToDo{traceText(trace), key.String(), HashBody(says)}); err != nil {
-				return err
-			}
+			left = append(left, key)
 			continue
 		}
 		records, err := u.records(ids)
@@ -227,6 +226,14 @@ func (u *uniting) renewTraces(said map[UUID]UUID) error {
 			if _, ok := said[key]; ok {
 				u.sets.Sets[key].say(r, r.State.context())
 			}
+		}
+	}
+
+	// A to-do has a hash of what its trace says in the end.
+	for _, key := range left {
+		says, _ := json.Marshal(u.sets.Sets[key].Context) // of texts
+		if err := u.leave(ToDo{traceText(said[key]), key.String(), HashBody(says)}); err != nil {
+			return err
 		}
 	}
 
