@@ -123,15 +123,8 @@ func (r *pacedReader) Close() error {
 	return nil
 }
 
-// templatePool holds buffers for fetched templates and for their llm_kwargs.
+// templatePool holds buffers for fetched templates.
 var templatePool = sync.Pool{New: func() any { return new([]byte) }}
-
-// poolTemplateBuffer puts a buffer back into templatePool, unless it is large.
-func poolTemplateBuffer(b *[]byte) {
-	if cap(*b) <= edge.PooledAnswerMax {
-		templatePool.Put(b)
-	}
-}
 
 // writeTemplate answers a request with a fetched template.
 func writeTemplate(ctx *fasthttp.RequestCtx, t *wire.RenderedTemplate) {
@@ -142,7 +135,10 @@ func writeTemplate(ctx *fasthttp.RequestCtx, t *wire.RenderedTemplate) {
 	// that the response had before, so nothing is copied.
 	b := templatePool.Get().(*[]byte)
 	*b = ctx.Response.SwapBody(append(t.AppendJSON((*b)[:0]), '\n'))
-	poolTemplateBuffer(b)
+	// A large one is not kept.
+	if cap(*b) <= edge.PooledAnswerMax {
+		templatePool.Put(b)
+	}
 }
 
 // answer answers a request with what its capability returned.
