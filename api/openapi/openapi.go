@@ -224,7 +224,7 @@ type part struct {
 	Security   []security // if it differs from the document's
 	Operations []*operation
 
-	page string // of the reference for people
+	Page string `json:"-"` // of the reference for people
 }
 
 // The pages of parts that differ from others.
@@ -238,7 +238,7 @@ var parts = loadParts("log", "opentelemetry", "templates", "find", "sidecars")
 func loadParts(names ...string) (all []*part) {
 	for _, name := range names {
 		p := load[*part](name)
-		p.page = "api-" + name
+		p.Page = "api-" + name
 		for _, o := range p.Operations {
 			o.part = p
 		}

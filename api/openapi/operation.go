@@ -36,8 +36,8 @@ type operation struct {
 // scope returns the rights of which a key needs one.
 func (o *operation) scope() wire.Scope { return access.Scope(o.Name) }
 
-// rights returns the scope in words.
-func (o *operation) rights() string {
+// Rights returns the scope in words.
+func (o *operation) Rights() string {
 	if o.scope() == wire.ScopeFull {
 		return "any"
 	}
@@ -99,7 +99,7 @@ func (o *operation) requestBody(s *schemas) *Body {
 
 // takesProtobuf reports whether the operation takes OTLP, in either encoding.
 func (o *operation) takesProtobuf() bool {
-	return o.Body != nil && o.part.page == exporters && strings.Contains(o.Route, " /v1/")
+	return o.Body != nil && o.part.Page == exporters && strings.Contains(o.Route, " /v1/")
 }
 
 // binary is a body in protobuf.

@@ -3,18 +3,19 @@ package openapi
 import (
 	"bytes"
 	"cmp"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
+	"text/template"
 	"unicode/utf8"
 
 	"github.com/invopop/jsonschema"
 
 	"promptspool/api/wire"
-	"promptspool/api/wire/jsonscan"
 )
 
 // Pages returns the parts of the reference for people, as Markdown by the names of the pages:
@@ -25,64 +26,50 @@ func (d *Document) Pages() map[string]string {
 
 	pages := make(map[string]string)
 	for _, t := range parts {
-		p := &page{reference: r, name: t.page}
-		fmt.Fprintf(p, "# API: %s\n\n%s\n\n", t.Title, t.Description)
-		p.WriteString("[API reference](api.md) says how a key is sent and lists all errors.\n\n" + generated)
-		p.WriteString(t.list("") + "\n")
-		for _, o := range t.Operations {
-			p.section(o)
-		}
-		p.objects()
-		pages[t.page] = p.String() + generatedEnd
+		pages[t.Page] = (&page{r, t.Page}).execute("part", t)
 	}
-
-	p := &page{reference: r, name: objectsPage}
-	p.WriteString("# API: shared objects\n\n" +
-		"The objects that requests of several parts of the API send, or answer with.\n\n" + generated)
-	p.objects()
-	pages[objectsPage] = p.String() + generatedEnd
+	pages[objectsPage] = (&page{r, objectsPage}).execute("shared", nil)
 
 	return pages
 }
-
-// The marks around what is generated. Its lines may be long.
-const (
-	generated    = "<!-- generated: reference -->\n\n"
-	generatedEnd = "<!-- end -->\n"
-)
 
 // objectsPage is the page of the objects that requests of several tags use.
 const objectsPage = "api-objects"
 
 // Index lists all requests by their tags, with links into Pages.
-func (d *Document) Index() string {
-	var b strings.Builder
-	for _, t := range parts {
-		fmt.Fprintf(&b, "### %s\n\n%s\n\n%s\n", t.Name, t.Description, t.list(t.page+".md"))
-	}
-
-	return b.String()
-}
-
-// list returns a table of the requests of a part, which file describes; "" is the same page.
-func (t *part) list(file string) string {
-	var b strings.Builder
-	b.WriteString("| Call | What it does | Scope |\n|---|---|---|\n")
-	for _, o := range t.Operations {
-		fmt.Fprintf(&b, "| `%s` | [%s](%s#%s) | %s |\n", o.Route, o.Summary, file, anchor(o.Summary), o.rights())
-	}
-
-	return b.String()
-}
+func (d *Document) Index() string { return new(page).execute("calls", parts) }
 
 // Spellings lists the other paths at which requests are served.
-func (d *Document) Spellings() string {
+func (d *Document) Spellings() string { return new(page).execute("spellings", operations()) }
+
+// page is one page of the reference. Links from it depend on where it is.
+type page struct {
+	*reference
+	name string
+}
+
+//go:embed page.md.tmpl
+var pageText string
+
+// execute writes a page, or a list on one, as Markdown.
+func (p *page) execute(name string, data any) string {
+	functions := template.FuncMap{
+		"anchor":    anchor,
+		"cell":      cell,
+		"curl":      p.curl,
+		"described": p.described,
+		"fields":    p.fields,
+		"lines":     inLines,
+		"media":     func(kind string) string { return cmp.Or(kind, MediaJSON) },
+		"objects":   p.objects,
+		"spaced":    func(paths string) string { return strings.Join(strings.Fields(paths), "`, `") },
+		"type":      p.describeType,
+	}
+
 	var b strings.Builder
-	b.WriteString("| Call | Also served at |\n|---|---|\n")
-	for _, o := range operations() {
-		if paths := strings.Fields(o.Older); len(paths) > 0 {
-			fmt.Fprintf(&b, "| `%s` | `%s` |\n", o.Route, strings.Join(paths, "`, `"))
-		}
+	texts := template.Must(template.New("").Funcs(functions).Parse(pageText))
+	if err := texts.ExecuteTemplate(&b, name, data); err != nil {
+		panic("openapi: " + err.Error())
 	}
 
 	return b.String()
@@ -110,7 +97,7 @@ func (r *reference) settle() {
 			if r.home[name] != "" {
 				r.home[name] = objectsPage
 			} else {
-				r.home[name] = t.page
+				r.home[name] = t.Page
 			}
 		}
 	}
@@ -150,22 +137,13 @@ func referred(s *jsonschema.Schema) (names []string) {
 	inner := slices.Concat(s.AnyOf, s.OneOf, s.AllOf, s.PrefixItems,
 		[]*jsonschema.Schema{s.Items, s.AdditionalProperties})
 	if s.Properties != nil {
-		for m := s.Properties.Oldest(); m != nil; m = m.Next() {
-			inner = append(inner, m.Value)
-		}
+		inner = slices.AppendSeq(inner, s.Properties.ValuesFromOldest())
 	}
 	for _, each := range inner {
 		names = append(names, referred(each)...)
 	}
 
 	return names
-}
-
-// page writes one part of the reference, as Markdown.
-type page struct {
-	strings.Builder
-	*reference
-	name string
 }
 
 // described returns the operation as the document has it.
@@ -198,42 +176,10 @@ func nameOf(s *jsonschema.Schema) string {
 	return strings.TrimPrefix(s.Ref, "#/$defs/")
 }
 
-// section writes the section of an operation.
-func (p *page) section(o *operation) {
-	d := p.described(o)
-	fmt.Fprintf(p, "## %s\n\n`%s` with a key of scope %s.", o.Summary, o.Route, o.rights())
-	if o.Detail != "" {
-		p.WriteString("\n\n" + o.Detail)
-	}
-	p.WriteString("\n\n")
-
-	if len(d.Parameters) > 0 {
-		p.WriteString("| Parameter | In | Type | Meaning |\n|---|---|---|---|\n")
-		for _, v := range d.Parameters {
-			kind := p.describeType(v.Schema, v.Required)
-			fmt.Fprintf(p, "| `%s` | %s | %s | %s |\n", v.Name, v.In, kind, cell(v.Description))
-		}
-		p.WriteString("\n")
-	}
-
-	if d.Body != nil {
-		for kind, media := range d.Body.Content {
-			if kind == MediaOTLP {
-				continue
-			}
-			p.WriteString("The body:\n\n")
-			p.fields(media.Schema, true)
-		}
-	}
-
-	p.example(o, d)
-	p.answers(o, d)
-}
-
-// example writes the request as a command for curl.
-func (p *page) example(o *operation, d *Operation) {
+// curl returns the request as a command.
+func (p *page) curl(o *operation) (string, error) {
 	method, path, _ := strings.Cut(o.Route, " ")
-	query := url.Values{}
+	d, query := p.described(o), url.Values{}
 	for _, v := range d.Parameters {
 		switch {
 		case v.Example == nil:
@@ -249,136 +195,96 @@ func (p *page) example(o *operation, d *Operation) {
 
 	// Apps call their sidecar, everything else the server.
 	address := "http://127.0.0.1:8788"
-	if o.scope()&wire.ScopeApp != 0 && o.part.page != sidecars {
+	if o.scope()&wire.ScopeApp != 0 && o.part.Page != sidecars {
 		address = "http://127.0.0.1:8787"
 	}
 
-	command, body := "curl -s", ""
-	header := ` -H "X-API-KEY: $PROMPTSPOOL_KEY"`
-	if d.Body != nil {
-		for kind, media := range d.Body.Content {
-			// The same in JSON is shown.
-			if kind == MediaOTLP {
-				header += " -H 'Content-Type: application/json'"
-				continue
-			}
-			body = inLines(media.Example)
-
-			// A line must stay one.
-			if kind == MediaLines {
-				body = fmt.Sprintf("%s", media.Example)
-			}
-			body = " -d '" + body + "'"
-		}
-	}
-
+	command := "curl -s"
 	// curl takes GET or, with a body, POST by itself.
-	if method == "PUT" || method == "PATCH" || method == "DELETE" {
+	if method != "GET" && method != "POST" {
 		command += " -X " + method
 	}
-	fmt.Fprintf(p, "```sh shown (an example)\n%s '%s%s' \\\n %s%s\n```\n\n",
-		command, address, path, header, body)
-}
-
-// answers writes the successful answers, with an example of each, and the errors.
-func (p *page) answers(o *operation, d *Operation) {
-	for _, a := range o.Answers {
-		media, ok := d.Responses[fmt.Sprint(a.Status)].Content[cmp.Or(a.Media, MediaJSON)]
-		if a.Text != "" {
-			fmt.Fprintf(p, "Answer %d: %s", a.Status, a.Text)
-		}
-		if !ok {
-			p.WriteString("\n\n")
-			continue
-		}
-		if a.Media != "" {
-			fmt.Fprintf(p, " As `%s`:", a.Media)
-		}
-		p.WriteString("\n\n")
-
-		// CSV has neither members nor lines to indent.
-		if a.Media != MediaCSV {
-			fmt.Fprintf(p, "```json shown (an example)\n%s\n```\n\n", inLines(media.Example))
-			p.fields(media.Schema, false)
-		} else {
-			fmt.Fprintf(p, "```text\n%v```\n\n", media.Example)
-		}
+	command += " '" + address + path + "' \\\n  -H \"X-API-KEY: $PROMPTSPOOL_KEY\""
+	if o.takesProtobuf() {
+		// The same in JSON is shown.
+		command += " -H 'Content-Type: application/json'"
+	}
+	if o.Body == nil {
+		return command, nil
 	}
 
-	// Only errors refer to a shared response.
-	var statuses []string
-	for status, r := range d.Responses {
-		if r.Ref != "" {
-			statuses = append(statuses, status)
-		}
+	kind := cmp.Or(o.Body.Media, MediaJSON)
+	body := d.Body.Content[kind].Example.(json.RawMessage)
+	// A line must stay one.
+	if kind == MediaLines {
+		return command + " -d '" + string(body) + "'", nil
 	}
-	slices.Sort(statuses)
-	fmt.Fprintf(p, "[Errors](api.md#errors): %s.\n\n", strings.Join(statuses, ", "))
+	text, err := inLines(body)
+
+	return command + " -d '" + text + "'", err
 }
 
-// fields writes the members of an object, or a link to them. sent means that callers send
-// it.
-func (p *page) fields(s *jsonschema.Schema, sent bool) {
+// object is what a page shows of a schema: its members, or a link to where they are.
+type object struct {
+	Name, Description string
+	Link              string
+	Fields            []field
+}
+
+// field is a member of an object.
+type field struct{ Name, Type, Description string }
+
+// fields returns the members of an object, or a link to them. sent means that callers send it.
+func (p *page) fields(s *jsonschema.Schema, sent bool) object {
 	name := nameOf(s)
+	definition := p.document.Components.Schemas[name]
 
-	switch definition := p.document.Components.Schemas[name]; {
+	switch {
 	case name == "":
+		return object{}
 	case p.uses[name] > 1 || !isTable(definition):
-		fmt.Fprintf(p, "Fields: %s.\n\n", p.link(name))
+		return object{Link: p.link(name)}
 	default:
-		p.table(definition, sent)
+		return object{Fields: p.members(definition, sent)}
 	}
 }
 
 // isTable reports whether an object has members to show.
 func isTable(s *jsonschema.Schema) bool { return s.Properties != nil && s.Properties.Len() > 0 }
 
-// table writes the members of an object.
-func (p *page) table(s *jsonschema.Schema, sent bool) {
-	p.WriteString("| Field | Type | Meaning |\n|---|---|---|\n")
-	for m := s.Properties.Oldest(); m != nil; m = m.Next() {
-		required := slices.Contains(s.Required, m.Key)
+// members returns the members of an object.
+func (p *page) members(s *jsonschema.Schema, sent bool) (all []field) {
+	for name, m := range s.Properties.FromOldest() {
+		required := slices.Contains(s.Required, name)
 
 		// Callers must know what they have to send, and what may be missing in an answer.
-		kind := p.describeType(m.Value, sent && required)
+		kind := p.describeType(m, sent && required)
 		if !sent && !required {
 			kind += ", or absent"
 		}
-		fmt.Fprintf(p, "| `%s` | %s | %s |\n", m.Key, kind, cell(m.Value.Description))
+		all = append(all, field{name, kind, m.Description})
 	}
 
-	p.WriteString("\n")
+	return all
 }
 
-// objects writes the schemas of the page that are not shown with the only request that uses them.
-func (p *page) objects() {
-	level := "## "
-	if p.name != objectsPage {
-		level = "### "
-	}
-
-	shown := &page{reference: p.reference, name: p.name}
+// objects returns the schemas of the page that are not shown with the only request that uses them.
+func (p *page) objects() (all []object) {
 	for _, name := range slices.Sorted(maps.Keys(p.document.Components.Schemas)) {
 		s := p.document.Components.Schemas[name]
 		if p.home[name] != p.name || p.uses[name] == 1 && isTable(s) {
 			continue
 		}
 
-		fmt.Fprintf(shown, "%s%s\n\n", level, name)
-		if s.Description != "" {
-			shown.WriteString(s.Description + "\n\n")
-		}
-
+		o := object{Name: name, Description: s.Description}
 		// Only bodies that callers send are open to more members.
 		if isTable(s) {
-			shown.table(s, s.AdditionalProperties == jsonschema.TrueSchema)
+			o.Fields = p.members(s, s.AdditionalProperties == jsonschema.TrueSchema)
 		}
+		all = append(all, o)
 	}
 
-	if shown.Len() > 0 && p.name != objectsPage {
-		p.WriteString("## Objects\n\nObjects that several of these requests share, or that others contain.\n\n")
-	}
-	p.WriteString(shown.String())
+	return all
 }
 
 // describeType returns the type of a value in words, with its bounds.
@@ -462,58 +368,40 @@ func anchor(heading string) string {
 // cell returns a text for a cell of a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
-// columns is the maximum length of a line of an example.
+// columns is the maximum length of a line of an example, without its name.
 const columns = 78
-
-// inLines returns JSON in lines. If it fits into one line, it stays in one.
-func inLines(example any) string {
-	var b strings.Builder
-	writeIndented(&b, example.(json.RawMessage), 0)
-	return b.String()
-}
 
 // oneLine removes the line breaks of json.Indent.
 var oneLine = strings.NewReplacer("{\n", "{", "[\n", "[", "\n}", "}", "\n]", "]", ",\n", ", ")
 
-// writeIndented writes a value that begins at a column.
-func writeIndented(b *strings.Builder, raw json.RawMessage, indent int) {
-	// json.Indent puts a space after a colon, which json.Marshal leaves out.
-	var spaced bytes.Buffer
-	if err := json.Indent(&spaced, raw, "", ""); err != nil {
-		// Of an example that was encoded.
-		panic("openapi: " + err.Error())
+// inLines returns JSON in lines. Objects and lists that fit into one stay in one.
+func inLines(example json.RawMessage) (string, error) {
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, example, "", "  "); err != nil {
+		return "", err
 	}
-	line := oneLine.Replace(spaced.String())
-	if indent+utf8.RuneCountInString(line) <= columns || raw[0] != '{' && raw[0] != '[' {
-		b.WriteString(line)
-		return
-	}
+	lines := strings.Split(indented.String(), "\n")
 
-	inner := "\n" + strings.Repeat(" ", indent+2)
-	if raw[0] == '[' {
-		b.WriteByte('[')
-		for i, element := range jsonscan.Elements(raw) {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(inner)
-			writeIndented(b, element, indent+2)
+	for i := 0; i < len(lines); i++ {
+		text := strings.TrimLeft(lines[i], " ")
+		if !strings.HasSuffix(text, "{") && !strings.HasSuffix(text, "[") {
+			continue
 		}
-		b.WriteString("\n" + strings.Repeat(" ", indent) + "]")
-		return
-	}
 
-	b.WriteByte('{')
-	first := true
-	for m := range jsonscan.Members(raw) {
-		if !first {
-			b.WriteByte(',')
+		// The object or list ends with the next line that is as far left.
+		left := strings.TrimSuffix(lines[i], text)
+		end := i + 1
+		for ; strings.HasPrefix(lines[end], left+" "); end++ {
+			text += "\n" + strings.TrimLeft(lines[end], " ")
 		}
-		first = false
+		text += "\n" + strings.TrimLeft(lines[end], " ")
 
-		name, _ := json.Marshal(m.Name)
-		b.WriteString(inner + string(name) + ": ")
-		writeIndented(b, m.Value, indent+2)
+		line := left + oneLine.Replace(text)
+		value := strings.TrimSuffix(line[len(lines[i])-1:], ",")
+		if len(left)+utf8.RuneCountInString(value) <= columns {
+			lines = slices.Replace(lines, i, end+1, line)
+		}
 	}
-	b.WriteString("\n" + strings.Repeat(" ", indent) + "}")
+
+	return strings.Join(lines, "\n"), nil
 }
