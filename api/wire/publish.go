@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -280,53 +281,19 @@ type RenderedTemplate struct {
 // are. They were checked when they were published or made; checking them again took
 // longer than the rest of a fetch.
 func (t *RenderedTemplate) AppendJSON(b []byte) []byte {
-	b = append(b, `{"success":`...)
-	b = strconv.AppendBool(b, t.Success)
-	b = strconv.AppendInt(append(b, `,"id":`...), t.ID, 10)
-	b = jsonscan.AppendString(append(b, `,"prompt_name":`...), t.Name)
-	b = strconv.AppendInt(append(b, `,"version":`...), int64(t.Version), 10)
-	b = strconv.AppendInt(append(b, `,"workspace_id":`...), t.WorkspaceID, 10)
-	b = appendList(append(b, `,"tags":`...), t.Tags, jsonscan.AppendString)
-	b = appendText(append(b, `,"commit_message":`...), t.CommitMessage)
+	rest := *t
+	rest.Metadata, rest.Blueprint, rest.LLMKwargs = nil, nil, nil
+	// Numbers, texts and lists always encode.
+	text, _ := jsonscan.Marshal(rest)
 
-	b = appendRaw(append(b, `,"metadata":`...), t.Metadata)
+	// No text contains this: its quotes would be escaped.
+	before, after, _ := bytes.Cut(text, []byte(`"metadata":null,"prompt_template":null,"llm_kwargs":null`))
+	b = append(b, before...)
+	b = appendRaw(append(b, `"metadata":`...), t.Metadata)
 	b = appendRaw(append(b, `,"prompt_template":`...), t.Blueprint)
 	b = appendRaw(append(b, `,"llm_kwargs":`...), t.LLMKwargs)
 
-	b = appendProviderBaseURL(append(b, `,"provider_base_url":`...), t.ProviderBaseURL)
-	b = appendList(append(b, `,"snippets":`...), t.Snippets, appendSnippet)
-	b = appendText(append(b, `,"warning":`...), t.Warning)
-
-	return append(b, '}')
-}
-
-func appendSnippet(b []byte, s UsedSnippet) []byte {
-	b = jsonscan.AppendString(append(b, `{"prompt_name":`...), s.Name)
-	b = strconv.AppendInt(append(b, `,"version":`...), int64(s.Version), 10)
-	b = appendText(append(b, `,"label":`...), s.Label)
-	return append(b, '}')
-}
-
-func appendList[T any](b []byte, list []T, appendOne func([]byte, T) []byte) []byte {
-	if list == nil {
-		return append(b, "null"...)
-	}
-
-	b = append(b, '[')
-	for i, e := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendOne(b, e)
-	}
-	return append(b, ']')
-}
-
-func appendText(b []byte, text *string) []byte {
-	if text == nil {
-		return append(b, "null"...)
-	}
-	return jsonscan.AppendString(b, *text)
+	return append(b, after...)
 }
 
 func appendRaw(b []byte, raw json.RawMessage) []byte {
@@ -380,17 +347,4 @@ func (u ProviderBaseURLs) Digest() string {
 	_, _ = h.Write(text) // a hash never fails
 
 	return fmt.Sprintf("%016x", h.Sum64())
-}
-
-func appendProviderBaseURL(b []byte, u *ProviderBaseURL) []byte {
-	if u == nil {
-		return append(b, "null"...)
-	}
-
-	b = strconv.AppendInt(append(b, `{"id":`...), u.ID, 10)
-	b = jsonscan.AppendString(append(b, `,"name":`...), u.Name)
-	b = jsonscan.AppendString(append(b, `,"provider":`...), u.Provider)
-	b = jsonscan.AppendString(append(b, `,"url":`...), u.URL)
-
-	return append(b, '}')
 }
