@@ -225,14 +225,14 @@ type Renewed interface {
 	Store
 
 	// Filled returns the first column that rows may lack although their states say what is in it.
+	// Until it is set, records need not be in the sets of their places either: see Settled.
 	Filled(ctx context.Context) (rowcode.Column, error)
 	SetFilled(ctx context.Context, end rowcode.Column) error
-
-	// Settled reports whether all records are in the sets of their places. Those that 0.1.0 wrote
-	// are not.
-	Settled(ctx context.Context) (bool, error)
-	SetSettled(ctx context.Context) error
 }
+
+// Settled reports whether all records are in the sets of their places, by what Filled returns. Those
+// that 0.1.0 wrote are not.
+func Settled(filled rowcode.Column) bool { return filled > rowcode.FirstColumns }
 
 // renewPart is how many records Renew changes together: writers wait for these.
 const renewPart = 100
@@ -242,11 +242,7 @@ const renewPart = 100
 // the next time; done, it costs nothing. Several may run at a time.
 func Renew(ctx context.Context, s Renewed, logger *slog.Logger) error {
 	from, err := s.Filled(ctx)
-	if err != nil {
-		return err
-	}
-	settled, err := s.Settled(ctx)
-	if err != nil || settled && from >= rowcode.ColumnBody {
+	if err != nil || from >= rowcode.ColumnBody {
 		return err
 	}
 
@@ -257,7 +253,7 @@ func Renew(ctx context.Context, s Renewed, logger *slog.Logger) error {
 			var ids []string
 			ids, err = s.IDs(ctx, account, after, renewPart)
 			if err == nil {
-				err = renewRecords(ctx, s, account, ids, from, settled)
+				err = renewRecords(ctx, s, account, ids, from)
 			}
 			more = len(ids) == renewPart
 			if more {
@@ -274,27 +270,24 @@ func Renew(ctx context.Context, s Renewed, logger *slog.Logger) error {
 		logger.Info("What an earlier version wrote is renewed", "records", records)
 	}
 	crashpoint.Reach(crashpoint.FillDone)
-	if err := s.SetFilled(ctx, rowcode.ColumnBody); err != nil {
-		return err
-	}
 
-	return s.SetSettled(ctx)
+	return s.SetFilled(ctx, rowcode.ColumnBody)
 }
 
 // renewRecords writes the rows of some records again if their states have anything in a column from one
 // on, and puts the records into their sets.
 func renewRecords(
-	ctx context.Context, s Store, account string, ids []string, from rowcode.Column, settled bool,
+	ctx context.Context, s Store, account string, ids []string, from rowcode.Column,
 ) error {
 	defer crashpoint.Reach(crashpoint.FillPart)
 
 	return Apart(ids, func(part []string) error {
 		return s.Change(ctx, account, part, false, func(g *Group, reader Reader) error {
-			g.Fills = settled
+			g.Fills = Settled(from)
 			for _, r := range slices.Clone(g.Records) {
 				row, listed := r.State.Row()
 				r.Changed = listed && rowcode.HasFrom(from, &row)
-				if settled {
+				if g.Fills {
 					continue
 				}
 

@@ -29,7 +29,6 @@ const (
 	resets   keyed.Kind = "resets"   // wire.Reset by hash
 	failures keyed.Kind = "failures" // wire.Failures by hash
 	filled   keyed.Kind = "filled"   // the only value of Filled
-	settled  keyed.Kind = "settled"  // the only value of Settled
 )
 
 // ofServer is the account whose changes are those of the server's values.
@@ -201,17 +200,6 @@ func (s *Store) Filled(ctx context.Context) (rowcode.Column, error) {
 	}
 
 	return end, err
-}
-
-// Settled implements archive.Renewed.
-func (s *Store) Settled(ctx context.Context) (bool, error) {
-	done, _, err := keyed.Load[bool](ctx, s.rows, keyed.Key{Kind: settled})
-	return done, err
-}
-
-// SetSettled implements archive.Renewed.
-func (s *Store) SetSettled(ctx context.Context) error {
-	return s.put(ctx, keyed.Key{Kind: settled}, true)
 }
 
 // SetFilled implements archive.Renewed.

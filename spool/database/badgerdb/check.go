@@ -37,13 +37,9 @@ func (db *DB) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	placed, err := db.Settled(ctx)
-	if err != nil {
-		return err
-	}
 
 	return db.view(func(txn *badger.Txn) error {
-		c := checker{db: db, txn: txn, filled: filled, placed: placed, accounts: make(map[keys]*tally)}
+		c := checker{db: db, txn: txn, filled: filled, accounts: make(map[keys]*tally)}
 
 		// In the order of the keys: a block's head is met before the rows of tables after it.
 		err := db.each(ctx, txn, []byte{ofAccount}, nil, func(key, value []byte) (bool, error) {
@@ -72,7 +68,6 @@ type checker struct {
 	db       *DB
 	txn      *badger.Txn
 	filled   rowcode.Column // see accounts.Store.Filled
-	placed   bool           // see archive.Renewed
 	accounts map[keys]*tally
 	index    textindex.Builder
 }
@@ -260,7 +255,7 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 		if err != nil {
 			return err
 		}
-		if decoded := archive.DecodeSet(value); c.placed && decoded.Lacks(set, state) {
+		if decoded := archive.DecodeSet(value); archive.Settled(c.filled) && decoded.Lacks(set, state) {
 			return fmt.Errorf("record %s: it is not in the set of key %q", state.RequestID, k.set(set))
 		}
 	}

@@ -36,10 +36,6 @@ func (db *DB) Check(ctx context.Context) error {
 		return err
 	}
 
-	settled, err := db.Settled(ctx)
-	if err != nil {
-		return err
-	}
 	filled, err := db.Filled(ctx)
 	if err != nil {
 		return err
@@ -49,7 +45,6 @@ func (db *DB) Check(ctx context.Context) error {
 		c := checker{
 			db:      db,
 			filled:  filled,
-			settled: settled,
 			counts:  make(map[accountWeek]*weekCount),
 			rollups: make(map[string]*rollup.Proof),
 		}
@@ -66,9 +61,8 @@ func (db *DB) Check(ctx context.Context) error {
 
 // checker adds up what it has seen.
 type checker struct {
-	db      *DB
-	filled  rowcode.Column // see accounts.Store.Filled
-	settled bool           // see archive.Renewed
+	db     *DB
+	filled rowcode.Column // see accounts.Store.Filled
 
 	headers, bodies, deltas int64
 	counts                  map[accountWeek]*weekCount
@@ -172,7 +166,7 @@ func (c *checker) checkPage(ctx context.Context, tx pgx.Tx, account string, page
 
 // checkSets proves that records of an account are in the sets in which they must be.
 func (c *checker) checkSets(ctx context.Context, tx pgx.Tx, account string, page []checked) error {
-	if !c.settled {
+	if !archive.Settled(c.filled) {
 		return nil
 	}
 	var keys []uuid
