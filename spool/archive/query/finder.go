@@ -45,6 +45,9 @@ func (f *Finder) Total(n int) { f.page.Total = n }
 // AnyOrder announces that rows do not come newest first, for an order other than time.
 func (f *Finder) AnyOrder() { f.anyOrder = true }
 
+// More reports whether rows follow the page.
+func (f *Finder) More() bool { return f.page.More }
+
 // snippet returns that of the visited row.
 func (f *Finder) snippet() (*wire.Snippet, error) {
 	if f.query.Bare || f.judge == nil {

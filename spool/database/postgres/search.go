@@ -82,48 +82,31 @@ func (s *scan) predicate() filter.Predicate {
 // page has the database find the page and count the matches.
 func (s *scan) page(ctx context.Context) (page query.Page, err error) {
 	q := s.query
-	rows := q.NewPage()
-	skip := q.Offset
-
+	f := query.NewFinder(q)
 	s.visit = func(fill query.Fill) (bool, error) {
-		switch {
-		case skip > 0:
-			skip--
-			return true, nil
-		case rows.Full():
-			page.More = true
-			return false, nil
-		}
-
-		row, err := fill(rowcode.AllColumns)
-		if err != nil {
-			return false, err
-		}
-		rows.Add(*row)
-		return true, nil
+		_, err := f.Visit(fill)
+		// What follows the page is counted by SQL.
+		return !f.More(), err
 	}
 
 	// One row more than the page has shows whether another page follows.
 	if err := s.run(ctx, q.Offset+q.Limit+1); err != nil {
 		return page, err
 	}
-
-	// Without a transaction, what is on the page may not be counted.
-	page.Rows = rows.Rows
-	if !q.Filtered() {
-		page.Total = max(s.records(), len(page.Rows))
-		return page, nil
-	}
+	page, err = s.finish(ctx, f)
 
 	// Where all matches were read, nothing has to be counted.
-	page.Total = q.Offset - skip + len(page.Rows)
-	if !q.Streams() && (q.After != nil || page.More) {
+	switch {
+	case !q.Filtered():
+		page.Total = s.records()
+	case err == nil && !q.Streams() && (q.After != nil || page.More):
 		page.Total, err = s.count(ctx, query.TotalMax+1)
-		page.Total = max(page.Total, len(page.Rows))
 	}
-	if page.Total > query.TotalMax {
+	if page.Total > query.TotalMax && q.Filtered() {
 		page.Total, page.TotalIsLowerBound = query.TotalMax, true
 	}
+	// Without a transaction, what is on the page may not be counted.
+	page.Total = max(page.Total, len(page.Rows))
 
 	return page, err
 }
