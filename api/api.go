@@ -126,8 +126,6 @@ type Authenticator interface {
 
 // Config is what an API is made of. Routes whose capability is nil answer 501.
 type Config struct {
-	Options
-
 	Name    string // of the process that accepts events, which carry it; 1..255 bytes
 	Version string // sent as Promptspool-Version; sidecars recognize the server's answers by it
 
@@ -165,6 +163,10 @@ type Config struct {
 	// that a caller may be anybody. Then only what an app needs is served; the rest is 403.
 	// With LocalKey a caller must show a key nevertheless.
 	OwnKey, LocalKey bool
+
+	// KeepPlumbing records the spans of an app's HTTP and database instrumentation, too, which are
+	// dropped otherwise.
+	KeepPlumbing bool
 
 	// GuardBrowsers rejects cross-site requests, and Host names that are neither loopback nor in
 	// Hosts (403). It is for a sidecar: its callers are programs on the same machine or pod, but

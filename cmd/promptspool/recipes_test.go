@@ -48,7 +48,7 @@ var recipes = []struct {
 	},
 	{
 		heading: "Add a flag of both roles",
-		example: `KeepPlumbing|keep-plumbing`,
+		example: `[kK]eepPlumbing|keep-plumbing`,
 	},
 	{
 		heading: "Add a command",

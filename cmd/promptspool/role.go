@@ -6,7 +6,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api"
 	"promptspool/api/admission"
 	"promptspool/api/auth"
 	"promptspool/api/auth/oidc"
@@ -25,7 +24,7 @@ type roleConfig struct {
 	otlpListen        config.Address       // for OpenTelemetry exporters only; At is "" for none
 	tls               *config.Certificates // of the API's listener; nil for none
 	limits            admission.Limits
-	options           api.Options
+	keepPlumbing      bool // of the spans of OpenTelemetry
 	logger            *slog.Logger
 	level             *slog.LevelVar // of logger
 	source            config.Source  // of these settings
@@ -33,20 +32,15 @@ type roleConfig struct {
 
 // roleFlags are the settings that `server`, `sidecar` and `up` share, besides their listeners and log.
 func roleFlags() []cli.Flag {
-	flags := []cli.Flag{
+	return []cli.Flag{
 		config.NameFlag(),
 		config.TextFlag("otlp-listen", "",
 			"one more `address`, for OpenTelemetry exporters only: host:port or unix:/path. "+
 				"Where they send unless told otherwise is 127.0.0.1:4318 (default: none)"),
+		config.ChoiceFlag("otlp-keep", "genai",
+			"`which` spans of OpenTelemetry are kept (genai: not those of HTTP, database and similar "+
+				"instrumentation that say nothing about a model call)", "genai", "all"),
 	}
-	for _, s := range api.Switches {
-		if s.On == "" {
-			flags = append(flags, config.SwitchFlag(s.Flag, s.Usage))
-		} else {
-			flags = append(flags, config.ChoiceFlag(s.Flag, s.Off, s.Usage, s.Off, s.On))
-		}
-	}
-	return flags
 }
 
 // roleConfigOf reads roleFlags, and the listeners and log of the command that runs.
@@ -56,19 +50,13 @@ func roleConfigOf(r *config.Reader) roleConfig {
 		listen:     r.Address("listen"),
 		opsListen:  r.Address("ops-listen"),
 		otlpListen: r.AddressOr("otlp-listen"),
+
+		keepPlumbing: r.OneOf("otlp-keep") == "all",
 	}
 	role.logger, role.level = r.Logger()
 	for variable, meant := range r.Misspelt() {
 		role.logger.Warn("a variable is ignored, because no setting has its name",
 			"variable", variable, "did_you_mean", meant)
-	}
-
-	for _, s := range api.Switches {
-		if s.On == "" {
-			*s.Option(&role.options) = r.Given(s.Flag)
-		} else {
-			*s.Option(&role.options) = r.OneOf(s.Flag) == s.On
-		}
 	}
 	return role
 }

@@ -3,13 +3,11 @@ package main
 import (
 	"cmp"
 	"net"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api"
 	"promptspool/cmd/promptspool/internal/config"
 )
 
@@ -30,26 +28,20 @@ func TestASwitchReachesBothRoles(t *testing.T) {
 		},
 	}
 
-	for _, s := range api.Switches {
-		for _, on := range []bool{false, true} {
-			value := cmp.Or(s.Off, strconv.FormatBool(on))
-			if on {
-				value = cmp.Or(s.On, value)
-			}
-			for command, read := range commands {
-				args := strings.Fields("promptspool " + command + " --data=here --" + s.Flag + "=" + value)
-				err := config.Evaluate(newApp, args, func(c *cli.Context) error {
-					roles, err := read(c)
-					for _, role := range roles {
-						if *s.Option(&role.options) != on {
-							t.Errorf("%q is read as %+v", args, role.options)
-						}
+	for value, keeps := range map[string]bool{"genai": false, "all": true} {
+		for command, read := range commands {
+			args := strings.Fields("promptspool " + command + " --data=here --otlp-keep=" + value)
+			err := config.Evaluate(newApp, args, func(c *cli.Context) error {
+				roles, err := read(c)
+				for _, role := range roles {
+					if role.keepPlumbing != keeps {
+						t.Errorf("%q is read as %v", args, role.keepPlumbing)
 					}
-					return err
-				})
-				if err != nil {
-					t.Errorf("%q: %v", args, err)
 				}
+				return err
+			})
+			if err != nil {
+				t.Errorf("%q: %v", args, err)
 			}
 		}
 	}

@@ -161,7 +161,6 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Retention: dashboard.Retention(c.retention),
 	})
 	handlers := api.New(api.Config{
-		Options:        c.options,
 		Name:           c.name,
 		Version:        version,
 		Recorder:       writes,
@@ -175,6 +174,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Pages:          pages,
 		BasePath:       c.public.basePath(),
 		Proxies:        c.public.proxies,
+		KeepPlumbing:   c.keepPlumbing,
 		Authenticator:  keys,
 		Limiter:        limiter,
 		ConnectionsMax: connections,
@@ -382,7 +382,6 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 			"body_bytes_max", bodyBytesMax)
 	}
 	handlers := api.New(api.Config{
-		Options:              c.options,
 		Name:                 c.name,
 		Version:              version,
 		Recorder:             redactor,
@@ -394,6 +393,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Authenticator:        authenticator,
 		OwnKey:               c.apiKey != "",
 		LocalKey:             c.localKey != "",
+		KeepPlumbing:         c.keepPlumbing,
 		GuardBrowsers:        true,
 		MaskBatches:          true,
 		Hosts:                c.allowHosts,
