@@ -15,9 +15,12 @@ import (
 // queryArgs reads the query string into what a route asks for.
 func queryArgs[T any](c *exchange) (T, error) { return wire.DecodeQuery[T](c.query()) }
 
-// query returns the query string as an object of strings.
+// query returns the query string as an object of strings, without those that are empty.
 func (c *exchange) query() (object wire.Object) {
 	for name, value := range c.ctx.QueryArgs().All() {
+		if len(value) == 0 {
+			continue
+		}
 		text := jsonscan.AppendString(nil, string(value))
 		object = append(object, jsonscan.Member{Name: string(name), Value: text})
 	}
@@ -182,9 +185,13 @@ func (c *exchange) checkMembers() error {
 	if m == nil {
 		return nil
 	}
+	object := c.object
+	if c.route.body == noBody {
+		object = c.query()
+	}
 
 	for _, path := range m.ignored {
-		if c.has(path) {
+		if has(object, path) {
 			c.warnings = append(c.warnings, path+" has no effect here.")
 		}
 	}
@@ -193,8 +200,11 @@ func (c *exchange) checkMembers() error {
 	}
 
 	var unknown []wire.FieldError
-	for _, name := range c.sent() {
-		if slices.Contains(m.read, name) || slices.Contains(m.ignored, name) {
+	for _, sent := range object {
+		name := sent.Name
+		isKey := name == "api_key" && c.route.body != noBody
+		isKnown := slices.Contains(m.read, name) || slices.Contains(m.ignored, name)
+		if isKey || isKnown || string(sent.Value) == "null" {
 			continue
 		}
 		reason := "is not known to this route, which takes " + strings.Join(m.read, ", ")
@@ -221,37 +231,12 @@ func (c *exchange) checkMembers() error {
 	return nil
 }
 
-// sent returns the names of the request's members, without the key.
-func (c *exchange) sent() (names []string) {
-	if c.route.body == noBody {
-		for name, value := range c.ctx.QueryArgs().All() {
-			if len(value) > 0 {
-				names = append(names, string(name))
-			}
-		}
-		return names
-	}
-
-	for i := range c.object {
-		if m := &c.object[i]; m.Name != "api_key" && string(m.Value) != "null" {
-			names = append(names, m.Name)
-		}
-	}
-
-	return names
-}
-
-// has reports whether the request has a member at a path of names.
-func (c *exchange) has(path string) bool {
-	first, rest, nested := strings.Cut(path, ".")
-	if c.route.body == noBody {
-		return len(c.ctx.QueryArgs().Peek(first)) > 0
-	}
-
-	value, ok := c.object.Get(first)
-	for nested && ok {
-		first, rest, nested = strings.Cut(rest, ".")
-		value, ok = jsonscan.Lookup(value, first)
+// has reports whether an object has a member at a path of one or two names.
+func has(object wire.Object, path string) bool {
+	first, second, nested := strings.Cut(path, ".")
+	value, ok := object.Get(first)
+	if ok && nested {
+		value, ok = jsonscan.Lookup(value, second)
 	}
 
 	return ok && string(value) != "null"
