@@ -2,6 +2,7 @@ package otel
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -164,9 +165,7 @@ func genkitRequest(s *span, key, role string) conversation {
 	}
 
 	members := objectOf(request)
-	for name, v := range objectOf(request.at("config")) {
-		members[name] = v
-	}
+	maps.Copy(members, objectOf(request.at("config")))
 	delete(members, "config")
 	_, model, _ := strings.Cut(s.own.text("genkit:name"), "/")
 	members["model"] = quoted(model)
