@@ -9,7 +9,6 @@ import (
 	"errors"
 	"io"
 	"net/url"
-	"strconv"
 
 	"promptspool/api/wire"
 )
@@ -96,25 +95,19 @@ func (c *Client) Session(ctx context.Context, id wire.Identity, session string) 
 
 // Orphans lists requests that have not arrived, though events that belong to them have.
 func (c *Client) Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error) {
-	query := url.Values{"per_page": {strconv.Itoa(max(1, q.PerPage))}}
-	if q.Cursor != "" {
-		query.Set("cursor", q.Cursor)
-	}
-	return ask[wire.OrphanPage](ctx, c, get(id, "/api/public/v2/requests/orphans", query))
+	q.PerPage = max(1, q.PerPage)
+	return ask[wire.OrphanPage](ctx, c, get(id, "/api/public/v2/requests/orphans", q))
 }
 
 // Changes polls the registry's change feed. The server holds the request for up to q.Wait,
 // at most a minute.
 func (c *Client) Changes(ctx context.Context, id wire.Identity, q wire.ChangesQuery) (wire.Changes, error) {
-	query := url.Values{"since": {strconv.FormatUint(q.Since, 10)}, "wait": {q.Wait.String()}}
-	if q.ProviderBaseURLs != "" {
-		query.Set("provider_base_urls", q.ProviderBaseURLs)
-	}
-	if q.Keys != "" {
-		query.Set("keys", q.Keys)
-	}
+	asked := struct {
+		wire.ChangesQuery
+		Wait string `json:"wait"` // as text, unlike a duration's JSON
+	}{q, q.Wait.String()}
 
-	return ask[wire.Changes](ctx, c, get(id, "/sync/changes", query))
+	return ask[wire.Changes](ctx, c, get(id, "/sync/changes", asked))
 }
 
 // ScoreDefinitions lists the definitions of the project's scores.

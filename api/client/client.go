@@ -117,7 +117,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // request is one HTTP request.
 type request struct {
 	method, path   string
-	query          url.Values
+	query          any // nil: none; otherwise what wire.DecodeQuery reads
 	key            wire.Secret
 	body           []byte           // nil: none
 	json           any              // instead of body: a value to encode as JSON
@@ -127,12 +127,36 @@ type request struct {
 	answerBytesMax int              // 0: the constant of that name
 }
 
-func get(id wire.Identity, path string, query url.Values) request {
+func get(id wire.Identity, path string, query any) request {
 	return request{method: "GET", path: path, query: query, key: id.Key}
 }
 
 func post(id wire.Identity, path string, body any) request {
 	return request{method: "POST", path: path, key: id.Key, json: body}
+}
+
+// encodeQuery returns a query string with the members of a struct that are set.
+func encodeQuery(q any) (string, error) {
+	object, err := jsonscan.Marshal(q)
+	if err != nil {
+		return "", err
+	}
+
+	query := url.Values{}
+	for m := range jsonscan.Members(object) {
+		switch m.Value[0] {
+		case '"':
+			query.Set(m.Name, jsonscan.Unquote(m.Value))
+		case '[':
+			for _, text := range jsonscan.Elements(m.Value) {
+				query.Add(m.Name, jsonscan.Unquote(text))
+			}
+		default:
+			query.Set(m.Name, string(m.Value))
+		}
+	}
+
+	return query.Encode(), nil
 }
 
 // ask makes a request and returns its answer.
@@ -195,6 +219,13 @@ func (c *Client) open(ctx context.Context, r request) (*openAnswer, error) {
 		if err != nil {
 			return nil, errNotJSON(err)
 		}
+	}
+	if r.query != nil {
+		query, err := encodeQuery(r.query)
+		if err != nil {
+			return nil, errNotJSON(err)
+		}
+		r.path = strings.TrimSuffix(r.path+"?"+query, "?")
 	}
 
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -267,12 +298,7 @@ func canTravel(key wire.Secret) bool {
 
 // newRequest makes a request as net/http has it. silence is reset by each byte of its body.
 func (c *Client) newRequest(ctx context.Context, r request, silence *time.Timer) (*http.Request, error) {
-	target := c.base + r.path
-	if len(r.query) > 0 {
-		target += "?" + r.query.Encode()
-	}
-
-	req, err := http.NewRequestWithContext(ctx, r.method, target, nil)
+	req, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path, nil)
 	if err != nil {
 		return nil, err
 	}

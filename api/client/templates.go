@@ -2,10 +2,8 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"net/url"
 	"strconv"
-	"time"
 
 	"promptspool/api/wire"
 )
@@ -14,27 +12,19 @@ import (
 func (c *Client) Raw(
 	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
 ) (wire.RawTemplate, error) {
-	return c.raw(ctx, id, ident, s, url.Values{})
+	return ask[wire.RawTemplate](ctx, c, get(id, "/prompt-templates/"+url.PathEscape(ident), s))
 }
 
 // Source reads a template's version as it was published, with references to snippets.
 func (c *Client) Source(
 	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
 ) (wire.RawTemplate, error) {
-	return c.raw(ctx, id, ident, s, url.Values{"resolve_snippets": {"false"}})
-}
+	asked := struct {
+		wire.Selector
+		Resolve bool `json:"resolve_snippets"`
+	}{s, false}
 
-func (c *Client) raw(
-	ctx context.Context, id wire.Identity, ident string, s wire.Selector, q url.Values,
-) (wire.RawTemplate, error) {
-	if s.Version > 0 {
-		q.Set("version", strconv.Itoa(s.Version))
-	}
-	if s.Label != "" {
-		q.Set("label", s.Label)
-	}
-
-	return ask[wire.RawTemplate](ctx, c, get(id, "/prompt-templates/"+url.PathEscape(ident), q))
+	return ask[wire.RawTemplate](ctx, c, get(id, "/prompt-templates/"+url.PathEscape(ident), asked))
 }
 
 // Fetch reads a rendered version of a template, as an app would.
@@ -46,7 +36,15 @@ func (c *Client) Fetch(
 
 // Publish makes a version of a template, or moves its labels.
 func (c *Client) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
-	return ask[wire.Published](ctx, c, post(id, "/rest/prompt-templates", publishBody(p)))
+	return ask[wire.Published](ctx, c, post(id, "/rest/prompt-templates", wire.PublishBody{
+		Template: wire.PublishedName{Name: p.Name, Tags: p.Tags},
+		Version: wire.PublishedVersion{
+			Blueprint:     p.Blueprint,
+			Metadata:      p.Metadata,
+			CommitMessage: p.CommitMessage,
+		},
+		PublishedPlace: wire.PublishedPlace{Labels: p.Labels, ExternalIDs: p.ExternalIDs},
+	}))
 }
 
 // Patch makes a version of a template from an earlier one.
@@ -57,65 +55,12 @@ func (c *Client) Patch(
 	return ask[wire.Published](ctx, c, request{method: "PATCH", path: path, key: id.Key, json: p})
 }
 
-// publishBody returns the body of POST /rest/prompt-templates.
-func publishBody(p wire.Publish) any {
-	type base struct {
-		Name string   `json:"prompt_name"`
-		Tags []string `json:"tags"`
-	}
-	type version struct {
-		Blueprint     json.RawMessage `json:"prompt_template"`
-		CommitMessage string          `json:"commit_message,omitempty"`
-		Metadata      json.RawMessage `json:"metadata,omitempty"`
-	}
-
-	return struct {
-		Template    base              `json:"prompt_template"`
-		Version     version           `json:"prompt_version"`
-		Labels      []string          `json:"release_labels,omitempty"`
-		ExternalIDs []wire.ExternalID `json:"external_ids,omitzero"` // an empty list removes them
-	}{base{p.Name, p.Tags}, version{p.Blueprint, p.CommitMessage, p.Metadata}, p.Labels, p.ExternalIDs}
-}
-
 // List lists templates with their latest versions.
 func (c *Client) List(
 	ctx context.Context, id wire.Identity, q wire.TemplateListQuery,
 ) (wire.TemplateList, error) {
-	query := url.Values{
-		"page":     {strconv.Itoa(max(1, q.Page))},
-		"per_page": {strconv.Itoa(max(1, q.PerPage))},
-		"tags":     q.Tags,
-	}
-
-	for name, value := range map[string]string{
-		"name":             q.Name,
-		"label":            q.Label,
-		"status":           q.Status,
-		"created_by_email": q.Author,
-		"sort_by":          q.SortBy,
-		"sort_order":       q.SortOrder,
-		"external_source":  q.Source,
-		"external_id":      q.ExternalID,
-	} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	if q.IsSnippet != nil {
-		query.Set("is_snippet", strconv.FormatBool(*q.IsSnippet))
-	}
-	for name, at := range map[string]time.Time{
-		"created_after":  q.CreatedAfter,
-		"created_before": q.CreatedBefore,
-		"updated_after":  q.UpdatedAfter,
-		"updated_before": q.UpdatedBefore,
-	} {
-		if !at.IsZero() {
-			query.Set(name, at.UTC().Format(time.RFC3339Nano))
-		}
-	}
-
-	return ask[wire.TemplateList](ctx, c, get(id, "/prompt-templates", query))
+	q.PerPage = max(1, q.PerPage)
+	return ask[wire.TemplateList](ctx, c, get(id, "/prompt-templates", q))
 }
 
 // Labels lists a template's labels, and their history.

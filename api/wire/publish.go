@@ -74,7 +74,7 @@ type PublishedName struct {
 	// The template's name; it may have slashes, for folders.
 	Name string `json:"prompt_name" jsonschema:"minLength=1,maxLength=512"`
 	// The template's tags; as they are if they are left out.
-	Tags []string `json:"tags,omitempty"`
+	Tags []string `json:"tags,omitzero"`
 }
 
 // PublishedVersion is what the version holds.
@@ -93,7 +93,7 @@ type PublishedPlace struct {
 	// Labels that point to this version from now on.
 	Labels []string `json:"release_labels,omitempty"`
 	// The template's ids in other systems; as they are if they are left out.
-	ExternalIDs []ExternalID `json:"external_ids,omitempty" jsonschema:"maxItems=32"`
+	ExternalIDs []ExternalID `json:"external_ids,omitzero" jsonschema:"maxItems=32"`
 }
 
 // PublishOld is a publish in one object, as older clients send it.
