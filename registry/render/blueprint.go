@@ -66,7 +66,7 @@ func (c *checker) langchain(o wire.Object) wire.Object {
 	}
 
 	source := c.text("template", o, "template", true)
-	block := rawjson.NewObject().Str("type", "text").Str("text", source).End()
+	block := rawjson.Form(`{"type":"text","text":$}`, source)
 	o = rawjson.Set(rawjson.Without(o, "template"), "type", rawjson.Quote("completion"))
 
 	return rawjson.Set(o, "content", rawjson.Array([]json.RawMessage{block}))

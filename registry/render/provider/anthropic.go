@@ -76,20 +76,12 @@ func (c *call) anthropicCompletion() (wire.Object, error) {
 func (c *call) anthropicResult(m *prompt.Message) (json.RawMessage, error) {
 	blocks, err := eachBlock(m, c.anthropicBlock)
 
-	return rawjson.NewObject().
-		Str("type", "tool_result").
-		Str("tool_use_id", m.ToolCallID).
-		Raw("content", rawjson.Array(blocks)).
-		End(), err
+	return rawjson.Form(`{"type":"tool_result","tool_use_id":$,"content":$}`,
+		m.ToolCallID, rawjson.Array(blocks)), err
 }
 
 func anthropicCall(call prompt.ToolCall, input json.RawMessage) json.RawMessage {
-	return rawjson.NewObject().
-		Str("type", "tool_use").
-		Str("id", call.ID).
-		Str("name", call.Name).
-		Raw("input", input).
-		End()
+	return rawjson.Form(`{"type":"tool_use","id":$,"name":$,"input":$}`, call.ID, call.Name, input)
 }
 
 // anthropicBlock writes one block of content; nil for an empty one, which Anthropic
@@ -107,11 +99,8 @@ func (c *call) anthropicBlock(m *prompt.Message, b *prompt.Block) (json.RawMessa
 			return nil, cannotExpress(b.At, "is thinking without a signature, or not of the assistant; "+
 				"anthropic takes back what it signed itself only")
 		}
-		return rawjson.NewObject().
-			Str("type", "thinking").
-			Str("thinking", b.StringMember("thinking")).
-			Str("signature", signature).
-			End(), nil
+		return rawjson.Form(`{"type":"thinking","thinking":$,"signature":$}`,
+			b.StringMember("thinking"), signature), nil
 
 	case "server_tool_use", "web_search_tool_result", "bash_code_execution_tool_result",
 		"text_editor_code_execution_tool_result":
@@ -138,14 +127,12 @@ func (c *call) anthropicFile(m *prompt.Message, b *prompt.Block) (json.RawMessag
 		return nil, c.cannotHold(b, "a message, as %s; give an image or a PDF", f.describe())
 	}
 
-	source := rawjson.NewObject()
+	source := rawjson.Form(`{"type":"url","url":$}`, f.url)
 	if f.data != "" {
-		source = source.Str("type", "base64").Str("media_type", f.dataType()).Str("data", f.data)
-	} else {
-		source = source.Str("type", "url").Str("url", f.url)
+		source = rawjson.Form(`{"type":"base64","media_type":$,"data":$}`, f.dataType(), f.data)
 	}
 
-	return rawjson.NewObject().Str("type", kind).Raw("source", source.End()).End(), nil
+	return rawjson.Form(`{"type":$,"source":$}`, kind, source), nil
 }
 
 // anthropicBuiltIns are the names and the versions of the tools that Anthropic runs, if a
@@ -161,7 +148,7 @@ var anthropicChoices = choices{
 	"auto":     `{"type":"auto"}`,
 	"none":     `{"type":"none"}`,
 	"required": `{"type":"any"}`,
-	"function": `{"type":"tool","name":NAME}`,
+	"function": `{"type":"tool","name":$}`,
 }
 
 func (c *call) anthropicTool(t prompt.Tool) (json.RawMessage, error) {

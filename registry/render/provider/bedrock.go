@@ -88,21 +88,12 @@ func (c *call) bedrockParameters(kwargs wire.Object) wire.Object {
 
 func (c *call) bedrockResult(m *prompt.Message) (json.RawMessage, error) {
 	blocks, err := eachBlock(m, c.bedrockBlock)
-	result := rawjson.NewObject().
-		Str("toolUseId", m.ToolCallID).
-		Raw("content", rawjson.Array(blocks)).
-		End()
-
-	return rawjson.NewObject().Raw("toolResult", result).End(), err
+	return rawjson.Form(`{"toolResult":{"toolUseId":$,"content":$}}`,
+		m.ToolCallID, rawjson.Array(blocks)), err
 }
 
 func bedrockCall(call prompt.ToolCall, input json.RawMessage) json.RawMessage {
-	use := rawjson.NewObject().
-		Str("toolUseId", call.ID).
-		Str("name", call.Name).
-		Raw("input", input).
-		End()
-	return rawjson.NewObject().Raw("toolUse", use).End()
+	return rawjson.Form(`{"toolUse":{"toolUseId":$,"name":$,"input":$}}`, call.ID, call.Name, input)
 }
 
 // bedrockBlock writes one block of content; nil for a blank text, which Converse rejects.
@@ -121,8 +112,7 @@ func (c *call) bedrockBlock(m *prompt.Message, b *prompt.Block) (json.RawMessage
 		if signature := b.StringMember("signature"); signature != "" {
 			reasoning = reasoning.Str("signature", signature)
 		}
-		text := rawjson.NewObject().Raw("reasoningText", reasoning.End()).End()
-		return rawjson.NewObject().Raw("reasoningContent", text).End(), nil
+		return rawjson.Form(`{"reasoningContent":{"reasoningText":$}}`, reasoning.End()), nil
 	case "image_url", "media":
 		return c.bedrockFile(b)
 	}
@@ -138,8 +128,7 @@ func (c *call) bedrockFile(b *prompt.Block) (json.RawMessage, error) {
 			"give an s3:// url whose name ends in the format, as .png", f.describe())
 	}
 
-	location := rawjson.NewObject().Str("uri", f.url).End()
-	source := rawjson.NewObject().Raw("s3Location", location).End()
+	source := rawjson.Form(`{"s3Location":{"uri":$}}`, f.url)
 	kind, out := "", rawjson.NewObject().Str("format", f.format())
 	switch {
 	case f.is("image"):
@@ -160,7 +149,7 @@ func (c *call) bedrockFile(b *prompt.Block) (json.RawMessage, error) {
 var bedrockChoices = choices{
 	"auto":     `{"auto":{}}`,
 	"required": `{"any":{}}`,
-	"function": `{"tool":{"name":NAME}}`,
+	"function": `{"tool":{"name":$}}`,
 }
 
 func (c *call) bedrockTools(kwargs wire.Object) (wire.Object, error) {
@@ -174,9 +163,8 @@ func (c *call) bedrockTools(kwargs wire.Object) (wire.Object, error) {
 			return nil, cannotExpress(t.At, "is %q, and Converse takes functions only; take it out",
 				language.Shorten(t.Kind))
 		}
-		schema := rawjson.NewObject().Raw("json", schemaOf(&t)).End()
-		spec := declare(&t, "inputSchema", schema)
-		tools[i] = rawjson.NewObject().Raw("toolSpec", spec).End()
+		spec := declare(&t, "inputSchema", rawjson.Form(`{"json":$}`, schemaOf(&t)))
+		tools[i] = rawjson.Form(`{"toolSpec":$}`, spec)
 	}
 	// Converse keeps tools and their choice in one object.
 	config := rawjson.NewObject().Raw("tools", rawjson.Array(tools))

@@ -67,8 +67,7 @@ func (c *call) cohereMessage(m *prompt.Message) (json.RawMessage, error) {
 func (c *call) cohereChunk(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
 	switch {
 	case b.Kind == "thinking" && m.Role == "assistant":
-		thinking := b.StringMember("thinking")
-		return rawjson.NewObject().Str("type", "thinking").Str("thinking", thinking).End(), nil
+		return rawjson.Form(`{"type":"thinking","thinking":$}`, b.StringMember("thinking")), nil
 	case b.Kind != "image_url" && b.Kind != "media":
 		return nil, c.cannotHold(b, "a message; take it out")
 	case m.Role != "user":

@@ -51,8 +51,7 @@ func gemini(c *call) (wire.Object, error) {
 		return nil, err
 	}
 	if len(system) > 0 {
-		instruction := rawjson.NewObject().Raw("parts", rawjson.Array(system)).End()
-		config = rawjson.Set(config, "system_instruction", instruction)
+		config = rawjson.Set(config, "system_instruction", rawjson.Form(`{"parts":$}`, rawjson.Array(system)))
 	}
 
 	config, err = c.geminiTools(config)
@@ -91,8 +90,7 @@ func (c *call) geminiConfig() (config wire.Object) {
 }
 
 func geminiCall(call prompt.ToolCall, args json.RawMessage) json.RawMessage {
-	function := rawjson.NewObject().Str("name", call.Name).Raw("args", args).End()
-	return rawjson.NewObject().Raw("function_call", function).End()
+	return rawjson.Form(`{"function_call":{"name":$,"args":$}}`, call.Name, args)
 }
 
 // geminiResult writes the result of a function. It must be an object; anything else
@@ -109,13 +107,12 @@ func (c *call) geminiResult(m *prompt.Message) (json.RawMessage, error) {
 	}
 
 	// Whatever is not an object is wrapped.
-	response := rawjson.NewObject().Str("output", result).End()
+	response := rawjson.Form(`{"output":$}`, result)
 	if o, err := wire.ParseObject([]byte(result)); err == nil {
 		response = rawjson.Encode(o)
 	}
-	function := rawjson.NewObject().Str("name", name).Raw("response", response).End()
 
-	return rawjson.NewObject().Raw("function_response", function).End(), nil
+	return rawjson.Form(`{"function_response":{"name":$,"response":$}}`, name, response), nil
 }
 
 // geminiPart writes one part of a message; nil for an empty text.
@@ -139,15 +136,15 @@ func (c *call) geminiPart(_ *prompt.Message, b *prompt.Block) (json.RawMessage, 
 		}
 		return part.End(), nil
 	case "code":
-		code := rawjson.NewObject().Str("language", "PYTHON").Str("code", b.StringMember("code")).End()
-		return rawjson.NewObject().Raw("executable_code", code).End(), nil
+		code := b.StringMember("code")
+		return rawjson.Form(`{"executable_code":{"language":"PYTHON","code":$}}`, code), nil
 	case "code_execution_result":
 		outcome := b.StringMember("outcome")
 		if outcome == "" {
 			outcome = "OUTCOME_OK"
 		}
-		result := rawjson.NewObject().Str("outcome", outcome).Str("output", b.StringMember("output")).End()
-		return rawjson.NewObject().Raw("code_execution_result", result).End(), nil
+		return rawjson.Form(`{"code_execution_result":{"outcome":$,"output":$}}`,
+			outcome, b.StringMember("output")), nil
 	case "image_url", "media":
 		return geminiFile(fileOf(b)), nil
 	}
@@ -157,8 +154,7 @@ func (c *call) geminiPart(_ *prompt.Message, b *prompt.Block) (json.RawMessage, 
 
 func geminiFile(f file) json.RawMessage {
 	if f.data != "" {
-		data := rawjson.NewObject().Str("mime_type", f.dataType()).Str("data", f.data).End()
-		return rawjson.NewObject().Raw("inline_data", data).End()
+		return rawjson.Form(`{"inline_data":{"mime_type":$,"data":$}}`, f.dataType(), f.data)
 	}
 
 	data := rawjson.NewObject().Str("file_uri", f.url)
@@ -166,7 +162,7 @@ func geminiFile(f file) json.RawMessage {
 		data = data.Str("mime_type", f.mime)
 	}
 
-	return rawjson.NewObject().Raw("file_data", data.End()).End()
+	return rawjson.Form(`{"file_data":$}`, data.End())
 }
 
 // geminiBuiltIns are the tools that Google runs.
@@ -182,7 +178,7 @@ var geminiChoices = choices{
 	"auto":     `{"function_calling_config":{"mode":"AUTO"}}`,
 	"none":     `{"function_calling_config":{"mode":"NONE"}}`,
 	"required": `{"function_calling_config":{"mode":"ANY"}}`,
-	"function": `{"function_calling_config":{"mode":"ANY","allowed_function_names":[NAME]}}`,
+	"function": `{"function_calling_config":{"mode":"ANY","allowed_function_names":[$]}}`,
 }
 
 // geminiTools adds to the configuration the tools, and which of them the model must call.
@@ -208,7 +204,7 @@ func (c *call) geminiTools(config wire.Object) (wire.Object, error) {
 
 	// All functions are one tool, which comes first.
 	if declared != nil {
-		functions := rawjson.NewObject().Raw("function_declarations", rawjson.Array(declared)).End()
+		functions := rawjson.Form(`{"function_declarations":$}`, rawjson.Array(declared))
 		tools = append([]json.RawMessage{functions}, tools...)
 	}
 	if tools == nil {

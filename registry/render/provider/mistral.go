@@ -29,7 +29,7 @@ var mistralChoices = choices{
 	"auto":     `"auto"`,
 	"none":     `"none"`,
 	"required": `"any"`,
-	"function": `{"type":"function","function":{"name":NAME}}`,
+	"function": `{"type":"function","function":{"name":$}}`,
 }
 
 func (c *call) mistralMessage(m *prompt.Message) (json.RawMessage, error) {
@@ -62,8 +62,7 @@ func (c *call) mistralMessage(m *prompt.Message) (json.RawMessage, error) {
 func (c *call) mistralChunk(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
 	switch {
 	case b.Kind == "thinking" && m.Role == "assistant":
-		thinking := rawjson.Array([]json.RawMessage{textPart(b.StringMember("thinking"))})
-		return rawjson.NewObject().Str("type", "thinking").Raw("thinking", thinking).End(), nil
+		return rawjson.Form(`{"type":"thinking","thinking":[$]}`, textPart(b.StringMember("thinking"))), nil
 	case b.Kind != "image_url" && b.Kind != "media":
 		return nil, c.cannotHold(b, "a message; take it out")
 	case m.Role != "user":
@@ -73,16 +72,16 @@ func (c *call) mistralChunk(m *prompt.Message, b *prompt.Block) (json.RawMessage
 	f := fileOf(b)
 	switch {
 	case f.is("image"):
-		return rawjson.NewObject().Str("type", "image_url").Str("image_url", f.asURL()).End(), nil
+		return rawjson.Form(`{"type":"image_url","image_url":$}`, f.asURL()), nil
 	case f.mime == "application/pdf":
-		return rawjson.NewObject().Str("type", "document_url").Str("document_url", f.asURL()).End(), nil
+		return rawjson.Form(`{"type":"document_url","document_url":$}`, f.asURL()), nil
 	case f.is("audio"):
 		// Mistral takes data and urls in the same place.
 		audio := f.data
 		if audio == "" {
 			audio = f.url
 		}
-		return rawjson.NewObject().Str("type", "input_audio").Str("input_audio", audio).End(), nil
+		return rawjson.Form(`{"type":"input_audio","input_audio":$}`, audio), nil
 	}
 
 	return nil, c.cannotHold(b, "a message, as %s; give an image, a PDF or audio", f.describe())

@@ -111,18 +111,14 @@ func openAIMessages(c *call) (json.RawMessage, error) {
 func openAICalls(calls []prompt.ToolCall) json.RawMessage {
 	list := make([]json.RawMessage, len(calls))
 	for i, call := range calls {
-		list[i] = rawjson.NewObject().
-			Str("id", call.ID).
-			Str("type", "function").
-			Raw("function", functionOf(call)).
-			End()
+		list[i] = rawjson.Form(`{"id":$,"type":"function","function":$}`, call.ID, functionOf(call))
 	}
 
 	return rawjson.Array(list)
 }
 
 func functionOf(call prompt.ToolCall) json.RawMessage {
-	return rawjson.NewObject().Str("name", call.Name).Str("arguments", call.Arguments).End()
+	return rawjson.Form(`{"name":$,"arguments":$}`, call.Name, call.Arguments)
 }
 
 // openAIContent writes the content of a message that is not just one text: null for a
@@ -167,11 +163,9 @@ func (c *call) openAIPart(m *prompt.Message, b *prompt.Block) (json.RawMessage, 
 	case f.is("image"):
 		return imagePart(f), nil
 	case f.is("audio") && f.data != "":
-		audio := rawjson.NewObject().Str("data", f.data).Str("format", f.format()).End()
-		return rawjson.NewObject().Str("type", "input_audio").Raw("input_audio", audio).End(), nil
+		return rawjson.Form(`{"type":"input_audio","input_audio":{"data":$,"format":$}}`, f.data, f.format()), nil
 	case f.mime == "application/pdf" && f.data != "":
-		pdf := rawjson.NewObject().Str("filename", f.title).Str("file_data", f.asURL()).End()
-		return rawjson.NewObject().Str("type", "file").Raw("file", pdf).End(), nil
+		return rawjson.Form(`{"type":"file","file":{"filename":$,"file_data":$}}`, f.title, f.asURL()), nil
 	}
 
 	return nil, c.cannotHold(b,
@@ -185,7 +179,7 @@ func imagePart(f file) json.RawMessage {
 		image = image.Raw("detail", f.detail)
 	}
 
-	return rawjson.NewObject().Str("type", "image_url").Raw("image_url", image.End()).End()
+	return rawjson.Form(`{"type":"image_url","image_url":$}`, image.End())
 }
 
 // openAITools adds what the model may call. OpenAI rejects a choice without anything to choose
@@ -198,7 +192,7 @@ func openAITools(kwargs wire.Object, c *call) (wire.Object, error) {
 					"set api_type of metadata.model to responses",
 				language.Shorten(t.Kind))
 		}
-		return rawjson.NewObject().Str("type", "function").Raw("function", t.Raw).End(), nil
+		return rawjson.Form(`{"type":"function","function":$}`, t.Raw), nil
 	})
 	if err == nil && len(c.Tools) > 0 && c.Choice.Raw != nil {
 		kwargs = append(kwargs, rawjson.MemberOf("tool_choice", c.Choice.Raw))
@@ -230,7 +224,7 @@ func openAIResponses(c *call) (wire.Object, error) {
 	}
 
 	if c.Choice.Mode == "function" {
-		return c.withChoice(kwargs, choices{"function": `{"type":"function","name":NAME}`})
+		return c.withChoice(kwargs, choices{"function": `{"type":"function","name":$}`})
 	}
 	if c.Choice.Mode != "" {
 		kwargs = append(kwargs, rawjson.MemberOf("tool_choice", c.Choice.Raw))
@@ -279,19 +273,15 @@ func (c *call) responseItems(m *prompt.Message) ([]json.RawMessage, error) {
 	}
 	if m.Role == "tool" {
 		output, err := c.messageText(m)
-		return []json.RawMessage{rawjson.NewObject().
-			Str("type", "function_call_output").
-			Str("call_id", m.ToolCallID).
-			Str("output", output).
-			End()}, err
+		item := rawjson.Form(`{"type":"function_call_output","call_id":$,"output":$}`, m.ToolCallID, output)
+		return []json.RawMessage{item}, err
 	}
 
 	// Consecutive parts form one item; a block that is an item itself ends it.
 	var items, parts []json.RawMessage
 	flush := func() {
 		if parts != nil {
-			item := rawjson.NewObject().Str("role", m.Role).Raw("content", rawjson.Array(parts)).End()
-			items = append(items, item)
+			items = append(items, rawjson.Form(`{"role":$,"content":$}`, m.Role, rawjson.Array(parts)))
 			parts = nil
 		}
 	}
@@ -320,12 +310,8 @@ func (c *call) responseItems(m *prompt.Message) ([]json.RawMessage, error) {
 	flush()
 
 	for _, call := range m.Calls {
-		items = append(items, rawjson.NewObject().
-			Str("type", "function_call").
-			Str("call_id", call.ID).
-			Str("name", call.Name).
-			Str("arguments", call.Arguments).
-			End())
+		items = append(items, rawjson.Form(`{"type":"function_call","call_id":$,"name":$,"arguments":$}`,
+			call.ID, call.Name, call.Arguments))
 	}
 
 	return items, nil
@@ -333,24 +319,16 @@ func (c *call) responseItems(m *prompt.Message) ([]json.RawMessage, error) {
 
 func reasoningItem(b *prompt.Block) json.RawMessage {
 	id, _ := b.Raw.Get("id")
-	summary := rawjson.NewObject().
-		Str("type", "summary_text").
-		Str("text", b.StringMember("thinking")).
-		End()
-
-	return rawjson.NewObject().
-		Str("type", "reasoning").
-		Raw("id", id).
-		Raw("summary", rawjson.Array([]json.RawMessage{summary})).
-		End()
+	return rawjson.Form(`{"type":"reasoning","id":$,"summary":[{"type":"summary_text","text":$}]}`,
+		id, b.StringMember("thinking"))
 }
 
 func (c *call) responsePart(role string, b *prompt.Block) (json.RawMessage, error) {
 	switch {
 	case b.Kind == "text" && role == "assistant":
-		return rawjson.NewObject().Str("type", "output_text").Str("text", b.Text).End(), nil
+		return rawjson.Form(`{"type":"output_text","text":$}`, b.Text), nil
 	case b.Kind == "text":
-		return rawjson.NewObject().Str("type", "input_text").Str("text", b.Text).End(), nil
+		return rawjson.Form(`{"type":"input_text","text":$}`, b.Text), nil
 	case b.Kind != "image_url" && b.Kind != "media":
 		return nil, c.cannotHold(b, "the input of a response; take it out")
 	case role == "assistant":
@@ -364,19 +342,10 @@ func (c *call) responsePart(role string, b *prompt.Block) (json.RawMessage, erro
 		if detail == nil {
 			detail = rawjson.Quote("auto")
 		}
-		return rawjson.NewObject().
-			Str("type", "input_image").
-			Str("image_url", f.asURL()).
-			Raw("detail", detail).
-			End(), nil
-
+		return rawjson.Form(`{"type":"input_image","image_url":$,"detail":$}`, f.asURL(), detail), nil
 	case f.data != "":
-		return rawjson.NewObject().
-			Str("type", "input_file").
-			Str("filename", f.title).
-			Str("file_data", f.asURL()).
-			End(), nil
+		return rawjson.Form(`{"type":"input_file","filename":$,"file_data":$}`, f.title, f.asURL()), nil
 	}
 
-	return rawjson.NewObject().Str("type", "input_file").Str("file_url", f.url).End(), nil
+	return rawjson.Form(`{"type":"input_file","file_url":$}`, f.url), nil
 }

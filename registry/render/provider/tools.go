@@ -76,7 +76,7 @@ func (c *call) functionTools(kwargs wire.Object, forms choices) (wire.Object, er
 				language.Shorten(t.Kind), c.provider)
 		}
 		function := declare(&t, "parameters", schemaOf(&t))
-		return rawjson.NewObject().Str("type", "function").Raw("function", function).End(), nil
+		return rawjson.Form(`{"type":"function","function":$}`, function), nil
 	})
 	if err != nil {
 		return nil, err
@@ -116,8 +116,8 @@ func (c *call) calledName(m *prompt.Message) string {
 	return m.Name
 }
 
-// choices are the forms in which a provider's client takes tool_choice, by its mode. NAME is the
-// function's name; an empty form adds nothing.
+// choices are the forms in which a provider's client takes tool_choice, by its mode, with a place for
+// the function's name; an empty form adds nothing.
 type choices map[string]string
 
 // choice writes the published tool_choice in one of the forms; nil if there is nothing to add.
@@ -132,7 +132,7 @@ func (c *call) choice(forms choices) (json.RawMessage, error) {
 			language.Shorten(c.Choice.Mode), c.provider)
 	}
 
-	return json.RawMessage(strings.ReplaceAll(form, "NAME", string(rawjson.Quote(c.Choice.Name)))), nil
+	return rawjson.Form(form, c.Choice.Name), nil
 }
 
 // withChoice adds a tool_choice in one of the forms.

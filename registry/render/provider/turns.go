@@ -203,9 +203,7 @@ func (c *call) chunks(
 }
 
 // bareText writes a text as a part without a type.
-func bareText(text string) json.RawMessage { return rawjson.NewObject().Str("text", text).End() }
+func bareText(text string) json.RawMessage { return rawjson.Form(`{"text":$}`, text) }
 
 // textPart writes a text in the form that most providers use.
-func textPart(text string) json.RawMessage {
-	return rawjson.NewObject().Str("type", "text").Str("text", text).End()
-}
+func textPart(text string) json.RawMessage { return rawjson.Form(`{"type":"text","text":$}`, text) }

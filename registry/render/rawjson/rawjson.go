@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
@@ -152,6 +153,27 @@ func Compact(raw json.RawMessage) json.RawMessage {
 	}
 
 	return b.Bytes()
+}
+
+// Form fills values into the places of a form, which are its dollar signs: strings, and JSON as it is.
+func Form(form string, values ...any) json.RawMessage {
+	b := make([]byte, 0, 128)
+	for _, v := range values {
+		before, after, found := strings.Cut(form, "$")
+		if !found {
+			break
+		}
+		b = append(b, before...)
+		switch v := v.(type) {
+		case string:
+			b = jsonscan.AppendString(b, v)
+		case json.RawMessage:
+			b = append(b, v...)
+		}
+		form = after
+	}
+
+	return append(b, form...)
 }
 
 // Writer writes an object in one expression: NewObject().Str("a", "b").End(). Every call
