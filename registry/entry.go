@@ -417,24 +417,7 @@ func (d disk) decodeFile(content []byte) (*entry, error) {
 }
 
 func (d disk) write(k key, content []byte) error {
-	// Mode 0600.
-	temp, err := os.CreateTemp(d.dir, "*"+fileTemp)
-	if err != nil {
-		return err
-	}
-
-	// The content must be on disk before the name points to it.
-	_, err = temp.Write(content)
-	err = errors.Join(err, temp.Sync(), temp.Close())
-	if err == nil {
-		err = files.Rename(temp.Name(), d.path(k))
-	}
-	// No temporary file may pile up while the disk is full.
-	if err != nil {
-		return errors.Join(err, files.Remove(temp.Name()))
-	}
-
-	return d.sync()
+	return files.WriteFile(d.path(k), d.path(k)+fileTemp, content)
 }
 
 // remove deletes a file. It does not sync: a removal that a crash undoes does no harm.
@@ -445,9 +428,6 @@ func (d disk) remove(k key) error {
 
 	return nil
 }
-
-// sync makes the names in the folder durable.
-func (d disk) sync() error { return files.SyncDir(d.dir) }
 
 // load reads every file, and deletes temporary files left by a killed process. The entry
 // that was confirmed last comes last, so that it counts as the most recently used.

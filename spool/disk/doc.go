@@ -43,19 +43,32 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// SyncFiles makes the content of all files of a folder durable, but not their names.
+func SyncFiles(dir string) error {
+	files, err := os.ReadDir(dir)
+	for _, f := range files {
+		err = errors.Join(err, SyncDir(filepath.Join(dir, f.Name())))
+	}
+	return err
+}
+
 // WriteFile durably writes a file, which a crash leaves as it was before or whole. Until
 // then it is at unfinished, in the same folder.
 func WriteFile(path, unfinished string, content []byte) error {
-	if err := os.WriteFile(unfinished, content, 0o600); err != nil {
-		return err
-	}
+	err := os.WriteFile(unfinished, content, 0o600)
 	// The content is on disk before the name, and the name before this returns.
-	if err := SyncDir(unfinished); err != nil {
+	if err == nil {
+		err = SyncDir(unfinished)
+	}
+	if err == nil {
+		err = Rename(unfinished, path)
+	}
+	if err != nil {
+		// It must not fill a disk that is nearly full.
+		_ = Remove(unfinished)
 		return err
 	}
-	if err := Rename(unfinished, path); err != nil {
-		return err
-	}
+
 	return SyncDir(filepath.Dir(path))
 }
 

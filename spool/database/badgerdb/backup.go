@@ -254,14 +254,14 @@ func Restore(ctx context.Context, c Config, r io.Reader, mend func(context.Conte
 	}
 
 	// The rename is what makes it appear, so every file must be durable before.
-	if err := errors.Join(syncFiles(temp), disk.Rename(temp, c.Dir)); err != nil {
+	if err := errors.Join(disk.SyncFiles(temp), disk.SyncDir(temp), disk.Rename(temp, c.Dir)); err != nil {
 		return b, err
 	}
 
 	return b, disk.SyncDir(filepath.Dir(c.Dir))
 }
 
-// fill writes a backup into a new database, which is durable only after syncFiles.
+// fill writes a backup into a new database, which is durable only once its files are synced.
 func fill(ctx context.Context, dir string, c Config, r io.Reader) (b Backup, err error) {
 	bdb, err := badger.Open(badgerOptions(dir, badgerLog{c.Logger, newHealth()}).WithSyncWrites(false))
 	if err != nil {
@@ -295,24 +295,4 @@ func fill(ctx context.Context, dir string, c Config, r io.Reader) (b Backup, err
 
 	// The format last: without it the folder is not a database of ours.
 	return b, errors.Join(txn.Commit(), folder.WriteFormat(dir))
-}
-
-// syncFiles makes all files of a folder durable, and the folder itself.
-func syncFiles(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-
-	for _, e := range entries {
-		f, err := os.Open(filepath.Join(dir, e.Name()))
-		if err != nil {
-			return err
-		}
-		// Syncing the folder alone makes names durable, and no content.
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
-			return err
-		}
-	}
-	return disk.SyncDir(dir)
 }

@@ -203,16 +203,6 @@ func (m mapped) close() error {
 	return errors.Join(errs...)
 }
 
-// syncClosed syncs the files of a database that is closed.
-func syncClosed(dir string) error {
-	paths, err := filesBySuffix(dir, "")
-	for _, path := range paths {
-		err = errors.Join(err, disk.SyncDir(path))
-	}
-
-	return err
-}
-
 // mappings returns the memory through which Badger writes the value log and the write-ahead
 // log of a new database. Windows syncs a mapping only by its address, for which Badger has
 // no method.

@@ -32,7 +32,7 @@ var (
 func closeSealed(db *badger.DB) error {
 	dir := db.Opts().Dir
 	crashpoint.Reach(crashpoint.GenerationSeal)
-	if err := errors.Join(db.Close(), syncClosed(dir), tighten(dir)); err != nil {
+	if err := errors.Join(db.Close(), disk.SyncFiles(dir), tighten(dir)); err != nil {
 		return err
 	}
 	crashpoint.Reach(crashpoint.GenerationClosed)
