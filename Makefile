@@ -124,7 +124,8 @@ release:
 	[ -z "$$(git status --porcelain)" ] || { echo "commit first: a release is built from a commit"; exit 1; }
 	tools=$$(mktemp -d)
 	trap 'rm -r "$$tools"' EXIT
-	go build -C $(releasing) -o $$tools ./sbom github.com/goreleaser/goreleaser/v2
+	go build -C $(releasing) -trimpath -o $$tools github.com/goreleaser/goreleaser/v2 \
+		github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 	skip=
 	[ -n "$(RELEASES_URL)" ] || skip=--skip=homebrew,scoop
 	VERSION=$(VERSION) RELEASES_URL=$(RELEASES_URL) PATH=$$tools:$$PATH \

@@ -177,8 +177,6 @@ var imports = map[string]string{
 		"cmd/promptspool/internal/config cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
 	// What is deployed, with its tests, which are a module of their own.
 	"cmd/promptspool/deploy": "",
-	// A tool of releases, in a module of its own.
-	"cmd/promptspool/deploy/release/sbom": "",
 	// Tests of the whole program, as processes, and what starts them: a module of their own.
 	"cmd/promptspool/e2e": "",
 	"cmd/promptspool/e2e/harness": "api/dashboard/docs api/openapi/openapitest api/wire " +
