@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/yuin/goldmark/ast"
-	extension "github.com/yuin/goldmark/extension/ast"
 )
 
 // Bounds of a search: people do not type more words, or read more pages.
@@ -184,22 +183,22 @@ func (p *passage) excerpt(words []string) string {
 	return before + p.text[from:to]
 }
 
-// passagesOf cuts a page at its headings.
+// passagesOf cuts a page at its headings. Its text is that for a terminal, in which tables can be read.
 func passagesOf(p *Page) (all []passage) {
 	source := []byte(p.Source)
 	at := passage{page: p}
-	var text strings.Builder
+	text := terminal{source: source}
 	end := func() {
-		at.text = strings.Join(strings.Fields(text.String()), " ")
+		at.text = strings.ReplaceAll(strings.Join(strings.Fields(text.out.String()), " "), "`", "")
 		at.plain = searched(at.text)
 		all = append(all, at)
-		text.Reset()
+		text.out.Reset()
 	}
 
 	for block := parse(source).FirstChild(); block != nil; block = block.NextSibling() {
 		switch h, ok := block.(*ast.Heading); {
 		case !ok:
-			addWords(&text, block, source)
+			text.block(block, "")
 		case h.Level > 1:
 			end()
 			at = passage{page: p, heading: strings.ReplaceAll(plain(h, source), "`", ""), anchor: idOf(h)}
@@ -208,31 +207,4 @@ func passagesOf(p *Page) (all []passage) {
 	end()
 
 	return all
-}
-
-// addWords adds the text of a block, with a space after each cell and item.
-func addWords(to *strings.Builder, block ast.Node, source []byte) {
-	_ = ast.Walk(block, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		switch n := n.(type) {
-		case *ast.HTMLBlock:
-			return ast.WalkSkipChildren, nil
-		case *ast.FencedCodeBlock:
-			if entering {
-				to.Write(n.Lines().Value(source))
-			}
-		case *ast.Text:
-			if entering {
-				to.Write(n.Segment.Value(source))
-			}
-			if n.SoftLineBreak() {
-				to.WriteByte(' ')
-			}
-		case *ast.Paragraph, *ast.TextBlock, *extension.TableCell, *ast.Image:
-			if !entering {
-				to.WriteByte(' ')
-			}
-		}
-
-		return ast.WalkContinue, nil
-	})
 }
