@@ -21,15 +21,12 @@ const anthropicTokens = "4096"
 //
 // A completion becomes the arguments of client.completions.create, "Create a Text
 // Completion" (https://docs.anthropic.com/en/api/complete).
-func anthropic(c *call) (wire.Object, error) {
+func anthropic(c *call) wire.Object {
 	if !c.Chat {
 		return c.anthropicCompletion()
 	}
 	kwargs := append(c.newKwargs("model"), rawjson.MemberOf("max_tokens", json.RawMessage(anthropicTokens)))
-	system, err := c.system(textPart)
-	if err != nil {
-		return nil, err
-	}
+	system := c.system(textPart)
 	// One text is a plain string, as most people write it; several keep their borders as
 	// blocks.
 	switch len(system) {
@@ -40,21 +37,14 @@ func anthropic(c *call) (wire.Object, error) {
 		kwargs = append(kwargs, rawjson.MemberOf("system", rawjson.Array(system)))
 	}
 
-	turns, err := c.turns(dialect{c.anthropicBlock, anthropicCall, c.anthropicResult})
-	if err != nil {
-		return nil, err
-	}
+	turns := c.turns(dialect{c.anthropicBlock, anthropicCall, c.anthropicResult})
 	kwargs = append(kwargs, rawjson.MemberOf("messages", turnsJSON(turns, "content")))
-	kwargs, err = c.withTools(kwargs, c.anthropicTool)
-	if err != nil {
-		return nil, err
-	}
 
-	return c.withChoice(kwargs, anthropicChoices)
+	return c.withChoice(c.withTools(kwargs, c.anthropicTool), anthropicChoices)
 }
 
-func (c *call) anthropicCompletion() (wire.Object, error) {
-	text, err := c.completionText()
+func (c *call) anthropicCompletion() wire.Object {
+	text := c.completionText()
 	// The API rejects prompts that are not in this form.
 	if !strings.HasPrefix(text, "\n\nHuman:") {
 		text = "\n\nHuman: " + text + "\n\nAssistant:"
@@ -69,15 +59,13 @@ func (c *call) anthropicCompletion() (wire.Object, error) {
 		rawjson.MemberOf("max_tokens_to_sample", json.RawMessage(anthropicTokens)),
 		rawjson.MemberOf("prompt", rawjson.Quote(text)))
 
-	return kwargs, err
+	return kwargs
 }
 
 // anthropicResult writes the result of a tool, whose content is the blocks of its message.
-func (c *call) anthropicResult(m *prompt.Message) (json.RawMessage, error) {
-	blocks, err := eachBlock(m, c.anthropicBlock)
-
+func (c *call) anthropicResult(m *prompt.Message) json.RawMessage {
 	return rawjson.Form(`{"type":"tool_result","tool_use_id":$,"content":$}`,
-		m.ToolCallID, rawjson.Array(blocks)), err
+		m.ToolCallID, rawjson.Array(eachBlock(m, c.anthropicBlock)))
 }
 
 func anthropicCall(call prompt.ToolCall, input json.RawMessage) json.RawMessage {
@@ -86,37 +74,37 @@ func anthropicCall(call prompt.ToolCall, input json.RawMessage) json.RawMessage 
 
 // anthropicBlock writes one block of content; nil for an empty one, which Anthropic
 // rejects.
-func (c *call) anthropicBlock(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
+func (c *call) anthropicBlock(m *prompt.Message, b *prompt.Block) json.RawMessage {
 	switch b.Kind {
 	case "text":
 		if strings.TrimSpace(b.Text) == "" {
-			return nil, nil
+			return nil
 		}
-		return textPart(b.Text), nil
+		return textPart(b.Text)
 	case "thinking":
 		signature := b.StringMember("signature")
 		if m.Role != "assistant" || signature == "" {
-			return nil, cannotExpress(b.At, "is thinking without a signature, or not of the assistant; "+
+			return c.reject(b.At, "is thinking without a signature, or not of the assistant; "+
 				"anthropic takes back what it signed itself only")
 		}
 		return rawjson.Form(`{"type":"thinking","thinking":$,"signature":$}`,
-			b.StringMember("thinking"), signature), nil
+			b.StringMember("thinking"), signature)
 
 	case "server_tool_use", "web_search_tool_result", "bash_code_execution_tool_result",
 		"text_editor_code_execution_tool_result":
 		// Results of Anthropic's own tools go back as they came.
-		return rawjson.Encode(b.Raw), nil
+		return rawjson.Encode(b.Raw)
 	case "image_url", "media":
 		return c.anthropicFile(m, b)
 	}
 
-	return nil, c.cannotHold(b, "a message; take it out")
+	return c.cannotHold(b, "a message; take it out")
 }
 
 // anthropicFile writes an image or a PDF, by url or as data.
-func (c *call) anthropicFile(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
+func (c *call) anthropicFile(m *prompt.Message, b *prompt.Block) json.RawMessage {
 	if m.Role == "assistant" {
-		return nil, c.cannotHold(b, "a message of the role assistant; put it into one of the role user")
+		return c.cannotHold(b, "a message of the role assistant; put it into one of the role user")
 	}
 	f := fileOf(b)
 	kind := "document"
@@ -124,7 +112,7 @@ func (c *call) anthropicFile(m *prompt.Message, b *prompt.Block) (json.RawMessag
 	case f.is("image"):
 		kind = "image"
 	case f.mime != "application/pdf":
-		return nil, c.cannotHold(b, "a message, as %s; give an image or a PDF", f.describe())
+		return c.cannotHold(b, "a message, as %s; give an image or a PDF", f.describe())
 	}
 
 	source := rawjson.Form(`{"type":"url","url":$}`, f.url)
@@ -132,7 +120,7 @@ func (c *call) anthropicFile(m *prompt.Message, b *prompt.Block) (json.RawMessag
 		source = rawjson.Form(`{"type":"base64","media_type":$,"data":$}`, f.dataType(), f.data)
 	}
 
-	return rawjson.Form(`{"type":$,"source":$}`, kind, source), nil
+	return rawjson.Form(`{"type":$,"source":$}`, kind, source)
 }
 
 // anthropicBuiltIns are the names and the versions of the tools that Anthropic runs, if a
@@ -151,18 +139,15 @@ var anthropicChoices = choices{
 	"function": `{"type":"tool","name":$}`,
 }
 
-func (c *call) anthropicTool(t prompt.Tool) (json.RawMessage, error) {
+func (c *call) anthropicTool(t prompt.Tool) json.RawMessage {
 	if t.Kind == "function" {
-		return declare(&t, "input_schema", schemaOf(&t)), nil
+		return declare(&t, "input_schema", schemaOf(&t))
 	}
 
-	config, err := c.builtIn(t)
-	if err != nil {
-		return nil, err
-	}
+	config := c.builtIn(t)
 	known, ok := anthropicBuiltIns[t.Kind]
 	if !ok && !config.Has("type") {
-		return nil, cannotExpress(t.At, "is %q, which anthropic does not have; take it out",
+		return c.reject(t.At, "is %q, which anthropic does not have; take it out",
 			language.Shorten(t.Kind))
 	}
 
@@ -171,5 +156,5 @@ func (c *call) anthropicTool(t prompt.Tool) (json.RawMessage, error) {
 		rawjson.MemberOf("name", rawjson.Quote(known[0])),
 	}
 	// The published config may name a newer version than ours.
-	return rawjson.Encode(rawjson.Merge(out, config)), nil
+	return rawjson.Encode(rawjson.Merge(out, config))
 }

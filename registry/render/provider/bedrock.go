@@ -18,32 +18,21 @@ import (
 //
 // A completion becomes a message of the user. Images and documents must be given as s3://
 // urls: Converse takes the bytes of anything else, which JSON cannot hold.
-func bedrock(c *call) (wire.Object, error) {
+func bedrock(c *call) wire.Object {
 	kwargs := c.newKwargs("modelId")
 	if !c.Chat {
 		c.Messages = []prompt.Message{{At: "prompt_template", Role: "user", Content: c.Content}}
 	}
 
-	turns, err := c.turns(dialect{c.bedrockBlock, bedrockCall, c.bedrockResult})
-	if err != nil {
-		return nil, err
-	}
+	turns := c.turns(dialect{c.bedrockBlock, bedrockCall, c.bedrockResult})
 	kwargs = append(kwargs, rawjson.MemberOf("messages", turnsJSON(turns, "content")))
 
-	system, err := c.system(bareText)
-	if err != nil {
-		return nil, err
-	}
+	system := c.system(bareText)
 	if len(system) > 0 {
 		kwargs = append(kwargs, rawjson.MemberOf("system", rawjson.Array(system)))
 	}
 
-	kwargs, err = c.bedrockTools(kwargs)
-	if err != nil {
-		return nil, err
-	}
-
-	return c.bedrockParameters(kwargs), nil
+	return c.bedrockParameters(c.bedrockTools(kwargs))
 }
 
 // converseMembers lists the arguments of Converse that are not built from parameters.
@@ -86,10 +75,9 @@ func (c *call) bedrockParameters(kwargs wire.Object) wire.Object {
 	return kwargs
 }
 
-func (c *call) bedrockResult(m *prompt.Message) (json.RawMessage, error) {
-	blocks, err := eachBlock(m, c.bedrockBlock)
+func (c *call) bedrockResult(m *prompt.Message) json.RawMessage {
 	return rawjson.Form(`{"toolResult":{"toolUseId":$,"content":$}}`,
-		m.ToolCallID, rawjson.Array(blocks)), err
+		m.ToolCallID, rawjson.Array(eachBlock(m, c.bedrockBlock)))
 }
 
 func bedrockCall(call prompt.ToolCall, input json.RawMessage) json.RawMessage {
@@ -97,34 +85,34 @@ func bedrockCall(call prompt.ToolCall, input json.RawMessage) json.RawMessage {
 }
 
 // bedrockBlock writes one block of content; nil for a blank text, which Converse rejects.
-func (c *call) bedrockBlock(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
+func (c *call) bedrockBlock(m *prompt.Message, b *prompt.Block) json.RawMessage {
 	switch b.Kind {
 	case "text":
 		if strings.TrimSpace(b.Text) == "" {
-			return nil, nil
+			return nil
 		}
-		return bareText(b.Text), nil
+		return bareText(b.Text)
 	case "thinking":
 		if m.Role != "assistant" {
-			return nil, c.cannotHold(b, "a message of the role %s; only the assistant thinks", m.Role)
+			return c.cannotHold(b, "a message of the role %s; only the assistant thinks", m.Role)
 		}
 		reasoning := rawjson.NewObject().Str("text", b.StringMember("thinking"))
 		if signature := b.StringMember("signature"); signature != "" {
 			reasoning = reasoning.Str("signature", signature)
 		}
-		return rawjson.Form(`{"reasoningContent":{"reasoningText":$}}`, reasoning.End()), nil
+		return rawjson.Form(`{"reasoningContent":{"reasoningText":$}}`, reasoning.End())
 	case "image_url", "media":
 		return c.bedrockFile(b)
 	}
 
-	return nil, c.cannotHold(b, "a message; take it out")
+	return c.cannotHold(b, "a message; take it out")
 }
 
-func (c *call) bedrockFile(b *prompt.Block) (json.RawMessage, error) {
+func (c *call) bedrockFile(b *prompt.Block) json.RawMessage {
 	// Converse takes bytes or an s3:// url, and needs to know the format of either.
 	f := fileOf(b)
 	if !strings.HasPrefix(f.url, "s3://") || f.mime == "" {
-		return nil, c.cannotHold(b, "a message, as %s: Converse takes its bytes, which JSON cannot hold; "+
+		return c.cannotHold(b, "a message, as %s: Converse takes its bytes, which JSON cannot hold; "+
 			"give an s3:// url whose name ends in the format, as .png", f.describe())
 	}
 
@@ -140,10 +128,10 @@ func (c *call) bedrockFile(b *prompt.Block) (json.RawMessage, error) {
 		kind, out = "document", out.Str("name", "document")
 	}
 	if kind != "" {
-		return rawjson.NewObject().Raw(kind, out.Raw("source", source).End()).End(), nil
+		return rawjson.NewObject().Raw(kind, out.Raw("source", source).End()).End()
 	}
 
-	return nil, c.cannotHold(b, "a message, as %s; give an image, a video or a PDF", f.describe())
+	return c.cannotHold(b, "a message, as %s; give an image, a video or a PDF", f.describe())
 }
 
 var bedrockChoices = choices{
@@ -152,16 +140,15 @@ var bedrockChoices = choices{
 	"function": `{"tool":{"name":$}}`,
 }
 
-func (c *call) bedrockTools(kwargs wire.Object) (wire.Object, error) {
+func (c *call) bedrockTools(kwargs wire.Object) wire.Object {
 	if len(c.Tools) == 0 {
-		return kwargs, nil
+		return kwargs
 	}
 
 	tools := make([]json.RawMessage, len(c.Tools))
 	for i, t := range c.Tools {
 		if t.Kind != "function" {
-			return nil, cannotExpress(t.At, "is %q, and Converse takes functions only; take it out",
-				language.Shorten(t.Kind))
+			c.reject(t.At, "is %q, and Converse takes functions only; take it out", language.Shorten(t.Kind))
 		}
 		spec := declare(&t, "inputSchema", rawjson.Form(`{"json":$}`, schemaOf(&t)))
 		tools[i] = rawjson.Form(`{"toolSpec":$}`, spec)
@@ -170,16 +157,13 @@ func (c *call) bedrockTools(kwargs wire.Object) (wire.Object, error) {
 	config := rawjson.NewObject().Raw("tools", rawjson.Array(tools))
 
 	if c.Choice.Mode == "none" {
-		return nil, cannotExpress("prompt_template.tool_choice",
+		c.reject("prompt_template.tool_choice",
 			"is none, which Converse does not have; take out the tools, or the choice")
 	}
-	choice, err := c.choice(bedrockChoices)
-	if err != nil {
-		return nil, err
-	}
+	choice := c.choice(bedrockChoices)
 	if choice != nil {
 		config = config.Raw("toolChoice", choice)
 	}
 
-	return append(kwargs, rawjson.MemberOf("toolConfig", config.End())), nil
+	return append(kwargs, rawjson.MemberOf("toolConfig", config.End()))
 }

@@ -12,19 +12,16 @@ import (
 // cohere makes the arguments of client.v2.chat of Cohere's own clients. See "Chat API
 // (v2)" (https://docs.cohere.com/reference/chat), in snake case, as the Python client
 // takes them. A completion becomes a message of the user.
-func cohere(c *call) (wire.Object, error) {
+func cohere(c *call) wire.Object {
 	kwargs := c.newKwargs("model")
-	messages, err := c.eachMessage(c.cohereMessage)
-	if err != nil {
-		return nil, err
-	}
+	messages := c.eachMessage(c.cohereMessage)
 	kwargs = append(kwargs, rawjson.MemberOf("messages", rawjson.Array(messages)))
 	return c.cohereTools(kwargs)
 }
 
 // cohereTools adds tools. Cohere can be made to call any tool or none, but not a certain
 // one; that one is then offered alone.
-func (c *call) cohereTools(kwargs wire.Object) (wire.Object, error) {
+func (c *call) cohereTools(kwargs wire.Object) wire.Object {
 	if c.Choice.Mode == "function" {
 		// Cloned, because the prompt's tools are shared.
 		c.Tools = slices.DeleteFunc(slices.Clone(c.Tools), func(t prompt.Tool) bool {
@@ -36,7 +33,7 @@ func (c *call) cohereTools(kwargs wire.Object) (wire.Object, error) {
 	return c.functionTools(kwargs, choices{"auto": "", "required": `"REQUIRED"`, "none": `"NONE"`})
 }
 
-func (c *call) cohereMessage(m *prompt.Message) (json.RawMessage, error) {
+func (c *call) cohereMessage(m *prompt.Message) json.RawMessage {
 	role := m.Role
 	if role == "developer" {
 		role = "system"
@@ -45,11 +42,7 @@ func (c *call) cohereMessage(m *prompt.Message) (json.RawMessage, error) {
 	out := rawjson.NewObject().Str("role", role)
 	// A message that only calls tools has no content.
 	if len(m.Content) > 0 || len(m.Calls) == 0 {
-		content, err := c.chunks(m, c.cohereChunk)
-		if err != nil {
-			return nil, err
-		}
-		out = out.Raw("content", content)
+		out = out.Raw("content", c.chunks(m, c.cohereChunk))
 	}
 	if m.Name != "" && role != "tool" {
 		c.warnName(m)
@@ -61,23 +54,23 @@ func (c *call) cohereMessage(m *prompt.Message) (json.RawMessage, error) {
 		out = out.Raw("tool_calls", openAICalls(m.Calls))
 	}
 
-	return out.End(), nil
+	return out.End()
 }
 
-func (c *call) cohereChunk(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
+func (c *call) cohereChunk(m *prompt.Message, b *prompt.Block) json.RawMessage {
 	switch {
 	case b.Kind == "thinking" && m.Role == "assistant":
-		return rawjson.Form(`{"type":"thinking","thinking":$}`, b.StringMember("thinking")), nil
+		return rawjson.Form(`{"type":"thinking","thinking":$}`, b.StringMember("thinking"))
 	case b.Kind != "image_url" && b.Kind != "media":
-		return nil, c.cannotHold(b, "a message; take it out")
+		return c.cannotHold(b, "a message; take it out")
 	case m.Role != "user":
-		return nil, c.cannotHold(b, "a message of the role %s; put it into one of the role user", m.Role)
+		return c.cannotHold(b, "a message of the role %s; put it into one of the role user", m.Role)
 	}
 
 	f := fileOf(b)
 	if !f.is("image") {
-		return nil, c.cannotHold(b, "a message, as %s; give an image", f.describe())
+		return c.cannotHold(b, "a message, as %s; give an image", f.describe())
 	}
 
-	return imagePart(f), nil
+	return imagePart(f)
 }

@@ -13,7 +13,7 @@ import (
 
 // google makes the arguments for Gemini on the Gemini API and on Vertex AI. A Claude on
 // Vertex AI takes Anthropic's.
-func google(c *call) (wire.Object, error) {
+func google(c *call) wire.Object {
 	if c.family == "anthropic" {
 		return anthropic(c)
 	}
@@ -30,38 +30,26 @@ func google(c *call) (wire.Object, error) {
 // (https://ai.google.dev/api/generate-content) and of Vertex AI
 // (https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/GenerateContentRequest),
 // in snake case.
-func gemini(c *call) (wire.Object, error) {
+func gemini(c *call) wire.Object {
 	kwargs := c.newKwargs("model")
 	config := c.geminiConfig()
 	if !c.Chat {
 		m := prompt.Message{Role: "user", At: "prompt_template", Content: c.Content}
-		parts, err := eachBlock(&m, c.geminiPart)
-		if err != nil {
-			return nil, err
-		}
+		parts := eachBlock(&m, c.geminiPart)
 		contents := turnsJSON([]turn{{"user", parts}}, "parts")
 
 		return append(kwargs,
 			rawjson.MemberOf("contents", contents),
-			rawjson.MemberOf("generation_config", rawjson.Encode(config))), nil
+			rawjson.MemberOf("generation_config", rawjson.Encode(config)))
 	}
 
-	system, err := c.system(bareText)
-	if err != nil {
-		return nil, err
-	}
+	system := c.system(bareText)
 	if len(system) > 0 {
 		config = rawjson.Set(config, "system_instruction", rawjson.Form(`{"parts":$}`, rawjson.Array(system)))
 	}
 
-	config, err = c.geminiTools(config)
-	if err != nil {
-		return nil, err
-	}
-	turns, err := c.turns(dialect{c.geminiPart, geminiCall, c.geminiResult})
-	if err != nil {
-		return nil, err
-	}
+	config = c.geminiTools(config)
+	turns := c.turns(dialect{c.geminiPart, geminiCall, c.geminiResult})
 	for i := range turns {
 		// Gemini's word for the assistant.
 		if turns[i].role == "assistant" {
@@ -71,7 +59,7 @@ func gemini(c *call) (wire.Object, error) {
 
 	return append(kwargs,
 		rawjson.MemberOf("history", turnsJSON(turns, "parts")),
-		rawjson.MemberOf("generation_config", rawjson.Encode(config))), nil
+		rawjson.MemberOf("generation_config", rawjson.Encode(config)))
 }
 
 // geminiConfig collects the parameters. Those that were published as a whole
@@ -95,14 +83,11 @@ func geminiCall(call prompt.ToolCall, args json.RawMessage) json.RawMessage {
 
 // geminiResult writes the result of a function. It must be an object; anything else
 // becomes its member output.
-func (c *call) geminiResult(m *prompt.Message) (json.RawMessage, error) {
-	result, err := c.messageText(m)
-	if err != nil {
-		return nil, err
-	}
+func (c *call) geminiResult(m *prompt.Message) json.RawMessage {
+	result := c.messageText(m)
 	name := c.calledName(m)
 	if name == "" {
-		return nil, cannotExpress(m.At, "gives the result of the call %q, which no message makes; "+
+		return c.reject(m.At, "gives the result of the call %q, which no message makes; "+
 			"%s needs the call, or the function's name as name", language.Shorten(m.ToolCallID), c.provider)
 	}
 
@@ -112,21 +97,21 @@ func (c *call) geminiResult(m *prompt.Message) (json.RawMessage, error) {
 		response = rawjson.Encode(o)
 	}
 
-	return rawjson.Form(`{"function_response":{"name":$,"response":$}}`, name, response), nil
+	return rawjson.Form(`{"function_response":{"name":$,"response":$}}`, name, response)
 }
 
 // geminiPart writes one part of a message; nil for an empty text.
-func (c *call) geminiPart(_ *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
+func (c *call) geminiPart(_ *prompt.Message, b *prompt.Block) json.RawMessage {
 	switch b.Kind {
 	case "text":
 		if b.Text == "" {
-			return nil, nil
+			return nil
 		}
 		part := rawjson.NewObject().Str("text", b.Text)
 		if signature := b.StringMember("thought_signature"); signature != "" {
 			part = part.Str("thought_signature", signature)
 		}
-		return part.End(), nil
+		return part.End()
 	case "thinking":
 		part := rawjson.NewObject().
 			Str("text", b.StringMember("thinking")).
@@ -134,22 +119,22 @@ func (c *call) geminiPart(_ *prompt.Message, b *prompt.Block) (json.RawMessage, 
 		if signature := b.StringMember("signature"); signature != "" {
 			part = part.Str("thought_signature", signature)
 		}
-		return part.End(), nil
+		return part.End()
 	case "code":
 		code := b.StringMember("code")
-		return rawjson.Form(`{"executable_code":{"language":"PYTHON","code":$}}`, code), nil
+		return rawjson.Form(`{"executable_code":{"language":"PYTHON","code":$}}`, code)
 	case "code_execution_result":
 		outcome := b.StringMember("outcome")
 		if outcome == "" {
 			outcome = "OUTCOME_OK"
 		}
 		return rawjson.Form(`{"code_execution_result":{"outcome":$,"output":$}}`,
-			outcome, b.StringMember("output")), nil
+			outcome, b.StringMember("output"))
 	case "image_url", "media":
-		return geminiFile(fileOf(b)), nil
+		return geminiFile(fileOf(b))
 	}
 
-	return nil, c.cannotHold(b, "a message; take it out")
+	return c.cannotHold(b, "a message; take it out")
 }
 
 func geminiFile(f file) json.RawMessage {
@@ -182,7 +167,7 @@ var geminiChoices = choices{
 }
 
 // geminiTools adds to the configuration the tools, and which of them the model must call.
-func (c *call) geminiTools(config wire.Object) (wire.Object, error) {
+func (c *call) geminiTools(config wire.Object) wire.Object {
 	var declared, tools []json.RawMessage
 	for _, t := range c.Tools {
 		if t.Kind == "function" {
@@ -190,14 +175,10 @@ func (c *call) geminiTools(config wire.Object) (wire.Object, error) {
 			continue
 		}
 
-		own, err := c.builtIn(t)
-		if err != nil {
-			return nil, err
-		}
+		own := c.builtIn(t)
 		name, ok := geminiBuiltIns[t.Kind]
 		if !ok {
-			return nil, cannotExpress(t.At, "is %q, which %s does not have; take it out",
-				language.Shorten(t.Kind), c.provider)
+			c.reject(t.At, "is %q, which %s does not have; take it out", language.Shorten(t.Kind), c.provider)
 		}
 		tools = append(tools, rawjson.NewObject().Raw(name, rawjson.Encode(own)).End())
 	}
@@ -208,16 +189,15 @@ func (c *call) geminiTools(config wire.Object) (wire.Object, error) {
 		tools = append([]json.RawMessage{functions}, tools...)
 	}
 	if tools == nil {
-		return config, nil
+		return config
 	}
 	config = rawjson.Set(config, "tools", rawjson.Array(tools))
 
-	choice, err := c.choice(geminiChoices)
-	if err == nil && choice != nil {
+	if choice := c.choice(geminiChoices); choice != nil {
 		config = rawjson.Set(config, "tool_config", choice)
 	}
 
-	return config, err
+	return config
 }
 
 // geminiFunction declares a function. Parameters that keep to Gemini's own Schema are

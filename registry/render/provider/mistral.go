@@ -14,13 +14,10 @@ import (
 //
 // Mistral has no completions of plain text except fill-in-the-middle: a completion
 // becomes a message of the user.
-func mistral(c *call) (wire.Object, error) {
+func mistral(c *call) wire.Object {
 	kwargs := c.newKwargs("model")
-	messages, err := c.eachMessage(c.mistralMessage)
-	if err != nil {
-		return nil, err
-	}
-	kwargs = append(kwargs, rawjson.MemberOf("messages", rawjson.Array(messages)))
+	messages := rawjson.Array(c.eachMessage(c.mistralMessage))
+	kwargs = append(kwargs, rawjson.MemberOf("messages", messages))
 
 	return c.functionTools(kwargs, mistralChoices)
 }
@@ -32,17 +29,13 @@ var mistralChoices = choices{
 	"function": `{"type":"function","function":{"name":$}}`,
 }
 
-func (c *call) mistralMessage(m *prompt.Message) (json.RawMessage, error) {
+func (c *call) mistralMessage(m *prompt.Message) json.RawMessage {
 	role := m.Role
 	if role == "developer" {
 		role = "system"
 	}
-	content, err := c.chunks(m, c.mistralChunk)
-	if err != nil {
-		return nil, err
-	}
 
-	out := rawjson.NewObject().Str("role", role).Raw("content", content)
+	out := rawjson.NewObject().Str("role", role).Raw("content", c.chunks(m, c.mistralChunk))
 	switch {
 	case role == "tool":
 		out = out.Str("tool_call_id", m.ToolCallID)
@@ -56,33 +49,33 @@ func (c *call) mistralMessage(m *prompt.Message) (json.RawMessage, error) {
 		out = out.Raw("tool_calls", openAICalls(m.Calls))
 	}
 
-	return out.End(), nil
+	return out.End()
 }
 
-func (c *call) mistralChunk(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
+func (c *call) mistralChunk(m *prompt.Message, b *prompt.Block) json.RawMessage {
 	switch {
 	case b.Kind == "thinking" && m.Role == "assistant":
-		return rawjson.Form(`{"type":"thinking","thinking":[$]}`, textPart(b.StringMember("thinking"))), nil
+		return rawjson.Form(`{"type":"thinking","thinking":[$]}`, textPart(b.StringMember("thinking")))
 	case b.Kind != "image_url" && b.Kind != "media":
-		return nil, c.cannotHold(b, "a message; take it out")
+		return c.cannotHold(b, "a message; take it out")
 	case m.Role != "user":
-		return nil, c.cannotHold(b, "a message of the role %s; put it into one of the role user", m.Role)
+		return c.cannotHold(b, "a message of the role %s; put it into one of the role user", m.Role)
 	}
 
 	f := fileOf(b)
 	switch {
 	case f.is("image"):
-		return rawjson.Form(`{"type":"image_url","image_url":$}`, f.asURL()), nil
+		return rawjson.Form(`{"type":"image_url","image_url":$}`, f.asURL())
 	case f.mime == "application/pdf":
-		return rawjson.Form(`{"type":"document_url","document_url":$}`, f.asURL()), nil
+		return rawjson.Form(`{"type":"document_url","document_url":$}`, f.asURL())
 	case f.is("audio"):
 		// Mistral takes data and urls in the same place.
 		audio := f.data
 		if audio == "" {
 			audio = f.url
 		}
-		return rawjson.Form(`{"type":"input_audio","input_audio":$}`, audio), nil
+		return rawjson.Form(`{"type":"input_audio","input_audio":$}`, audio)
 	}
 
-	return nil, c.cannotHold(b, "a message, as %s; give an image, a PDF or audio", f.describe())
+	return c.cannotHold(b, "a message, as %s; give an image, a PDF or audio", f.describe())
 }

@@ -16,13 +16,13 @@ import (
 // OpenAI and for Azure. See "Create chat completion"
 // (https://platform.openai.com/docs/api-reference/chat/create) and "Create completion"
 // (https://platform.openai.com/docs/api-reference/completions/create).
-func openAI(c *call) (wire.Object, error) {
+func openAI(c *call) wire.Object {
 	switch NormalAPI(c.provider, c.apiType) {
 	case chatAPI:
 	case "responses":
 		return openAIResponses(c)
 	default:
-		return nil, cannotExpress("api_type",
+		c.reject("api_type",
 			"%q of metadata.model is not one that llm_kwargs can be made for; "+
 				"it may be chat.completions or responses",
 			language.Shorten(c.apiType))
@@ -30,19 +30,11 @@ func openAI(c *call) (wire.Object, error) {
 
 	kwargs := c.newKwargs("model")
 	if !c.Chat {
-		text, err := c.completionText()
-		return rawjson.Set(kwargs, "prompt", rawjson.Quote(text)), err
+		return rawjson.Set(kwargs, "prompt", rawjson.Quote(c.completionText()))
 	}
 
-	messages, err := openAIMessages(c)
-	if err != nil {
-		return nil, err
-	}
-	kwargs = append(kwargs, rawjson.MemberOf("messages", messages))
-	kwargs, err = openAITools(kwargs, c)
-	if err != nil {
-		return nil, err
-	}
+	kwargs = append(kwargs, rawjson.MemberOf("messages", openAIMessages(c)))
+	kwargs = openAITools(kwargs, c)
 	// Functions are the older form of tools. OpenAI still takes them as they are.
 	if len(c.Functions) > 0 {
 		kwargs = append(kwargs, rawjson.MemberOf("functions", functionList(c.Functions)))
@@ -51,7 +43,7 @@ func openAI(c *call) (wire.Object, error) {
 		}
 	}
 
-	return kwargs, nil
+	return kwargs
 }
 
 func functionList(list []prompt.Tool) json.RawMessage {
@@ -64,7 +56,7 @@ func functionList(list []prompt.Tool) json.RawMessage {
 }
 
 // openAIMessages writes the list of messages, into one buffer.
-func openAIMessages(c *call) (json.RawMessage, error) {
+func openAIMessages(c *call) json.RawMessage {
 	b := append(make([]byte, 0, c.size()), '[')
 	for i := range c.Messages {
 		m := &c.Messages[i]
@@ -82,11 +74,7 @@ func openAIMessages(c *call) (json.RawMessage, error) {
 		if len(m.Content) == 1 && m.Content[0].Kind == "text" {
 			out = out.Str("content", m.Content[0].Text)
 		} else {
-			content, err := c.openAIContent(m)
-			if err != nil {
-				return nil, err
-			}
-			out = out.Raw("content", content)
+			out = out.Raw("content", c.openAIContent(m))
 		}
 
 		if m.Name != "" {
@@ -104,7 +92,7 @@ func openAIMessages(c *call) (json.RawMessage, error) {
 		b = out.End()
 	}
 
-	return append(b, ']'), nil
+	return append(b, ']')
 }
 
 // openAICalls writes tool calls in the form that several providers took over.
@@ -123,52 +111,49 @@ func functionOf(call prompt.ToolCall) json.RawMessage {
 
 // openAIContent writes the content of a message that is not just one text: null for a
 // call without words, otherwise an array of content parts.
-func (c *call) openAIContent(m *prompt.Message) (json.RawMessage, error) {
+func (c *call) openAIContent(m *prompt.Message) json.RawMessage {
 	switch {
 	case len(m.Content) == 0 && (m.Role == "assistant" || m.Role == "function"):
-		return json.RawMessage("null"), nil
+		return json.RawMessage("null")
 	case len(m.Content) == 0:
-		return rawjson.Quote(""), nil
+		return rawjson.Quote("")
 	}
 
-	parts, err := eachBlock(m, c.openAIPart)
-	if err != nil {
-		return nil, err
-	}
+	parts := eachBlock(m, c.openAIPart)
 	// All of them were left out; an empty array would be rejected.
 	if len(parts) == 0 {
-		return rawjson.Quote(""), nil
+		return rawjson.Quote("")
 	}
 
-	return rawjson.Array(parts), nil
+	return rawjson.Array(parts)
 }
 
 // openAIPart writes one content part of a chat completion.
-func (c *call) openAIPart(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
+func (c *call) openAIPart(m *prompt.Message, b *prompt.Block) json.RawMessage {
 	if b.Kind != "text" && m.Role != "user" {
-		return nil, c.cannotHold(b, "a message of the role %s; put it into one of the role user", m.Role)
+		return c.cannotHold(b, "a message of the role %s; put it into one of the role user", m.Role)
 	}
 
 	switch b.Kind {
 	case "text":
-		return textPart(b.Text), nil
+		return textPart(b.Text)
 	case "image_url", "media":
 	default:
-		return nil, c.cannotHold(b,
+		return c.cannotHold(b,
 			"a chat completion; take it out, or set api_type of metadata.model to responses")
 	}
 
 	f := fileOf(b)
 	switch {
 	case f.is("image"):
-		return imagePart(f), nil
+		return imagePart(f)
 	case f.is("audio") && f.data != "":
-		return rawjson.Form(`{"type":"input_audio","input_audio":{"data":$,"format":$}}`, f.data, f.format()), nil
+		return rawjson.Form(`{"type":"input_audio","input_audio":{"data":$,"format":$}}`, f.data, f.format())
 	case f.mime == "application/pdf" && f.data != "":
-		return rawjson.Form(`{"type":"file","file":{"filename":$,"file_data":$}}`, f.title, f.asURL()), nil
+		return rawjson.Form(`{"type":"file","file":{"filename":$,"file_data":$}}`, f.title, f.asURL())
 	}
 
-	return nil, c.cannotHold(b,
+	return c.cannotHold(b,
 		"a chat completion, as %s; give an image, or audio or a PDF as a data: URL", f.describe())
 }
 
@@ -184,43 +169,38 @@ func imagePart(f file) json.RawMessage {
 
 // openAITools adds what the model may call. OpenAI rejects a choice without anything to choose
 // from.
-func openAITools(kwargs wire.Object, c *call) (wire.Object, error) {
-	kwargs, err := c.withTools(kwargs, func(t prompt.Tool) (json.RawMessage, error) {
+func openAITools(kwargs wire.Object, c *call) wire.Object {
+	kwargs = c.withTools(kwargs, func(t prompt.Tool) json.RawMessage {
 		if t.Kind != "function" {
-			return nil, cannotExpress(t.At,
+			return c.reject(t.At,
 				"is %q, and a chat completion takes functions only; "+
 					"set api_type of metadata.model to responses",
 				language.Shorten(t.Kind))
 		}
-		return rawjson.Form(`{"type":"function","function":$}`, t.Raw), nil
+		return rawjson.Form(`{"type":"function","function":$}`, t.Raw)
 	})
-	if err == nil && len(c.Tools) > 0 && c.Choice.Raw != nil {
+	if len(c.Tools) > 0 && c.Choice.Raw != nil {
 		kwargs = append(kwargs, rawjson.MemberOf("tool_choice", c.Choice.Raw))
 	}
 
-	return kwargs, err
+	return kwargs
 }
 
 // openAIResponses makes the arguments of client.responses.create. See "Create a model
 // response" (https://platform.openai.com/docs/api-reference/responses/create).
-func openAIResponses(c *call) (wire.Object, error) {
+func openAIResponses(c *call) wire.Object {
 	kwargs := c.newKwargs("model")
 	if !c.Chat {
-		text, err := c.completionText()
-		return append(kwargs, rawjson.MemberOf("input", rawjson.Quote(text))), err
+		return append(kwargs, rawjson.MemberOf("input", rawjson.Quote(c.completionText())))
 	}
 	input := make([]json.RawMessage, 0, len(c.Messages))
 	for i := range c.Messages {
-		items, err := c.responseItems(&c.Messages[i])
-		if err != nil {
-			return nil, err
-		}
-		input = append(input, items...)
+		input = append(input, c.responseItems(&c.Messages[i])...)
 	}
 	kwargs = append(kwargs, rawjson.MemberOf("input", rawjson.Array(input)))
-	kwargs, err := c.withTools(kwargs, c.responseTool)
-	if err != nil || len(c.Tools) == 0 {
-		return kwargs, err
+	kwargs = c.withTools(kwargs, c.responseTool)
+	if len(c.Tools) == 0 {
+		return kwargs
 	}
 
 	if c.Choice.Mode == "function" {
@@ -230,19 +210,15 @@ func openAIResponses(c *call) (wire.Object, error) {
 		kwargs = append(kwargs, rawjson.MemberOf("tool_choice", c.Choice.Raw))
 	}
 
-	return kwargs, nil
+	return kwargs
 }
 
 // responseTool writes a tool of the Responses API. Unlike in a chat completion, a
 // function is strict there unless it says otherwise.
-func (c *call) responseTool(t prompt.Tool) (json.RawMessage, error) {
+func (c *call) responseTool(t prompt.Tool) json.RawMessage {
 	if t.Kind != "function" {
-		config, err := c.builtIn(t)
-		if err != nil {
-			return nil, err
-		}
 		out := wire.Object{rawjson.MemberOf("type", rawjson.Quote(t.Kind))}
-		return rawjson.Encode(append(out, rawjson.Without(config, "type")...)), nil
+		return rawjson.Encode(append(out, rawjson.Without(c.builtIn(t), "type")...))
 	}
 
 	out := rawjson.NewObject().Str("type", "function").Str("name", t.Name)
@@ -256,7 +232,7 @@ func (c *call) responseTool(t prompt.Tool) (json.RawMessage, error) {
 		strict = json.RawMessage("false")
 	}
 
-	return out.Raw("parameters", schemaOf(&t)).Raw("strict", strict).End(), nil
+	return out.Raw("parameters", schemaOf(&t)).Raw("strict", strict).End()
 }
 
 // responseItemKinds lists the types of blocks that are items of a response's input as
@@ -267,14 +243,13 @@ var responseItemKinds = strings.Fields(`
 
 // responseItems writes the input items of one message: its content, and each of its
 // calls, in their order.
-func (c *call) responseItems(m *prompt.Message) ([]json.RawMessage, error) {
+func (c *call) responseItems(m *prompt.Message) []json.RawMessage {
 	if m.Role == "placeholder" {
-		return nil, nil
+		return nil
 	}
 	if m.Role == "tool" {
-		output, err := c.messageText(m)
-		item := rawjson.Form(`{"type":"function_call_output","call_id":$,"output":$}`, m.ToolCallID, output)
-		return []json.RawMessage{item}, err
+		return []json.RawMessage{rawjson.Form(`{"type":"function_call_output","call_id":$,"output":$}`,
+			m.ToolCallID, c.messageText(m))}
 	}
 
 	// Consecutive parts form one item; a block that is an item itself ends it.
@@ -296,11 +271,7 @@ func (c *call) responseItems(m *prompt.Message) ([]json.RawMessage, error) {
 			flush()
 			items = append(items, reasoningItem(b))
 		default:
-			part, err := c.responsePart(m.Role, b)
-			if err != nil {
-				return nil, err
-			}
-			parts = append(parts, part)
+			parts = append(parts, c.responsePart(m.Role, b))
 		}
 	}
 	if parts == nil && items == nil && len(m.Calls) == 0 {
@@ -314,7 +285,7 @@ func (c *call) responseItems(m *prompt.Message) ([]json.RawMessage, error) {
 			call.ID, call.Name, call.Arguments))
 	}
 
-	return items, nil
+	return items
 }
 
 func reasoningItem(b *prompt.Block) json.RawMessage {
@@ -323,16 +294,16 @@ func reasoningItem(b *prompt.Block) json.RawMessage {
 		id, b.StringMember("thinking"))
 }
 
-func (c *call) responsePart(role string, b *prompt.Block) (json.RawMessage, error) {
+func (c *call) responsePart(role string, b *prompt.Block) json.RawMessage {
 	switch {
 	case b.Kind == "text" && role == "assistant":
-		return rawjson.Form(`{"type":"output_text","text":$}`, b.Text), nil
+		return rawjson.Form(`{"type":"output_text","text":$}`, b.Text)
 	case b.Kind == "text":
-		return rawjson.Form(`{"type":"input_text","text":$}`, b.Text), nil
+		return rawjson.Form(`{"type":"input_text","text":$}`, b.Text)
 	case b.Kind != "image_url" && b.Kind != "media":
-		return nil, c.cannotHold(b, "the input of a response; take it out")
+		return c.cannotHold(b, "the input of a response; take it out")
 	case role == "assistant":
-		return nil, c.cannotHold(b, "a message of the role assistant; put it into one of the role user")
+		return c.cannotHold(b, "a message of the role assistant; put it into one of the role user")
 	}
 
 	f := fileOf(b)
@@ -342,10 +313,10 @@ func (c *call) responsePart(role string, b *prompt.Block) (json.RawMessage, erro
 		if detail == nil {
 			detail = rawjson.Quote("auto")
 		}
-		return rawjson.Form(`{"type":"input_image","image_url":$,"detail":$}`, f.asURL(), detail), nil
+		return rawjson.Form(`{"type":"input_image","image_url":$,"detail":$}`, f.asURL(), detail)
 	case f.data != "":
-		return rawjson.Form(`{"type":"input_file","filename":$,"file_data":$}`, f.title, f.asURL()), nil
+		return rawjson.Form(`{"type":"input_file","filename":$,"file_data":$}`, f.title, f.asURL())
 	}
 
-	return rawjson.Form(`{"type":"input_file","file_url":$}`, f.url), nil
+	return rawjson.Form(`{"type":"input_file","file_url":$}`, f.url)
 }

@@ -19,7 +19,7 @@ import (
 // builders make the arguments of each provider's own client, but for the parameters. These win over
 // what was built; a builder that puts them elsewhere leaves none. The keys are what "provider"
 // says in a request or in metadata.model.
-var builders = map[string]func(*call) (wire.Object, error){
+var builders = map[string]func(*call) wire.Object{
 	"openai":            openAI,
 	"openai.azure":      openAI, // the same client library, made for another endpoint
 	"anthropic":         anthropic,
@@ -90,18 +90,16 @@ func Kwargs(
 
 	// Only OpenAI still takes functions, the older form of tools.
 	if c.family != "openai" || NormalAPI(provider, c.apiType) != chatAPI {
-		if err := c.useTools(); err != nil {
-			return nil, nil, err
-		}
+		c.useTools()
 	}
 	for b := range p.Blocks {
 		if b.IsUnfilled() {
 			c.warn("%s was left out: its variable %s was not given.", prompt.Place(b.At), language.Shorten(b.Variable))
 		}
 	}
-	kwargs, err := build(&c)
-	if err != nil {
-		return nil, nil, err
+	kwargs := build(&c)
+	if c.err != nil {
+		return nil, nil, c.err
 	}
 
 	return rawjson.Encode(rawjson.Merge(kwargs, c.parameters)), c.warnings, nil
@@ -165,6 +163,7 @@ type call struct {
 	apiType    string
 	parameters wire.Object // of the metadata, then the request's overrides
 	warnings   []string
+	err        error // the first; nothing that is made after it is of use
 }
 
 // cannotExpress returns the 422 for what a provider's client has no place for.
@@ -172,9 +171,17 @@ func cannotExpress(path, format string, args ...any) error {
 	return wire.Invalid(wire.FieldError{Field: path, Reason: fmt.Sprintf(format, args...)})
 }
 
-// cannotHold returns the 422 for a block that has no place in something.
-func (c *call) cannotHold(b *prompt.Block, format string, args ...any) error {
-	return cannotExpress(b.At, "is %q, which %s cannot hold in %s",
+// reject notes the error of cannotExpress, unless there is one. It returns nothing in place of a value.
+func (c *call) reject(path, format string, args ...any) json.RawMessage {
+	if c.err == nil {
+		c.err = cannotExpress(path, format, args...)
+	}
+	return nil
+}
+
+// cannotHold rejects a block that has no place in something.
+func (c *call) cannotHold(b *prompt.Block, format string, args ...any) json.RawMessage {
+	return c.reject(b.At, "is %q, which %s cannot hold in %s",
 		language.Shorten(b.Kind), c.provider, fmt.Sprintf(format, args...))
 }
 
@@ -214,16 +221,16 @@ func (c *call) size() int {
 }
 
 // completionText joins the text blocks of a completion.
-func (c *call) completionText() (string, error) { return c.joinedText(c.Content, "a completion") }
+func (c *call) completionText() string { return c.joinedText(c.Content, "a completion") }
 
 // messageText joins the text blocks of a message.
-func (c *call) messageText(m *prompt.Message) (string, error) {
+func (c *call) messageText(m *prompt.Message) string {
 	return c.joinedText(m.Content, "a message of the role "+m.Role)
 }
 
-func (c *call) joinedText(blocks []prompt.Block, where string) (string, error) {
+func (c *call) joinedText(blocks []prompt.Block, where string) string {
 	if len(blocks) == 1 && blocks[0].Kind == "text" {
-		return blocks[0].Text, nil
+		return blocks[0].Text
 	}
 
 	var b strings.Builder
@@ -233,24 +240,24 @@ func (c *call) joinedText(blocks []prompt.Block, where string) (string, error) {
 			continue
 		}
 		if blocks[i].Kind != "text" {
-			return "", c.cannotHold(&blocks[i], "%s, which takes text only", where)
+			c.cannotHold(&blocks[i], "%s, which takes text only", where)
 		}
 		b.WriteString(blocks[i].Text)
 	}
 
-	return b.String(), nil
+	return b.String()
 }
 
 // useTools turns the older functions into tools: functions, function_call, and messages
 // of the role function.
-func (c *call) useTools() error {
+func (c *call) useTools() {
 	// The cap makes append copy: the prompt is shared.
 	c.Tools = append(c.Tools[:len(c.Tools):len(c.Tools)], c.Functions...)
 	if c.Choice.Raw == nil {
 		c.Choice = c.Call
 	}
 	if !c.hasFunctionMessages() {
-		return nil
+		return
 	}
 
 	// Tools answer by the id of a call, functions by name: the last call of a name is
@@ -271,7 +278,7 @@ func (c *call) useTools() error {
 		if m.Role == "function" {
 			id, ok := ids[m.Name]
 			if !ok {
-				return cannotExpress(m.At,
+				c.reject(m.At,
 					"gives the result of %q, which no message before it called; %s needs the call as well",
 					language.Shorten(m.Name), c.provider)
 			}
@@ -280,8 +287,6 @@ func (c *call) useTools() error {
 		messages[i] = m
 	}
 	c.Messages = messages
-
-	return nil
 }
 
 func (c *call) hasFunctionMessages() bool {

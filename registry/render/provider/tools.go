@@ -11,15 +11,15 @@ import (
 )
 
 // builtIn returns the config of a tool that the provider runs.
-func (c *call) builtIn(t prompt.Tool) (wire.Object, error) {
+func (c *call) builtIn(t prompt.Tool) wire.Object {
 	by := rawjson.Text(rawjson.Member(t.Raw, "provider"))
 	// Providers name their own tools alike, but their configs differ.
 	if by != "" && family(by, "") != family(c.provider, "") && family(by, "") != c.family {
-		return nil, cannotExpress(t.At, "is the tool %q of %s, which %s does not have; take it out",
+		c.reject(t.At, "is the tool %q of %s, which %s does not have; take it out",
 			language.Shorten(t.Kind), language.Shorten(by), c.provider)
 	}
 
-	return rawjson.Object(rawjson.Member(t.Raw, "config")), nil
+	return rawjson.Object(rawjson.Member(t.Raw, "config"))
 }
 
 // schemaOf returns the schema of a function's parameters. A function without one takes
@@ -49,57 +49,50 @@ func declare(t *prompt.Tool, schemaName string, schema json.RawMessage) json.Raw
 // withTools adds a list of what convert makes of each tool; none without tools, which
 // providers reject.
 func (c *call) withTools(
-	kwargs wire.Object, convert func(t prompt.Tool) (json.RawMessage, error),
-) (wire.Object, error) {
+	kwargs wire.Object, convert func(t prompt.Tool) json.RawMessage,
+) wire.Object {
 	if len(c.Tools) == 0 {
-		return kwargs, nil
+		return kwargs
 	}
 
 	tools := make([]json.RawMessage, len(c.Tools))
 	for i, t := range c.Tools {
-		tool, err := convert(t)
-		if err != nil {
-			return nil, err
-		}
-		tools[i] = tool
+		tools[i] = convert(t)
 	}
 
-	return append(kwargs, rawjson.MemberOf("tools", rawjson.Array(tools))), nil
+	return append(kwargs, rawjson.MemberOf("tools", rawjson.Array(tools)))
 }
 
 // functionTools adds tools, and the choice among them, in the form that several providers
 // took over from OpenAI.
-func (c *call) functionTools(kwargs wire.Object, forms choices) (wire.Object, error) {
-	kwargs, err := c.withTools(kwargs, func(t prompt.Tool) (json.RawMessage, error) {
+func (c *call) functionTools(kwargs wire.Object, forms choices) wire.Object {
+	kwargs = c.withTools(kwargs, func(t prompt.Tool) json.RawMessage {
 		if t.Kind != "function" {
-			return nil, cannotExpress(t.At, "is %q, and %s takes functions only; take it out",
+			return c.reject(t.At, "is %q, and %s takes functions only; take it out",
 				language.Shorten(t.Kind), c.provider)
 		}
 		function := declare(&t, "parameters", schemaOf(&t))
-		return rawjson.Form(`{"type":"function","function":$}`, function), nil
+		return rawjson.Form(`{"type":"function","function":$}`, function)
 	})
-	if err != nil {
-		return nil, err
-	}
 
 	return c.withChoice(kwargs, forms)
 }
 
 // input returns the arguments of a tool call as an object.
-func (c *call) input(at string, call prompt.ToolCall) (json.RawMessage, error) {
+func (c *call) input(at string, call prompt.ToolCall) json.RawMessage {
 	if strings.TrimSpace(call.Arguments) == "" {
-		return json.RawMessage("{}"), nil
+		return json.RawMessage("{}")
 	}
 
 	// Models write arguments, so they may be anything.
 	o, err := wire.ParseObject([]byte(call.Arguments))
 	if err != nil {
-		return nil, cannotExpress(at,
+		return c.reject(at,
 			"calls %q with arguments that are not a JSON object, as %s requires",
 			language.Shorten(call.Name), c.provider)
 	}
 
-	return rawjson.Encode(o), nil
+	return rawjson.Encode(o)
 }
 
 // calledName returns the name of the function whose call a message answers; the message's
@@ -121,26 +114,25 @@ func (c *call) calledName(m *prompt.Message) string {
 type choices map[string]string
 
 // choice writes the published tool_choice in one of the forms; nil if there is nothing to add.
-func (c *call) choice(forms choices) (json.RawMessage, error) {
+func (c *call) choice(forms choices) json.RawMessage {
 	if len(c.Tools) == 0 || c.Choice.Mode == "" {
-		return nil, nil
+		return nil
 	}
 	form, ok := forms[c.Choice.Mode]
 	if !ok {
-		return nil, cannotExpress("prompt_template.tool_choice",
+		return c.reject("prompt_template.tool_choice",
 			"is %s, which %s does not have; use auto, none, required or a function",
 			language.Shorten(c.Choice.Mode), c.provider)
 	}
 
-	return rawjson.Form(form, c.Choice.Name), nil
+	return rawjson.Form(form, c.Choice.Name)
 }
 
 // withChoice adds a tool_choice in one of the forms.
-func (c *call) withChoice(kwargs wire.Object, forms choices) (wire.Object, error) {
-	choice, err := c.choice(forms)
-	if err == nil && len(choice) > 0 {
+func (c *call) withChoice(kwargs wire.Object, forms choices) wire.Object {
+	if choice := c.choice(forms); len(choice) > 0 {
 		kwargs = append(kwargs, rawjson.MemberOf("tool_choice", choice))
 	}
 
-	return kwargs, err
+	return kwargs
 }

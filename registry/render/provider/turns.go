@@ -16,32 +16,24 @@ type turn struct {
 
 // dialect is how such a provider writes what is in a message.
 type dialect struct {
-	block  func(*prompt.Message, *prompt.Block) (json.RawMessage, error)
+	block  func(*prompt.Message, *prompt.Block) json.RawMessage
 	call   func(_ prompt.ToolCall, input json.RawMessage) json.RawMessage
-	result func(*prompt.Message) (json.RawMessage, error) // of a tool
+	result func(*prompt.Message) json.RawMessage // of a tool
 }
 
 // said returns the side that a message is on, and its parts. The result of a tool is
 // something that the user says.
-func (c *call) said(m *prompt.Message, d dialect) (string, []json.RawMessage, error) {
+func (c *call) said(m *prompt.Message, d dialect) (string, []json.RawMessage) {
 	if m.Role == "tool" {
-		result, err := d.result(m)
-		return "user", []json.RawMessage{result}, err
+		return "user", []json.RawMessage{d.result(m)}
 	}
 
-	parts, err := eachBlock(m, d.block)
-	if err != nil {
-		return "", nil, err
-	}
+	parts := eachBlock(m, d.block)
 	for _, call := range m.Calls {
-		input, err := c.input(m.At, call)
-		if err != nil {
-			return "", nil, err
-		}
-		parts = append(parts, d.call(call, input))
+		parts = append(parts, d.call(call, c.input(m.At, call)))
 	}
 
-	return m.Role, parts, nil
+	return m.Role, parts
 }
 
 // turns joins what is said in the messages. Consecutive messages of one role become one
@@ -49,17 +41,14 @@ func (c *call) said(m *prompt.Message, d dialect) (string, []json.RawMessage, er
 //
 // System messages are left out: see system. Empty messages, which these providers do
 // not take, are left out with a warning.
-func (c *call) turns(d dialect) ([]turn, error) {
+func (c *call) turns(d dialect) []turn {
 	var list []turn
 	for i := range c.Messages {
 		m := &c.Messages[i]
 		if m.Role == "placeholder" || isSystem(m) {
 			continue
 		}
-		role, parts, err := c.said(m, d)
-		if err != nil {
-			return nil, err
-		}
+		role, parts := c.said(m, d)
 
 		if m.Name != "" && m.Role != "tool" {
 			c.warnName(m)
@@ -81,7 +70,7 @@ func (c *call) turns(d dialect) ([]turn, error) {
 		c.warn("There is no message of the role user; %s needs one, so add it before the call.", c.provider)
 	}
 
-	return list, nil
+	return list
 }
 
 // turnsJSON writes turns as [{role, name: parts}].
@@ -111,52 +100,44 @@ func isSystem(m *prompt.Message) bool { return m.Role == "system" || m.Role == "
 
 // system lists what convert makes of the texts of all messages of the roles system and
 // developer that are not empty.
-func (c *call) system(convert func(text string) json.RawMessage) ([]json.RawMessage, error) {
+func (c *call) system(convert func(text string) json.RawMessage) []json.RawMessage {
 	var parts []json.RawMessage
 	for i := range c.Messages {
 		m := &c.Messages[i]
 		if !isSystem(m) {
 			continue
 		}
-		s, err := c.messageText(m)
-		if err != nil {
-			return nil, err
-		}
-		if strings.TrimSpace(s) != "" {
+		if s := c.messageText(m); strings.TrimSpace(s) != "" {
 			parts = append(parts, convert(s))
 		}
 	}
 
-	return parts, nil
+	return parts
 }
 
 // eachBlock lists what convert makes of each block of a message, leaving out those that
 // nothing was filled into, or that it turns into nothing.
 func eachBlock(
-	m *prompt.Message, convert func(*prompt.Message, *prompt.Block) (json.RawMessage, error),
-) (blocks []json.RawMessage, err error) {
+	m *prompt.Message, convert func(*prompt.Message, *prompt.Block) json.RawMessage,
+) (blocks []json.RawMessage) {
 	for i := range m.Content {
 		// A part without its images would be rejected by the provider.
 		if m.Content[i].IsUnfilled() {
 			continue
 		}
-		raw, err := convert(m, &m.Content[i])
-		if err != nil {
-			return nil, err
-		}
-		if raw != nil {
+		if raw := convert(m, &m.Content[i]); raw != nil {
 			blocks = append(blocks, raw)
 		}
 	}
 
-	return blocks, nil
+	return blocks
 }
 
 // eachMessage lists what convert makes of each message. A completion becomes a message of
 // the user.
 func (c *call) eachMessage(
-	convert func(m *prompt.Message) (json.RawMessage, error),
-) ([]json.RawMessage, error) {
+	convert func(m *prompt.Message) json.RawMessage,
+) []json.RawMessage {
 	list := c.Messages
 	if !c.Chat {
 		// These APIs have chat only.
@@ -169,37 +150,33 @@ func (c *call) eachMessage(
 		if m.Role == "placeholder" { // nothing was filled in
 			continue
 		}
-		out, err := convert(m)
-		if err != nil {
-			return nil, err
-		}
-		messages = append(messages, out)
+		messages = append(messages, convert(m))
 	}
 
-	return messages, nil
+	return messages
 }
 
 // chunks writes the content of a message: a string if it is one text or nothing,
 // otherwise a list with what convert makes of each block.
 func (c *call) chunks(
 	m *prompt.Message,
-	convert func(m *prompt.Message, b *prompt.Block) (json.RawMessage, error),
-) (json.RawMessage, error) {
+	convert func(m *prompt.Message, b *prompt.Block) json.RawMessage,
+) json.RawMessage {
 	if len(m.Content) == 0 {
-		return rawjson.Quote(""), nil
+		return rawjson.Quote("")
 	}
 	if len(m.Content) == 1 && m.Content[0].Kind == "text" {
-		return rawjson.Quote(m.Content[0].Text), nil
+		return rawjson.Quote(m.Content[0].Text)
 	}
 
-	list, err := eachBlock(m, func(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
+	list := eachBlock(m, func(m *prompt.Message, b *prompt.Block) json.RawMessage {
 		if b.Kind == "text" {
-			return textPart(b.Text), nil
+			return textPart(b.Text)
 		}
 		return convert(m, b)
 	})
 
-	return rawjson.Array(list), err
+	return rawjson.Array(list)
 }
 
 // bareText writes a text as a part without a type.
