@@ -238,49 +238,35 @@ func (s *Subject) wholeValue(key, stored string) (value string, ok bool) {
 
 // needsWhole reports whether a condition may have to look into long metadata values.
 func needsWhole(c Condition) bool {
-	switch c := c.(type) {
-	case All:
-		return slices.ContainsFunc(c, needsWhole)
-	case Any:
-		return slices.ContainsFunc(c, needsWhole)
-	case Not:
-		return needsWhole(c.Condition)
-	case *Test:
-		return c.whole
-	}
-	return false
+	t, isTest := c.(*Test)
+	return isTest && t.whole || slices.ContainsFunc(within(c), needsWhole)
 }
 
 // columnsOf returns the columns that a condition looks at.
 func columnsOf(c Condition) (s rowcode.Columns) {
-	switch c := c.(type) {
-	case All:
-		for _, part := range c {
-			s |= columnsOf(part)
-		}
-	case Any:
-		for _, part := range c {
-			s |= columnsOf(part)
-		}
-	case Not:
-		return columnsOf(c.Condition)
-	case *Test:
-		return rowcode.ColumnsOf(c.Column)
+	if t, isTest := c.(*Test); isTest {
+		return rowcode.ColumnsOf(t.Column)
 	}
+	for _, part := range within(c) {
+		s |= columnsOf(part)
+	}
+
 	return s
+}
+
+// within returns the conditions that a condition consists of, or that it negates.
+func within(c Condition) []Condition {
+	if n, negates := c.(Not); negates {
+		return []Condition{n.Condition}
+	}
+	return partsOf(c)
 }
 
 // spanned reports whether a condition holds for exactly the records of an interval of time.
 func spanned(c Condition) bool {
 	switch c := c.(type) {
 	case All:
-		for _, part := range c {
-			if !spanned(part) {
-				return false
-			}
-		}
-		return true
-
+		return !slices.ContainsFunc(c, func(part Condition) bool { return !spanned(part) })
 	case *Test:
 		// A test of time with neither end, such as is_null, is not an interval.
 		return c.Column == rowcode.ColumnTime && !(c.From.IsZero() && c.To.IsZero())
