@@ -34,6 +34,10 @@ type Block struct {
 	columns [rowcode.ColumnBody]slot
 	byKey   []slot // columns of Head.keys, then of Head.slots
 	scratch scratch
+
+	// err is the first error. A column that cannot be read has no values from then on, so that no
+	// step on the way asks for it: what was made of it must not be used.
+	err error
 }
 
 // slot holds a column. Its buffer remains when the column goes.
@@ -66,7 +70,7 @@ type scratch struct {
 // before is no longer valid.
 func (b *Block) Open(reader Reader, place []byte, head Head) {
 	b.reader = reader
-	b.Place, b.Head = append(b.Place[:0], place...), head
+	b.Place, b.Head, b.err = append(b.Place[:0], place...), head, nil
 
 	// The memory of the columns stays for the next block, except where it grew large.
 	for i := range b.columns {
@@ -81,66 +85,71 @@ func (b *Block) Open(reader Reader, place []byte, head Head) {
 }
 
 // column reads a column. ColumnMetadata and ColumnScores are everything without a separate column.
-func (b *Block) column(c rowcode.Column) (*column, error) {
+func (b *Block) column(c rowcode.Column) *column {
 	s := &b.columns[c]
 	// Checked before anything else: this is called for every row.
-	if s.loaded {
-		return &s.column, nil
+	if !s.loaded {
+		b.load(s, Part{column: c})
 	}
-	return b.load(s, Part{column: c})
+	return &s.column
 }
 
 // metadata reads the column of a metadata key, or returns nil if it has none.
-func (b *Block) metadata(key string) (*column, error) {
+func (b *Block) metadata(key string) *column {
 	// DecodeHead keeps the order of HeadOf, which sorts them.
 	i, ok := slices.BinarySearch(b.Head.keys, key)
 	if !ok {
-		return nil, nil
+		return nil
 	}
 
 	s := &b.byKey[i]
-	if s.loaded {
-		return &s.column, nil
+	if !s.loaded {
+		b.load(s, ofMetadataKey(key))
 	}
-
-	return b.load(s, ofMetadataKey(key))
+	return &s.column
 }
 
 // scores reads the column of Head.slots[i].
-func (b *Block) scores(i int) (*column, error) {
+func (b *Block) scores(i int) *column {
 	s := &b.byKey[len(b.Head.keys)+i]
-	if s.loaded {
-		return &s.column, nil
+	if !s.loaded {
+		b.load(s, ofScore(b.Head.slots[i]))
 	}
-
-	return b.load(s, ofScore(b.Head.slots[i]))
+	return &s.column
 }
 
 // load reads a column into a slot.
-func (b *Block) load(s *slot, part Part) (*column, error) {
-	var err error
-	// A block that is older than the column has no values in it.
-	plain := encodeAbsent(b.Head.Rows, s.buffer)
-	if part.column < b.Head.columns {
-		plain, err = b.reader.Read(b.Place, part, s.buffer)
-	}
-	if err != nil {
-		return nil, err
-	}
-
-	// The column aliases the buffer, so the slot owns both.
-	// Only a column with a value for each row can be read by the index of a row.
-	s.buffer = plain
-	err = decodeColumn(plain, &s.column)
-	if err == nil && s.column.n != b.Head.Rows {
-		err = errColumn
-	}
-	if err != nil {
-		return nil, b.reader.Damaged(b.Place, part, err)
-	}
-
+func (b *Block) load(s *slot, part Part) {
 	s.loaded = true
-	return &s.column, nil
+	if part.column < b.Head.columns {
+		plain, err := b.reader.Read(b.Place, part, s.buffer)
+		if err == nil && b.decode(s, plain) {
+			return
+		}
+		if err == nil {
+			err = b.reader.Damaged(b.Place, part, errColumn)
+		}
+		b.fail(err)
+	}
+
+	// A block that is older than the column has no values in it.
+	b.decode(s, encodeAbsent(b.Head.Rows, s.buffer))
+}
+
+// decode decodes a column, which aliases plain: the slot owns both. Only a column with a value for each
+// row can be read by the index of a row.
+func (b *Block) decode(s *slot, plain []byte) bool {
+	s.buffer = plain
+	err := decodeColumn(plain, &s.column)
+	s.column.block = b
+	return err == nil && s.column.n == b.Head.Rows
+}
+
+// fail notes an error, unless it follows from another.
+func (b *Block) fail(err error) {
+	if b.err == nil {
+		b.err = err
+	}
 }
 
 // Places are the places of a block's rows. They are valid until the block is opened again.
@@ -148,8 +157,8 @@ type Places struct{ ids *column }
 
 // Places reads the places of the block's rows.
 func (b *Block) Places() (Places, error) {
-	ids, err := b.column(rowcode.ColumnID)
-	return Places{ids}, err
+	ids := b.column(rowcode.ColumnID)
+	return Places{ids}, b.err
 }
 
 // At returns the place of row i.
@@ -158,10 +167,7 @@ func (p Places) At(i int) Place { return p.ids.place(i) }
 // Find returns the index of the first row at or after a place, and whether it is at the
 // place.
 func (b *Block) Find(place []byte) (i int, found bool, err error) {
-	c, err := b.column(rowcode.ColumnID)
-	if err != nil {
-		return 0, false, err
-	}
+	c := b.column(rowcode.ColumnID)
 
 	// Only the places that the search meets are put together from their transposed bytes.
 	low, high := 0, b.Head.Rows
@@ -180,7 +186,7 @@ func (b *Block) Find(place []byte) (i int, found bool, err error) {
 		found = bytes.Equal(p[:], place)
 	}
 
-	return low, found, nil
+	return low, found, b.err
 }
 
 // Bits has a bit for each row of a block.
@@ -346,103 +352,62 @@ func (b *Block) Row(i int, want rowcode.Columns) (*wire.Row, error) {
 		if !want.Has(c) || c == rowcode.ColumnTime && want.Has(rowcode.ColumnID) {
 			continue
 		}
-		if err := b.fill(i, c, row); err != nil {
-			return nil, err
-		}
+		b.fill(i, c, row)
 	}
-	return row, nil
+	return row, b.err
 }
 
 // fill fills in one column of a row.
-func (b *Block) fill(i int, of rowcode.Column, row *wire.Row) error {
+func (b *Block) fill(i int, of rowcode.Column, row *wire.Row) {
 	switch of {
 	case rowcode.ColumnMetadata:
-		return b.fillMetadata(i, row)
+		b.fillMetadata(i, row)
+		return
 	case rowcode.ColumnScores:
-		return b.fillScores(i, row)
-	}
+		b.fillScores(i, row)
+		return
 	// The same column has both.
-	if of == rowcode.ColumnTime {
-		of = rowcode.ColumnID
-	}
-
-	// The order time is the list time, unless the column has another.
-	if of == rowcode.ColumnAccepted {
-		if err := b.fillAccepted(i, row); err != nil {
-			return err
-		}
-	}
-
-	c, err := b.column(of)
-	if err != nil {
-		return err
-	}
-
-	switch c.kind {
-	case 'p':
-		p := c.place(i)
+	case rowcode.ColumnID, rowcode.ColumnTime:
+		p := b.column(rowcode.ColumnID).place(i)
 		at, id := DecodePlace(p[:])
 
 		// Both fields hold the id, and share one string.
 		row.ListTime, row.RequestID = at, uuid.UUID(id).String()
 		row.ID = row.RequestID
-		return nil
-	case 'i':
+		return
+	// The order time is the list time, unless the column has another.
+	case rowcode.ColumnAccepted:
+		p := b.column(rowcode.ColumnID).place(i)
+		row.AcceptedAt, _ = DecodePlace(p[:])
+	}
+
+	c := b.column(of)
+	if c.kind == 'i' {
 		n, ok := c.number(i)
 		rowcode.LendInteger(of, n, ok, row, &b.scratch.cells[of])
-		return nil
+		return
 	}
 
 	// All rows with this value share the decoded entry, so a lent row must not be
 	// changed.
-	entry, err := c.entry(of, c.code(i))
-	if err != nil {
-		return err
-	}
-	rowcode.Share(of, entry, row)
-
-	return nil
-}
-
-// fillAccepted sets the order time to the list time.
-func (b *Block) fillAccepted(i int, row *wire.Row) error {
-	ids, err := b.column(rowcode.ColumnID)
-	if err != nil {
-		return err
-	}
-	p := ids.place(i)
-	row.AcceptedAt, _ = DecodePlace(p[:])
-
-	return nil
+	rowcode.Share(of, c.entry(of, c.code(i)), row)
 }
 
 // fillMetadata merges a row's keys, sorted: those with their own column, and the
 // others.
-func (b *Block) fillMetadata(i int, row *wire.Row) error {
-	rest, err := b.column(rowcode.ColumnMetadata)
-	if err != nil {
-		return err
-	}
-	others, err := rest.entry(rowcode.ColumnMetadata, rest.code(i))
-	if err != nil {
-		return err
-	}
+func (b *Block) fillMetadata(i int, row *wire.Row) {
+	rest := b.column(rowcode.ColumnMetadata)
+	others := rest.entry(rowcode.ColumnMetadata, rest.code(i))
 
 	all := b.scratch.metadata[:0]
 	for _, key := range b.Head.keys {
-		c, err := b.metadata(key)
-		if err != nil {
-			return err
-		}
-
 		// An own column has an entry for the rows that lack the key, too.
-		if value, ok := c.text(i); ok {
+		if value, ok := b.metadata(key).text(i); ok {
 			all = append(all, wire.MetadataRow{Key: key, Value: value})
 		}
 	}
 	all = withOthers(all, others.Metadata, rowcode.CompareMetadata)
 	b.scratch.metadata, row.Metadata = all, all
-	return nil
 }
 
 // withOthers adds what the shared column has to what own columns have, sorted. A row with nothing has
@@ -460,41 +425,22 @@ func withOthers[T any](all, others []T, compare func(a, b T) int) []T {
 }
 
 // fillScores merges a row's scores, as fillMetadata does its keys.
-func (b *Block) fillScores(i int, row *wire.Row) error {
-	rest, err := b.column(rowcode.ColumnScores)
-	if err != nil {
-		return err
-	}
-	others, err := rest.entry(rowcode.ColumnScores, rest.code(i))
-	if err != nil {
-		return err
-	}
+func (b *Block) fillScores(i int, row *wire.Row) {
+	rest := b.column(rowcode.ColumnScores)
+	others := rest.entry(rowcode.ColumnScores, rest.code(i))
 
-	if err := b.ownScores(i, 0, len(b.Head.slots), row); err != nil {
-		return err
-	}
+	b.ownScores(i, 0, len(b.Head.slots), row)
 	row.Scores = withOthers(row.Scores, others.Scores, wire.CompareScores)
 	b.scratch.scores = row.Scores
-	return nil
 }
 
 // ownScores fills in the scores in some of Head.slots.
-func (b *Block) ownScores(i, from, to int, row *wire.Row) error {
+func (b *Block) ownScores(i, from, to int, row *wire.Row) {
 	row.Scores = b.scratch.scores[:0]
 	for at := from; at < to; at++ {
-		c, err := b.scores(at)
-		if err != nil {
-			return err
-		}
-		value, ok, err := c.score(i)
-		if err != nil {
-			return err
-		}
-		if ok {
+		if value, ok := b.scores(at).score(i); ok {
 			row.Scores = append(row.Scores, wire.Score{ScoreSlot: b.Head.slots[at], ScoreValue: value})
 		}
 	}
 	b.scratch.scores = row.Scores
-
-	return nil
 }

@@ -280,10 +280,11 @@ func FuzzDecode(f *testing.F) {
 		if decodeColumn(b, &c) != nil {
 			return
 		}
+		c.block = new(Block)
 		for i := range c.n {
 			switch c.kind {
 			case 'd':
-				_, _ = c.entry(rowcode.ColumnScores, c.code(i))
+				c.entry(rowcode.ColumnScores, c.code(i))
 			case 'i':
 				c.number(i)
 			case 'p':

@@ -28,6 +28,7 @@ var errColumn = errors.New("this version does not write such a column")
 
 // column is a column of a block, decoded. It aliases the buffer that it was decoded from.
 type column struct {
+	block   *Block // that it is of
 	kind    byte
 	n       int        // rows
 	entries [][]byte   // 'd'
@@ -155,20 +156,20 @@ func (c *column) number(i int) (n int64, ok bool) {
 }
 
 // score returns the score of a row in a column of them. ok is false if it has none.
-func (c *column) score(i int) (v wire.ScoreValue, ok bool, err error) {
+func (c *column) score(i int) (v wire.ScoreValue, ok bool) {
 	if c.kind == 'i' {
 		n, ok := c.number(i)
 		if !ok {
-			return v, false, nil
+			return v, false
 		}
-		return wire.ScoreValue{Kind: c.form.kind, Number: c.form.number(n)}, true, nil
+		return wire.ScoreValue{Kind: c.form.kind, Number: c.form.number(n)}, true
 	}
 
-	entry, err := c.entry(rowcode.ColumnScores, c.code(i))
-	if err != nil || len(entry.Scores) == 0 {
-		return v, false, err
+	entry := c.entry(rowcode.ColumnScores, c.code(i))
+	if len(entry.Scores) == 0 {
+		return v, false
 	}
-	return entry.Scores[0].ScoreValue, true, nil
+	return entry.Scores[0].ScoreValue, true
 }
 
 // offset returns by how much the number of a row exceeds the least.
@@ -188,6 +189,10 @@ func (c *column) offset(i int) uint64 {
 
 // place returns a row's time and id as in its key.
 func (c *column) place(i int) (p Place) {
+	// The column could not be read.
+	if c.kind != 'p' {
+		return p
+	}
 	for j := range p {
 		p[j] = c.codes[j*c.n+i]
 	}
@@ -196,7 +201,7 @@ func (c *column) place(i int) (p Place) {
 
 // entry returns an entry of the dictionary as a row that has nothing else. The row is
 // shared, and must not be changed.
-func (c *column) entry(of rowcode.Column, number int) (*wire.Row, error) {
+func (c *column) entry(of rowcode.Column, number int) *wire.Row {
 	if len(c.lent) < len(c.entries) || len(c.read) < len(c.entries) {
 		c.lent, c.read = make([]*wire.Row, len(c.entries)), make([]bool, len(c.entries))
 	}
@@ -209,11 +214,11 @@ func (c *column) entry(of rowcode.Column, number int) (*wire.Row, error) {
 			c.lent[number] = row
 		}
 		if err := rowcode.ReadValue(c.entries[number], of, row); err != nil {
-			return nil, err
+			c.block.fail(err)
 		}
 		c.read[number] = true
 	}
-	return row, nil
+	return row
 }
 
 // text returns a row's value in a column of texts. ok is false if it has none.

@@ -28,49 +28,42 @@ func (b *Block) Evaluate(q *query.Query) (v Verdict, err error) {
 		every := newBits(b.Head.Rows, true)
 		return Verdict{every, every}, nil
 	}
-	return b.evaluate(q.Where)
+	v = b.evaluate(q.Where)
+
+	return v, b.err
 }
 
 // evaluate tests a condition on all rows of a block, column by column.
-func (b *Block) evaluate(c query.Condition) (v Verdict, err error) {
+func (b *Block) evaluate(c query.Condition) (v Verdict) {
 	n := b.Head.Rows
 	switch c := c.(type) {
 	case query.All:
 		// Into its own bits: a part may use the same ones for must and may.
 		v = Verdict{newBits(n, true), newBits(n, true)}
 		for _, part := range c {
-			w, err := b.evaluate(part)
-			if err != nil {
-				return v, err
-			}
+			w := b.evaluate(part)
 			for i := range v.May {
 				v.Must[i] &= w.Must[i]
 				v.May[i] &= w.May[i]
 			}
 			if v.May.next(0) < 0 {
 				// Nothing is left to ask about.
-				return v, nil
+				return v
 			}
 		}
-		return v, nil
+		return v
 	case query.Any:
 		v = Verdict{newBits(n, false), newBits(n, false)}
 		for _, part := range c {
-			w, err := b.evaluate(part)
-			if err != nil {
-				return v, err
-			}
+			w := b.evaluate(part)
 			for i := range v.May {
 				v.Must[i] |= w.Must[i]
 				v.May[i] |= w.May[i]
 			}
 		}
-		return v, nil
+		return v
 	case query.Not:
-		w, err := b.evaluate(c.Condition)
-		if err != nil {
-			return v, err
-		}
+		w := b.evaluate(c.Condition)
 		v = Verdict{newBits(n, true), newBits(n, true)}
 
 		// Rows for which it may hold may not be excluded, and those for which it must
@@ -79,102 +72,85 @@ func (b *Block) evaluate(c query.Condition) (v Verdict, err error) {
 			v.Must[i] &^= w.May[i]
 			v.May[i] &^= w.Must[i]
 		}
-		return v, nil
+		return v
 	}
 
 	return b.test(c.(*query.Test))
 }
 
 // test tests a condition on one field.
-func (b *Block) test(t *query.Test) (v Verdict, err error) {
+func (b *Block) test(t *query.Test) Verdict {
 	n := b.Head.Rows
 	// No column has bodies: any row may match, and none certainly does.
 	if t.Column == rowcode.ColumnBody {
-		return Verdict{newBits(n, false), newBits(n, true)}, nil
+		return Verdict{newBits(n, false), newBits(n, true)}
 	}
 
 	holds := newBits(n, false)
 
 	// A metadata key has its own dictionary, or shares one.
-	if keyColumn, err := b.ofKey(t); err != nil {
-		return v, err
-	} else if keyColumn != nil {
+	if keyColumn := b.ofKey(t); keyColumn != nil {
 		return b.testEntries(t, keyColumn)
 	}
 
 	if t.Column == rowcode.ColumnScores {
-		holds, err = b.testScores(t.Key, func(row *wire.Row) bool { return t.Match(&query.Subject{Row: row}) })
-		return Verdict{holds, holds}, err
+		holds = b.testScores(t.Key, func(row *wire.Row) bool { return t.Match(&query.Subject{Row: row}) })
+		return Verdict{holds, holds}
 	}
 
 	switch t.Column {
 	// These are tested row by row: none is a column with the value of each row.
 	case rowcode.ColumnMetadata, rowcode.ColumnID, rowcode.ColumnTime, rowcode.ColumnAccepted:
 	default:
-		c, err := b.column(t.Column)
-		if err != nil {
-			return v, err
-		}
-		switch {
+		switch c := b.column(t.Column); {
 		case c.kind == 'd':
 			return b.testEntries(t, c)
 		case t.Number != nil:
 			b.testNumbers(t, c, holds)
-			return Verdict{holds, holds}, nil
+			return Verdict{holds, holds}
 		}
 	}
 
 	if t.Column == rowcode.ColumnTime && !(t.From.IsZero() && t.To.IsZero()) {
-		err = b.testSpan(t, holds)
-		return Verdict{holds, holds}, err
+		b.testSpan(t, holds)
+		return Verdict{holds, holds}
 	}
 
 	// Everything else is tested row by row.
 	want := rowcode.ColumnsOf(t.Column)
 	for i := range n {
-		row, err := b.Row(i, want)
-		if err != nil {
-			return v, err
-		}
-		if t.Match(&query.Subject{Row: row}) {
+		if row, _ := b.Row(i, want); t.Match(&query.Subject{Row: row}) {
 			holds.set(i)
 		}
 	}
 
-	return Verdict{holds, holds}, nil
+	return Verdict{holds, holds}
 }
 
 // testScores tests each row by its scores. If they are of one name, it reads no others.
-func (b *Block) testScores(name string, test func(row *wire.Row) bool) (holds Bits, err error) {
-	holds = newBits(b.Head.Rows, false)
+func (b *Block) testScores(name string, test func(row *wire.Row) bool) Bits {
+	holds := newBits(b.Head.Rows, false)
 	from, to := b.Head.slotsOf(name)
 	for i := range b.Head.Rows {
 		row := &b.scratch.row
 		if from == to {
 			// Also those that share a column.
-			err = b.fillScores(i, row)
+			b.fillScores(i, row)
 		} else {
-			err = b.ownScores(i, from, to, row)
-		}
-		if err != nil {
-			return holds, err
+			b.ownScores(i, from, to, row)
 		}
 		if test(row) {
 			holds.set(i)
 		}
 	}
 
-	return holds, nil
+	return holds
 }
 
 // testSpan tests a span of time. Rows are in the order of their times, so it searches for
 // both ends; only the rows at the ends are tested.
-func (b *Block) testSpan(t *query.Test, holds Bits) error {
-	ids, err := b.column(rowcode.ColumnID)
-	if err != nil {
-		return err
-	}
-
+func (b *Block) testSpan(t *query.Test, holds Bits) {
+	ids := b.column(rowcode.ColumnID)
 	at := func(i int) time.Time {
 		p := ids.place(i)
 		at, _ := DecodePlace(p[:])
@@ -204,39 +180,36 @@ func (b *Block) testSpan(t *query.Test, holds Bits) error {
 	for i := begin; i < end; i++ {
 		holds.set(i)
 	}
-	return nil
 }
 
 // ofKey returns the column of the metadata key or the score that a test is about. A key without its
 // own column is in the shared one. It is nil if no dictionary decides the test.
-func (b *Block) ofKey(t *query.Test) (*column, error) {
+func (b *Block) ofKey(t *query.Test) *column {
 	if t.Column == rowcode.ColumnScores {
 		from, to := b.Head.slotsOf(t.Key)
 		switch {
 		case len(b.Head.slots) == 0, t.Key != "" && from == to:
 			return b.column(rowcode.ColumnScores)
 		case t.Key == "", to-from > 1:
-			return nil, nil
+			return nil
 		}
-		c, err := b.scores(from)
-		if err == nil && c.kind == 'd' {
-			return c, nil
+		if c := b.scores(from); c.kind == 'd' {
+			return c
 		}
-		return nil, err
+		return nil
 	}
 	if t.Column != rowcode.ColumnMetadata || t.Key == "" {
-		return nil, nil
+		return nil
 	}
 
-	c, err := b.metadata(t.Key)
-	if c == nil && err == nil {
-		return b.column(rowcode.ColumnMetadata)
+	if c := b.metadata(t.Key); c != nil {
+		return c
 	}
-	return c, err
+	return b.column(rowcode.ColumnMetadata)
 }
 
 // testEntries tests each entry of a dictionary once, instead of each row.
-func (b *Block) testEntries(t *query.Test, c *column) (v Verdict, err error) {
+func (b *Block) testEntries(t *query.Test, c *column) (v Verdict) {
 	// The same bits for both, as long as no entry leaves a doubt.
 	v.Must = newBits(b.Head.Rows, false)
 	v.May = v.Must
@@ -251,10 +224,7 @@ func (b *Block) testEntries(t *query.Test, c *column) (v Verdict, err error) {
 		oneKey: t.Column == rowcode.ColumnMetadata && c != &b.columns[rowcode.ColumnMetadata].column,
 	}
 	for i := range c.entries {
-		found[i], unsure[i], err = ask.about(i)
-		if err != nil {
-			return v, err
-		}
+		found[i], unsure[i] = ask.about(i)
 		some = some || found[i]
 		doubt = doubt || unsure[i]
 	}
@@ -268,7 +238,7 @@ func (b *Block) testEntries(t *query.Test, c *column) (v Verdict, err error) {
 		c.mark(unsure, v.May)
 	}
 
-	return v, nil
+	return v
 }
 
 // mark sets the rows that have one of the given entries.
@@ -302,7 +272,7 @@ type asker struct {
 }
 
 // about tests entry i. unsure means that only the whole of a long value can decide.
-func (a *asker) about(i int) (holds, unsure bool, err error) {
+func (a *asker) about(i int) (holds, unsure bool) {
 	row := &a.row
 	if a.oneKey {
 		// No bytes: the rows of this entry lack the key. Otherwise one byte comes first.
@@ -313,17 +283,13 @@ func (a *asker) about(i int) (holds, unsure bool, err error) {
 			row.Metadata = a.metadata[:]
 		}
 	} else {
-		var err error
-		row, err = a.column.entry(a.test.Column, i)
-		if err != nil {
-			return false, false, err
-		}
+		row = a.column.entry(a.test.Column, i)
 	}
 
 	a.subject = query.Subject{Row: row}
 	holds = a.test.Match(&a.subject)
 
-	return holds, a.subject.Unsure, nil
+	return holds, a.subject.Unsure
 }
 
 // testNumbers tests each number of a column.
@@ -385,28 +351,21 @@ func (b *Block) Within(bounds query.SortBounds) (Bits, error) {
 		return newBits(n, true), nil
 	case rowcode.ColumnScores:
 		name, _ := bounds.Order.Score()
-		return b.testScores(name, bounds.Has)
+		return b.testScores(name, bounds.Has), b.err
 	}
 
-	c, err := b.column(of)
-	if err != nil {
-		return nil, err
-	}
+	c := b.column(of)
 	if c.kind == 'i' {
-		return c.numbersWithin(of, bounds), nil
+		return c.numbersWithin(of, bounds), b.err
 	}
 
 	rows, entries := newBits(n, false), make([]bool, len(c.entries))
 	for i := range entries {
-		row, err := c.entry(of, i)
-		if err != nil {
-			return nil, err
-		}
-		entries[i] = bounds.Has(row)
+		entries[i] = bounds.Has(c.entry(of, i))
 	}
 	c.mark(entries, rows)
 
-	return rows, nil
+	return rows, b.err
 }
 
 // secondsOf returns the least and the most of a column of times. known is false for other
