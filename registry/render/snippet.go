@@ -3,6 +3,7 @@ package render
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,19 +53,19 @@ type ResolvedSnippet struct {
 func Snippets(blueprint json.RawMessage) []Snippet {
 	var list []Snippet
 	seen := make(map[Snippet]bool)
-	note := func(s Snippet) (string, error) {
+	note := func(s Snippet) string {
 		if !seen[s] {
 			seen[s] = true
 			list = append(list, s)
 		}
-		return "", nil
+		return ""
 	}
-	collect := func(_, _, text string) (string, error) {
-		_, _, err := replaceSnippets(text, note)
+	collect := func(_, _, text string) string {
+		replaceSnippets(text, note)
 		// The text is only looked at.
-		return text, err
+		return text
 	}
-	_, _ = eachText(rawjson.Object(blueprint), collect)
+	eachText(rawjson.Object(blueprint), collect)
 
 	return list
 }
@@ -92,15 +93,15 @@ func Expand(
 		e.path = []string{name}
 	}
 	joined := make(map[string]joinedText)
-	o, err := eachText(rawjson.Object(blueprint), func(at, format, source string) (string, error) {
-		text, places, err := e.text(at, format, source)
+	o := eachText(rawjson.Object(blueprint), func(at, format, source string) string {
+		text, places := e.text(at, format, source)
 		if len(places) > 0 {
 			joined[at] = joinedText{source, places}
 		}
-		return text, err
+		return text
 	})
-	if err != nil || len(e.used) == 0 {
-		return Expanded{Blueprint: blueprint}, err
+	if e.err != nil || len(e.used) == 0 {
+		return Expanded{Blueprint: blueprint}, e.err
 	}
 
 	return Expanded{rawjson.Encode(o), e.used, joined}, nil
@@ -136,8 +137,10 @@ func (t joinedText) origin(at int) (source int, in *Snippet) {
 	return at, nil
 }
 
+// expander fills in snippets. After the first error, err, it resolves no more.
 type expander struct {
 	resolve func(Snippet) (ResolvedSnippet, error)
+	err     error
 	known   map[Snippet]snippetText
 	used    []wire.UsedSnippet
 	path    []string // the names that are being expanded, outermost first
@@ -149,45 +152,49 @@ type expander struct {
 type snippetText struct{ name, format, text string }
 
 // text fills in the references in one text.
-func (e *expander) text(at, format, source string) (string, []snippetPlace, error) {
-	return replaceSnippets(source, func(s Snippet) (string, error) {
+func (e *expander) text(at, format, source string) (string, []snippetPlace) {
+	return replaceSnippets(source, func(s Snippet) string {
 		if e.count++; e.count > snippetsMax {
-			return "", snippetFault("%s uses more than %d snippets", at, snippetsMax)
+			e.reject("%s uses more than %d snippets", at, snippetsMax)
 		}
-		t, err := e.follow(s)
-		if err != nil {
-			return "", err
-		}
+		t := e.follow(s)
 
 		// Braces mean different things in different formats.
 		if t.format != format && strings.ContainsAny(t.text, "{}") {
-			return "", snippetFault(
-				"%s is in %s, and the snippet %s in %s; give both the same template_format",
+			e.reject("%s is in %s, and the snippet %s in %s; give both the same template_format",
 				at, format, language.Shorten(s.String()), t.format)
 		}
 		// Snippets within snippets can double at each level: a
 		// few lines would become gigabytes.
 		if e.bytes += len(t.text); e.bytes > snippetBytesMax {
-			return "", snippetFault("the snippets in %s are longer than %d MiB together",
-				at, snippetBytesMax>>20)
+			e.reject("the snippets in %s are longer than %d MiB together", at, snippetBytesMax>>20)
+			return ""
 		}
 
-		return t.text, nil
+		return t.text
 	})
 }
 
+// reject keeps the first reason why the blueprint cannot be expanded.
+func (e *expander) reject(format string, args ...any) {
+	if e.err == nil {
+		e.err = wire.Invalid(wire.FieldError{
+			Field:  "prompt_template",
+			Reason: "cannot be expanded: " + fmt.Sprintf(format, args...),
+		})
+	}
+}
+
 // follow returns the text of a reference.
-func (e *expander) follow(s Snippet) (snippetText, error) {
-	if t, ok := e.known[s]; ok {
-		return t, nil
+func (e *expander) follow(s Snippet) snippetText {
+	if t, ok := e.known[s]; ok || e.err != nil {
+		return t
 	}
-	r, err := e.resolve(s)
-	if err != nil {
-		return snippetText{}, err
+	var r ResolvedSnippet
+	if r, e.err = e.resolve(s); e.err != nil {
+		return snippetText{}
 	}
-	if err := e.checkPath(r.Name); err != nil {
-		return snippetText{}, err
-	}
+	e.checkPath(r.Name)
 
 	used := wire.UsedSnippet{Name: r.Name, Version: r.Version}
 	if s.Label != "" {
@@ -196,66 +203,49 @@ func (e *expander) follow(s Snippet) (snippetText, error) {
 	e.used = append(e.used, used)
 
 	t := snippetText{name: r.Name}
-	var source string
-	t.format, source, err = snippetSource(r)
-	if err != nil {
-		return t, err
-	}
 	// The path finds cycles; known makes a snippet that is used twice cheap.
+	var source string
+	t.format, source = e.source(r)
 	e.path = append(e.path, r.Name)
-	t.text, _, err = e.text("the snippet "+language.Shorten(r.Name), t.format, source)
+	t.text, _ = e.text("the snippet "+language.Shorten(r.Name), t.format, source)
 	e.path = e.path[:len(e.path)-1]
-	if err == nil {
-		e.known[s] = t
-	}
+	e.known[s] = t
 
-	return t, err
+	return t
 }
 
 // checkPath rejects a snippet that contains itself, and one that is nested too deep.
-func (e *expander) checkPath(name string) error {
-	for i, outer := range e.path {
-		if outer == name {
-			return snippetFault("the snippets go in a circle: %s; take one of them out",
-				strings.Join(append(e.path[i:], name), " -> "))
-		}
+func (e *expander) checkPath(name string) {
+	if i := slices.Index(e.path, name); i >= 0 {
+		e.reject("the snippets go in a circle: %s; take one of them out",
+			strings.Join(append(e.path[i:], name), " -> "))
 	}
 	if len(e.path) > snippetDepthMax {
-		return snippetFault("the snippets are nested deeper than %d: %s",
+		e.reject("the snippets are nested deeper than %d: %s",
 			snippetDepthMax, strings.Join(e.path, " -> "))
 	}
-
-	return nil
 }
 
-// snippetSource returns the text of a template that is used as a snippet.
-func snippetSource(r ResolvedSnippet) (format, source string, err error) {
+// source returns the text of a template that is used as a snippet.
+func (e *expander) source(r ResolvedSnippet) (format, source string) {
 	o := rawjson.Object(r.Blueprint)
 	content, _ := o.Get("content")
 	kind, _ := o.Get("type")
 	if rawjson.Text(kind) != "completion" {
-		return "", "", snippetFault("%s is a %s, and only a completion can be a snippet",
+		e.reject("%s is a %s, and only a completion can be a snippet",
 			language.Shorten(r.Name), rawjson.Text(kind))
 	}
 
 	var b strings.Builder
-	for i, e := range rawjson.Elements(content) {
-		if kind := rawjson.Text(rawjson.Member(e, "type")); kind != "text" {
-			return "", "", snippetFault(
-				"%s cannot be a snippet: its content[%d] is %q, and a snippet is text",
+	for i, block := range rawjson.Elements(content) {
+		if kind := rawjson.Text(rawjson.Member(block, "type")); kind != "text" {
+			e.reject("%s cannot be a snippet: its content[%d] is %q, and a snippet is text",
 				language.Shorten(r.Name), i, language.Shorten(kind))
 		}
-		b.WriteString(rawjson.Text(rawjson.Member(e, "text")))
+		b.WriteString(rawjson.Text(rawjson.Member(block, "text")))
 	}
 
-	return prompt.FormatOf(o), b.String(), nil
-}
-
-func snippetFault(format string, args ...any) error {
-	return wire.Invalid(wire.FieldError{
-		Field:  "prompt_template",
-		Reason: "cannot be expanded: " + fmt.Sprintf(format, args...),
-	})
+	return prompt.FormatOf(o), b.String()
 }
 
 const (
@@ -275,9 +265,7 @@ type snippetPlace struct {
 
 // replaceSnippets replaces each reference with what replace returns, and lists the
 // places. Everything else stays.
-func replaceSnippets(
-	source string, replace func(Snippet) (string, error),
-) (string, []snippetPlace, error) {
+func replaceSnippets(source string, replace func(Snippet) string) (string, []snippetPlace) {
 	var b strings.Builder
 	var places []snippetPlace
 	whole := len(source)
@@ -299,16 +287,11 @@ func replaceSnippets(
 			source = rest
 			continue
 		}
-		text, err := replace(s)
-		if err != nil {
-			return "", nil, err
-		}
-
 		// Both places are kept: findings are reported where the text was written.
 		p := snippetPlace{snippet: s, from: whole - len(source) + start}
 		b.WriteString(source[:start])
 		p.at = b.Len()
-		b.WriteString(text)
+		b.WriteString(replace(s))
 		p.end = b.Len()
 		source = rest[end+len(snippetFence):]
 		p.to = whole - len(source)
@@ -316,11 +299,11 @@ func replaceSnippets(
 	}
 
 	if b.Len() == 0 {
-		return source, places, nil
+		return source, places
 	}
 	b.WriteString(source)
 
-	return b.String(), places, nil
+	return b.String(), places
 }
 
 // parseSnippet reads what is between the fences. Names may contain an @.
@@ -346,43 +329,33 @@ func parseSnippet(inner string) (Snippet, bool) {
 }
 
 // changeText returns a text's replacement. at is its place, format its template format.
-type changeText func(at, format, text string) (string, error)
+type changeText func(at, format, text string) string
 
 // eachText calls change for every text of a blueprint that may hold variables. It returns
 // the blueprint with the changed texts, and with the variables that they brought added to
 // input_variables.
-func eachText(o wire.Object, change changeText) (wire.Object, error) {
+func eachText(o wire.Object, change changeText) wire.Object {
 	raw, ok := o.Get("messages")
 	if !ok {
-		added, err := eachTextOf(o, "content", change)
-		if err != nil {
-			return nil, err
-		}
-		return addVariables(o, added), nil
+		return addVariables(o, eachTextOf(o, "content", change))
 	}
 
 	var all language.Names
 	list := rawjson.Elements(raw)
 	for i, e := range list {
 		m := rawjson.Object(e)
-		added, err := eachTextOf(m, fmt.Sprintf("messages[%d].content", i), change)
-		if err != nil {
-			return nil, err
-		}
-		if len(added) > 0 {
-			all.Add(added...)
-			m = addVariables(m, added)
-		}
-		list[i] = rawjson.Encode(m)
+		added := eachTextOf(m, fmt.Sprintf("messages[%d].content", i), change)
+		all.Add(added...)
+		list[i] = rawjson.Encode(addVariables(m, added))
 	}
 	o = rawjson.Set(o, "messages", rawjson.Array(list))
 
-	return addVariables(o, all.List), nil
+	return addVariables(o, all.List)
 }
 
 // eachTextOf changes the texts in the content of o in place, and returns the variables of
 // those that became different.
-func eachTextOf(o wire.Object, at string, change changeText) ([]string, error) {
+func eachTextOf(o wire.Object, at string, change changeText) []string {
 	raw, _ := o.Get("content")
 	blocks := rawjson.Elements(raw)
 	format := prompt.FormatOf(o)
@@ -393,10 +366,7 @@ func eachTextOf(o wire.Object, at string, change changeText) ([]string, error) {
 		if !ok {
 			continue
 		}
-		changed, err := change(fmt.Sprintf("%s[%d]", at, i), format, t.text)
-		if err != nil {
-			return nil, err
-		}
+		changed := change(fmt.Sprintf("%s[%d]", at, i), format, t.text)
 		// Most texts have no snippets: their blocks keep their bytes.
 		if changed == t.text {
 			continue
@@ -410,7 +380,7 @@ func eachTextOf(o wire.Object, at string, change changeText) ([]string, error) {
 		rawjson.Set(o, "content", rawjson.Array(blocks))
 	}
 
-	return used.List, nil
+	return used.List
 }
 
 // blockText is the text of a block that may hold variables. In blocks of images and media
