@@ -4,7 +4,6 @@ package fstring
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -43,7 +42,7 @@ type field struct {
 	name       string   // the variable
 	path       []string // members and indexes to reach into
 	conversion byte     // 'r' or 's'; 0 if none
-	spec       spec
+	spec
 }
 
 // Parse reads a text. Its error is written for a person who wrote JSON braces and meant
@@ -51,13 +50,12 @@ type field struct {
 func Parse(text string) (*Format, error) {
 	p := &parser{}
 	f, err := p.parse(text)
-	if err != nil {
-		e := &language.Error{Message: err.Error(), At: p.at}
+	if e, ok := err.(*language.Error); ok {
+		e.At = p.at
 		e.Line, e.Column = language.Position(text, e.At)
-		return nil, e
 	}
 
-	return f, nil
+	return f, err
 }
 
 // Variables lists the variables of the text, each once, in order of appearance.
@@ -92,15 +90,19 @@ type parser struct {
 	at     int // the byte of the current brace
 }
 
-var (
-	errSingle     = errors.New("has a single brace; write {{ and }} for braces")
-	errOpen       = errors.New("has a { that is not closed; write {{ and }} for braces")
-	errFields     = fmt.Errorf("has more than %d fields", fieldsMax)
-	errNesting    = errors.New("has a field within a field's format spec, which is not supported")
-	errConversion = errors.New("has a ! in a field that is not followed by r or s")
+const (
+	singleBrace = "has a single brace; write {{ and }} for braces"
+	openBrace   = "has a { that is not closed; write {{ and }} for braces"
 )
 
-func (p *parser) parse(text string) (*Format, error) {
+// fail ends the parse or the rendering by a panic, which language.Recover turns into an error.
+func fail(format string, args ...any) {
+	panic(&language.Error{Message: fmt.Sprintf(format, args...)})
+}
+
+func (p *parser) parse(text string) (_ *Format, err error) {
+	defer language.Recover(&err)
+
 	f := &Format{}
 	whole := len(text)
 	var literal strings.Builder
@@ -121,16 +123,13 @@ func (p *parser) parse(text string) (*Format, error) {
 			text = text[1:]
 			continue
 		case brace == '}' || text == "":
-			return nil, errSingle
+			fail(singleBrace)
 		case p.fields == fieldsMax:
-			return nil, errFields
+			fail("has more than %d fields", fieldsMax)
 		}
 
 		p.fields++
-		field, rest, err := readField(text)
-		if err != nil {
-			return nil, err
-		}
+		field, rest := readField(text)
 		f.parts = append(f.parts, part{literal.String(), field})
 		literal.Reset()
 		text = rest
@@ -145,77 +144,69 @@ func (p *parser) parse(text string) (*Format, error) {
 }
 
 // readField reads a field, whose { was read, and returns it with the text after its }.
-func readField(text string) (f *field, rest string, err error) {
-	end, err := nameEnd(text)
-	if err != nil {
-		return nil, "", err
-	}
-	f, err = parseName(text[:end])
-	if err != nil {
-		return nil, "", err
-	}
+func readField(text string) (f *field, rest string) {
+	end := nameEnd(text)
+	f = parseName(text[:end])
 
 	// After the name: a conversion, a format spec, or the end.
 	stop, text := text[end], text[end+1:]
 	if stop == '!' {
-		f.conversion, stop, text, err = parseConversion(text)
-		if err != nil {
-			return nil, "", err
-		}
+		f.conversion, stop, text = parseConversion(text)
 	}
 	if stop == '}' {
-		return f, text, nil
+		return f, text
 	}
 
 	end = strings.IndexAny(text, "{}")
 	switch {
 	case end < 0:
-		return nil, "", errOpen
+		fail(openBrace)
 	case text[end] == '{':
-		return nil, "", errNesting
+		fail("has a field within a field's format spec, which is not supported")
 	}
-	f.spec, err = parseSpec(text[:end])
+	f.spec = parseSpec(text[:end])
 
-	return f, text[end+1:], err
+	return f, text[end+1:]
 }
 
 // nameEnd finds the : ! or } after a field's name. Within brackets they are part of a
 // key.
-func nameEnd(text string) (int, error) {
+func nameEnd(text string) int {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '}', ':', '!':
-			return i, nil
+			return i
 		case '{':
-			return 0, errSingle
+			fail(singleBrace)
 		case '[':
 			// The text in brackets is a key, and may have any of the other characters.
 			n := strings.IndexByte(text[i:], ']')
 			if n < 0 {
-				return 0, errOpen
+				fail(openBrace)
 			}
 			i += n
 		}
 	}
+	fail(openBrace)
 
-	return 0, errOpen
+	return 0
 }
 
 // parseConversion reads what follows a !, up to the : or }.
-func parseConversion(text string) (conversion, stop byte, rest string, err error) {
+func parseConversion(text string) (conversion, stop byte, rest string) {
 	if len(text) < 2 {
-		return 0, 0, "", errOpen
+		fail(openBrace)
 	}
 	conversion, stop = text[0], text[1]
 	if !strings.ContainsRune("rs", rune(conversion)) || stop != ':' && stop != '}' {
-		return 0, 0, "", errConversion
+		fail("has a ! in a field that is not followed by r or s")
 	}
 
-	return conversion, stop, text[2:], nil
+	return conversion, stop, text[2:]
 }
 
 // parseName reads name.member[key]...
-func parseName(text string) (*field, error) {
+func parseName(text string) *field {
 	end := strings.IndexAny(text, ".[")
 	if end < 0 {
 		end = len(text)
@@ -223,7 +214,7 @@ func parseName(text string) (*field, error) {
 	// The source is kept for errors, which show what the person wrote.
 	f := &field{source: text, name: text[:end]}
 	if !isName(f.name) {
-		return nil, fmt.Errorf("has {%s}, which is no variable's name; write {{ and }} for braces",
+		fail("has {%s}, which is no variable's name; write {{ and }} for braces",
 			language.Shorten(text))
 	}
 
@@ -243,14 +234,13 @@ func parseName(text string) (*field, error) {
 		}
 		isJoined := text == "" || text[0] == '.' || text[0] == '['
 		if step == "" || !isJoined || len(f.path) == pathMax {
-			return nil, fmt.Errorf(
-				"has {%s}, whose path cannot be followed; write {name.member} or {name[0]}",
+			fail("has {%s}, whose path cannot be followed; write {name.member} or {name[0]}",
 				language.Shorten(f.source))
 		}
 		f.path = append(f.path, step)
 	}
 
-	return f, nil
+	return f
 }
 
 // isName reports whether text is an identifier, with - allowed inside it.
@@ -278,21 +268,18 @@ const (
 	reprCost = 8
 )
 
-var errWork = errors.New(
-	"takes too much work to render; pass the parts of large values as separate variables")
-
 // AppendTo appends the rendered text to b. A string gives its text, anything else what
 // Python's str() would print. A field without a value renders as empty text, and is noted
 // as missing.
 //
 // With an error there is no text: the values do not fit the format specs (Python would
 // raise ValueError or TypeError), or a bound was exceeded.
-func (f *Format) AppendTo(b []byte, r *language.Rendering) ([]byte, error) {
+func (f *Format) AppendTo(b []byte, r *language.Rendering) (_ []byte, err error) {
+	defer language.Recover(&err)
+
 	for i := range f.parts {
 		p := &f.parts[i]
-		if r.Output -= len(p.literal); r.Output < 0 {
-			return nil, language.ErrOutput
-		}
+		write(r, len(p.literal))
 		b = append(b, p.literal...)
 		if p.field == nil {
 			continue
@@ -300,32 +287,31 @@ func (f *Format) AppendTo(b []byte, r *language.Rendering) ([]byte, error) {
 		// Counted after writing: how long a field becomes is known only then. One
 		// field is bounded by its value and its width.
 		before := len(b)
-		var err error
-		b, err = p.field.appendTo(b, r)
-		if err != nil {
-			return nil, err
-		}
-		if r.Output -= len(b) - before; r.Output < 0 {
-			return nil, language.ErrOutput
-		}
+		b = p.field.appendTo(b, r)
+		write(r, len(b)-before)
 	}
 
 	return b, nil
 }
 
-// read spends what reading a value costs.
-func read(r *language.Rendering, v json.RawMessage, cost int) error {
-	if r.Work += cost * len(v); r.Work > workBytesMax {
-		return errWork
+// write counts bytes of output.
+func write(r *language.Rendering, bytes int) {
+	if r.Output -= bytes; r.Output < 0 {
+		fail("%v", language.ErrOutput)
 	}
-
-	return nil
 }
 
-func (f *field) appendTo(b []byte, r *language.Rendering) ([]byte, error) {
-	value, err := f.find(r)
-	if value == nil || err != nil {
-		return b, err
+// read spends what reading a value costs.
+func read(r *language.Rendering, v json.RawMessage, cost int) {
+	if r.Work += cost * len(v); r.Work > workBytesMax {
+		fail("takes too much work to render; pass the parts of large values as separate variables")
+	}
+}
+
+func (f *field) appendTo(b []byte, r *language.Rendering) []byte {
+	value := f.find(r)
+	if value == nil {
+		return b
 	}
 
 	// A string is copied as it is; anything else is written token by token.
@@ -333,56 +319,41 @@ func (f *field) appendTo(b []byte, r *language.Rendering) ([]byte, error) {
 	if value[0] != '"' || f.conversion == 'r' {
 		cost = reprCost
 	}
-	if err := read(r, value, cost); err != nil {
-		return nil, err
+	read(r, value, cost)
+
+	switch {
+	case f.conversion == 'r':
+		return append(b, f.text(string(language.AppendRepr(nil, value)))...)
+	// The usual case, without a copy.
+	case !f.given:
+		return language.AppendStr(b, value)
+	case f.conversion == 's':
+		return append(b, f.text(language.Str(value))...)
 	}
 
-	if !f.spec.given && f.conversion != 'r' {
-		// The usual case, without a copy.
-		return language.AppendStr(b, value), nil
-	}
-
-	text, err := f.formatted(value)
-	if err != nil {
-		return nil, fmt.Errorf("has {%s}, %w", language.Shorten(f.source), err)
-	}
-
-	return append(b, text...), nil
-}
-
-func (f *field) formatted(value json.RawMessage) (string, error) {
-	switch f.conversion {
-	case 0:
-		return f.spec.format(value)
-	case 's':
-		return f.spec.text(language.Str(value))
-	}
-
-	return f.spec.text(string(language.AppendRepr(nil, value)))
+	return append(b, f.format(value)...)
 }
 
 // find returns the value of a field. If there is none it returns nil and notes the
 // missing variable.
-func (f *field) find(r *language.Rendering) (json.RawMessage, error) {
+func (f *field) find(r *language.Rendering) json.RawMessage {
 	value, ok := r.Variables[f.name]
 	if !ok {
 		r.Miss(f.name)
-		return nil, nil
+		return nil
 	}
 
 	for _, step := range f.path {
 		// A member is found by reading the value up to it.
-		if err := read(r, value, 1); err != nil {
-			return nil, err
-		}
+		read(r, value, 1)
 		value = reach(value, step)
 		if value == nil {
 			r.Miss(f.source)
-			return nil, nil
+			return nil
 		}
 	}
 
-	return value, nil
+	return value
 }
 
 // reach returns a member of an object or an element of an array; nil if there is none. Of

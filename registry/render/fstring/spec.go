@@ -2,8 +2,6 @@ package fstring
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -32,11 +30,10 @@ type spec struct {
 var specForm = regexp.MustCompile(`^(?s:(?:(.)?([<>^]))?(0?)(\d*)(,?)(?:\.(\d+))?([sdf%]?))$`)
 
 // parseSpec reads a spec.
-func parseSpec(text string) (spec, error) {
+func parseSpec(text string) spec {
 	m := specForm.FindStringSubmatch(text)
 	if m == nil {
-		return spec{}, fmt.Errorf(
-			"has the format spec %q, which is not supported; write {{ and }} for braces",
+		fail("has the format spec %q, which is not supported; write {{ and }} for braces",
 			language.Shorten(text))
 	}
 
@@ -56,14 +53,14 @@ func parseSpec(text string) (spec, error) {
 
 	switch {
 	case max(s.width, s.precision) > widthMax:
-		return s, fmt.Errorf("has a format spec with a width or a precision above %d", widthMax)
+		fail("has a format spec with a width or a precision above %d", widthMax)
 	case m[6] != "" && s.kind != "f" && s.kind != "%":
-		return s, errors.New("has a format spec with a precision and without f or %, which is not supported")
+		fail("has a format spec with a precision and without f or %%, which is not supported")
 	case s.grouped && s.fill == "0":
-		return s, errors.New("has a format spec with commas and zeros, which is not supported")
+		fail("has a format spec with commas and zeros, which is not supported")
 	}
 
-	return s, nil
+	return s
 }
 
 // bounded reads a decimal number; one that is too large gives a number above widthMax.
@@ -80,53 +77,57 @@ func bounded(digits string, absent int) int {
 }
 
 // format writes a JSON value as Python's format() would after json.loads.
-func (s spec) format(v json.RawMessage) (string, error) {
+func (f *field) format(v json.RawMessage) string {
 	switch c := v[0]; {
-	case !s.given:
-		return language.Str(v), nil
 	case c == '"':
-		return s.text(language.Str(v))
+		return f.text(language.Str(v))
 	case c == 't':
 		// True and false are the integers 1 and 0 to Python's format.
-		return s.number("1")
+		return f.number("1")
 	case c == 'f':
-		return s.number("0")
+		return f.number("0")
 	case c == '-' || c >= '0' && c <= '9':
-		return s.number(string(v))
+		return f.number(string(v))
 	case c == 'n':
-		return "", errors.New("whose format spec does not fit null")
+		f.misfit("does not fit null")
 	}
+	f.misfit("does not fit an object or an array")
 
-	return "", errors.New("whose format spec does not fit an object or an array")
+	return ""
+}
+
+// misfit ends the rendering.
+func (f *field) misfit(reason string) {
+	fail("has {%s}, whose format spec %s", language.Shorten(f.source), reason)
 }
 
 // text writes a string.
-func (s spec) text(text string) (string, error) {
-	if s.kind != "" && s.kind != "s" || s.grouped {
-		return "", errors.New("whose format spec is for numbers, and the value is a text")
+func (f *field) text(text string) string {
+	if f.kind != "" && f.kind != "s" || f.grouped {
+		f.misfit("is for numbers, and the value is a text")
 	}
 
-	return s.pad("", text, "<"), nil
+	return f.pad("", text, "<")
 }
 
 // number writes a JSON number. Python reads one without fraction and exponent as an int,
 // any other as a float.
-func (s spec) number(number string) (string, error) {
+func (f *field) number(number string) string {
 	isInteger := language.IsInteger(number)
 	switch {
-	case s.kind == "s":
-		return "", errors.New("whose format spec is for texts, and the value is a number")
-	case s.kind == "d" && !isInteger:
-		return "", errors.New("whose format spec is for integers, and the value is a fraction")
-	case isInteger && (s.kind == "" || s.kind == "d"):
+	case f.kind == "s":
+		f.misfit("is for texts, and the value is a number")
+	case f.kind == "d" && !isInteger:
+		f.misfit("is for integers, and the value is a fraction")
+	case isInteger && (f.kind == "" || f.kind == "d"):
 		digits, negative := strings.CutPrefix(number, "-")
-		return s.signed(negative && digits != "0", digits), nil
+		return f.signed(negative && digits != "0", digits)
 	}
 
 	x := language.ParseFloat(number)
 
 	// Signbit, not < 0: Python writes the sign of -0.0 too.
-	return s.signed(math.Signbit(x), s.float(math.Abs(x))), nil
+	return f.signed(math.Signbit(x), f.float(math.Abs(x)))
 }
 
 // float writes a float that is not negative.

@@ -1,7 +1,7 @@
 // Package jinja parses and renders a subset of Jinja's template language. Templates and
 // variables come from callers, so steps, memory, output and nesting are bounded; every
 // bound is in this file. Within the package failures travel as panics, which never leave
-// it: see recoverFailure.
+// it: see language.Recover.
 package jinja
 
 import (
@@ -395,7 +395,7 @@ func parse(source string) (t *Template, err error) {
 		message := fmt.Sprintf("is longer than %d KiB of jinja2", sourceBytesMax>>10)
 		return nil, &language.Error{Message: message}
 	}
-	defer recoverFailure(&err)
+	defer language.Recover(&err)
 
 	p := &parser{bound: []map[string]bool{{}}}
 	p.tokens = lex(source)
@@ -415,7 +415,7 @@ func (t *Template) Variables() []string { return slices.Clone(t.variables) }
 // With an error there is no text: the values do not fit what the text does with them, or
 // a bound was exceeded.
 func (t *Template) AppendTo(b []byte, r *language.Rendering) (out []byte, err error) {
-	defer recoverFailure(&err)
+	defer language.Recover(&err)
 
 	x := &run{r: r, out: b, scope: &scope{}}
 	x.runBody(t.body)
@@ -440,19 +440,7 @@ const (
 
 // Within a parse and a rendering, errors travel as panics, as in text/template: nearly
 // every step can fail, and none handles the failure of another. Every panic of the
-// package starts in fail or failAt and ends in recoverFailure.
-
-// recoverFailure turns a panic into an error. Call it deferred.
-func recoverFailure(err *error) {
-	switch r := recover().(type) {
-	case nil:
-	case *language.Error:
-		*err = r
-	// A text that triggers a bug of ours must not end the process.
-	default:
-		*err = &language.Error{Message: fmt.Sprintf("met a mistake in promptspool, please report it: %v", r)}
-	}
-}
+// package starts in fail or failAt and ends in language.Recover.
 
 // fail ends the rendering.
 func fail(format string, args ...any) { failAt(0, format, args...) }

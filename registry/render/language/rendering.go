@@ -119,6 +119,19 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (line %d, column %d)", e.Message, e.Line, e.Column)
 }
 
+// Recover turns a panic, in which an error travels to the end of a parse or a rendering, into that
+// error. Call it deferred.
+func Recover(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case *Error:
+		*err = r
+	// A text that triggers a bug of ours must not end the process.
+	default:
+		*err = &Error{Message: fmt.Sprintf("met a mistake in promptspool, please report it: %v", r)}
+	}
+}
+
 // Locate completes an error of a parser that counts bytes with line breaks as \n.
 func Locate(err error, source string) error {
 	if e, ok := err.(*Error); ok {
