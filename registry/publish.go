@@ -2,14 +2,13 @@ package registry
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -463,33 +462,24 @@ func patchElements(name string, array, patch json.RawMessage) (json.RawMessage, 
 		})
 	}
 
-	// From the lowest index up: each may append the element that the next one follows. A
-	// patch may have millions of them, so they are not looked for again and again.
-	type change struct {
-		index int
-		text  string // the index as written
-	}
-	order := make([]change, 0, len(byIndex))
-	for text := range byIndex {
+	changes := make(map[int]json.RawMessage, len(byIndex))
+	for _, text := range slices.Sorted(maps.Keys(byIndex)) {
 		i, err := strconv.Atoi(text)
 		if err != nil || i < 0 {
 			return nil, notIndex(text)
 		}
-		order = append(order, change{i, text})
+		changes[i] = byIndex[text]
 	}
-	sort.Slice(order, func(i, j int) bool {
-		a, b := &order[i], &order[j]
-		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.text, b.text)) < 0
-	})
-
-	for _, c := range order {
+	// From the lowest index up: each may append the element that the next one follows. A
+	// patch may have millions of them, so they are not looked for again and again.
+	for _, i := range slices.Sorted(maps.Keys(changes)) {
 		switch {
-		case c.index > len(elements):
-			return nil, notIndex(c.text)
-		case c.index == len(elements):
-			elements = append(elements, byIndex[c.text])
+		case i > len(elements):
+			return nil, notIndex(strconv.Itoa(i))
+		case i == len(elements):
+			elements = append(elements, changes[i])
 		default:
-			elements[c.index] = byIndex[c.text]
+			elements[i] = changes[i]
 		}
 	}
 

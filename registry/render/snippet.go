@@ -190,8 +190,9 @@ func (e *expander) follow(s Snippet) snippetText {
 	if t, ok := e.known[s]; ok || e.err != nil {
 		return t
 	}
-	var r ResolvedSnippet
-	if r, e.err = e.resolve(s); e.err != nil {
+	r, err := e.resolve(s)
+	if err != nil {
+		e.err = err
 		return snippetText{}
 	}
 	e.checkPath(r.Name)
