@@ -13,7 +13,6 @@ import (
 // putMetadata sets a key, and keeps the value that lost: a deletion may match what the
 // record was at some earlier moment.
 func (s *State) putMetadata(key string, stamp Stamp, value string) {
-	s.sums.weight += weighText(key) + len(value)
 	old, had := s.Metadata[key]
 	s.Metadata = put(s.Metadata, key, stamp, value)
 	if !had {
@@ -39,8 +38,6 @@ func (s *State) putMetadata(key string, stamp Stamp, value string) {
 // is kept as well: with it, what metadata events said of the record still applies.
 func (s *State) addRival(stamp Stamp, metadata map[string]string) {
 	rival := newRival(stamp, metadata)
-	s.sums.weight += weighRival(&rival)
-
 	byStamp := func(r Stamped[map[string]string], stamp Stamp) int { return r.Compare(stamp) }
 	i, _ := slices.BinarySearchFunc(s.Rivals, stamp, byStamp)
 	s.Rivals = slices.Insert(s.Rivals, i, rival)

@@ -37,12 +37,7 @@ func (s Scores) All() []wire.Score {
 
 // putScore keeps the score with the highest stamp in its slot.
 func (s *State) putScore(score *wire.Score, stamp Stamp) {
-	old := s.Scores[score.ScoreSlot]
 	s.Scores = put(s.Scores, score.ScoreSlot, stamp, Judgement{score.ScoreValue, score.Details})
-	s.sums.weight += weighScore(score.ScoreSlot, s.Scores[score.ScoreSlot])
-	if old.ID != "" {
-		s.sums.weight -= weighScore(score.ScoreSlot, old)
-	}
 }
 
 // scores returns the scores that the record shows, by name and author.

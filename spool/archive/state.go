@@ -115,6 +115,7 @@ func (s *State) take(e *Event) wire.Result {
 		// The order time must be fixed first: everything folded carries it.
 		s.place(e)
 		s.Fold(*e)
+		s.sums.weight += e.weight()
 	}
 
 	return r
@@ -155,9 +156,7 @@ func (s *State) Fold(e Event) (changed bool) {
 		s.putMetadata(key, stamp, value)
 	}
 	if e.Prompt != nil {
-		old := s.Prompt
-		s.Prompt = newest(old, &Stamped[Link]{stamp, *e.Prompt})
-		s.sums.weight += weighPrompt(s.Prompt) - weighPrompt(old)
+		s.Prompt = newest(s.Prompt, &Stamped[Link]{stamp, *e.Prompt})
 	}
 	if e.GroupID != "" {
 		s.addGroup(e.GroupID)
@@ -170,18 +169,16 @@ func (s *State) Fold(e Event) (changed bool) {
 // putSpan keeps the span with the highest stamp: some libraries send a span again when
 // they know more. Joined log records have none: their span is another record.
 func (s *State) putSpan(stamp Stamp, span *Span) {
-	old := s.Span
-	s.Span = nil
-	if !s.Joined {
-		s.Span = s.newestSpan(old, &Stamped[Span]{stamp, *span})
+	if s.Joined {
+		s.Span = nil
+	} else {
+		s.Span = s.newestSpan(s.Span, &Stamped[Span]{stamp, *span})
 	}
-	s.sums.weight += weighSpan(s.Span) - weighSpan(old)
 
 	// The request of the span until now goes with it, whether or not the new one is a call.
 	if r := s.Request; r != nil && r.Value.Traced && !s.stands(r, nil) {
 		s.addRival(r.Stamp, r.Value.Metadata)
 		s.replaced = r.Value.Metadata
-		s.sums.weight -= weighRequest(r)
 		s.Request = nil
 	}
 }
@@ -214,9 +211,7 @@ func (s *State) putRequest(stamp Stamp, r *Request) {
 		s.replaced = s.Request.Value.Metadata
 	}
 
-	s.sums.weight -= weighRequest(s.Request)
 	s.Request = &Stamped[Request]{stamp, *r}
-	s.sums.weight += weighRequest(s.Request)
 }
 
 // stands reports whether a request is the record's, beside another one that may be nil. A
@@ -237,11 +232,9 @@ func (s *State) stands(r, other *Stamped[Request]) bool {
 // addGroup adds a group that the record is not in yet.
 func (s *State) addGroup(id string) {
 	i, have := slices.BinarySearch(s.GroupIDs, id)
-	if have {
-		return
+	if !have {
+		s.GroupIDs = slices.Insert(s.GroupIDs, i, id)
 	}
-	s.GroupIDs = slices.Insert(s.GroupIDs, i, id)
-	s.sums.weight += len(id)
 }
 
 // Orphan reports whether the record waits for its request. A span waits for nothing.
@@ -359,7 +352,6 @@ func (s *State) remember(e Event) {
 	s.History = slices.Insert(s.History, i, entry)
 
 	s.sums.bytes += entry.Bytes
-	s.sums.weight += weighEntry(&entry)
 	if isEnrichment(entry.Kind) {
 		s.sums.enrichments++
 	}

@@ -375,9 +375,10 @@ const (
 // sums caches the totals of a state while it takes events. Code that changes a state
 // other than by folding must do so before the state takes any.
 type sums struct {
-	known         bool
-	bytes, weight int
-	enrichments   int // in the history
+	known       bool
+	bytes       int
+	weight      int // at most: what later events replace stays in it
+	enrichments int // in the history
 }
 
 // sum fills in the cache.
@@ -400,35 +401,38 @@ func (s *State) enrichments() (n int) {
 
 // Weight returns about how many bytes the state has when it is stored.
 func (s *State) Weight() (n int) {
-	if s.sums.known {
-		return s.sums.weight
-	}
-
-	// This must come to the same as adding up what events bring, one by one.
 	for i := range s.History {
-		n += weighEntry(&s.History[i])
+		n += entryBytes + len(s.History[i].Sidecar)
 	}
 	for slot, score := range s.Scores {
-		n += weighScore(slot, score)
+		n += weighScore(slot, &score.Value)
 	}
 	for key, v := range s.Metadata {
-		n += weighText(key) + len(v.Value)
+		n += stampedBytes + len(key) + len(v.Value)
 	}
 	for key, past := range s.Past {
 		for _, v := range past {
-			n += weighText(key) + len(v.Value)
+			n += stampedBytes + len(key) + len(v.Value)
 		}
 	}
 	for i := range s.Rivals {
-		n += weighRival(&s.Rivals[i])
+		n += stampedBytes + textsBytes(s.Rivals[i].Value)
 	}
 	for _, id := range s.GroupIDs {
 		n += len(id)
 	}
-
 	n += len(s.Unlisted) / len(UUID{}) * unlistedBytes
+	if s.Prompt != nil {
+		n += stampedBytes + len(s.Prompt.Value.InputVariables)
+	}
+	if s.Request != nil {
+		n += entryBytes + textsBytes(s.Request.Value.Metadata) + s.Request.Value.excerptBytes()
+	}
+	if s.Span != nil {
+		n += entryBytes + s.Span.Value.bytes()
+	}
 
-	return n + weighPrompt(s.Prompt) + weighRequest(s.Request) + weighSpan(s.Span)
+	return n
 }
 
 // weight returns at most what folding the event adds to Weight.
@@ -439,10 +443,10 @@ func (e *Event) weight() int {
 		scores = append(scores[:len(scores):len(scores)], *e.Score)
 	}
 	for _, score := range scores {
-		n += weighScore(score.ScoreSlot, Stamped[Judgement]{Value: Judgement{score.ScoreValue, score.Details}})
+		n += weighScore(score.ScoreSlot, &Judgement{score.ScoreValue, score.Details})
 	}
 	for key, value := range e.Metadata {
-		n += weighText(key) + len(value)
+		n += stampedBytes + len(key) + len(value)
 	}
 	if e.Prompt != nil {
 		n += stampedBytes + len(e.Prompt.InputVariables)
@@ -458,39 +462,12 @@ func (e *Event) weight() int {
 	return n
 }
 
-func weighEntry(h *Entry) int { return entryBytes + len(h.Sidecar) }
-
-func weighScore(slot wire.ScoreSlot, score Stamped[Judgement]) int {
-	n := weighText(slot.Name) + len(slot.Author) + len(score.Value.Text)
-	if d := score.Value.Details; d != nil {
+func weighScore(slot wire.ScoreSlot, j *Judgement) int {
+	n := stampedBytes + len(slot.Name) + len(slot.Author) + len(j.Text)
+	if d := j.Details; d != nil {
 		n += len(d.Source) + len(d.AuthorVersion)
 	}
 	return n
-}
-
-func weighText(text string) int { return stampedBytes + len(text) }
-
-func weighRival(r *Stamped[map[string]string]) int { return stampedBytes + textsBytes(r.Value) }
-
-func weighPrompt(p *Stamped[Link]) int {
-	if p == nil {
-		return 0
-	}
-	return stampedBytes + len(p.Value.InputVariables)
-}
-
-func weighSpan(s *Stamped[Span]) int {
-	if s == nil {
-		return 0
-	}
-	return entryBytes + s.Value.bytes()
-}
-
-func weighRequest(r *Stamped[Request]) int {
-	if r == nil {
-		return 0
-	}
-	return entryBytes + textsBytes(r.Value.Metadata) + r.Value.excerptBytes()
 }
 
 func (r *Request) excerptBytes() int { return len(r.InputExcerpt) + len(r.OutputExcerpt) }

@@ -60,7 +60,6 @@ func (s *State) unlistAt(i int) {
 
 	s.sums.enrichments--
 	s.sums.bytes -= h.Bytes
-	s.sums.weight -= weighEntry(&h)
 	if h.Hash != "" {
 		s.dropped = append(s.dropped, h.ID)
 	}
@@ -68,7 +67,6 @@ func (s *State) unlistAt(i int) {
 	at, known := s.findUnlisted(id)
 	if ok && !known {
 		s.Unlisted = slices.Insert(s.Unlisted, at*len(id), id[:]...)
-		s.sums.weight += unlistedBytes
 	}
 }
 

@@ -12,6 +12,9 @@ func ListEnrichments(t *testing.T, most int) {
 	t.Cleanup(func() { enrichmentsMax = usual })
 }
 
+// WeightAtMost returns what a state that takes events counts its weight as.
+func (s *State) WeightAtMost() int { return s.sums.weight }
+
 // FuzzStoredValue reads damaged values of states. They are refused, or read.
 func FuzzStoredValue(f *testing.F) {
 	stamp := Stamp{At: time.Unix(-1, 5).UTC(), ID: "0195529c-1c00-7000-8000-000000000001"}
