@@ -48,10 +48,7 @@ func everyOrder(t *testing.T, open Open) {
 		rows := Rows(states)
 		for range 4 {
 			w := drawSearch(t)
-			q, err := query.Compile(w)
-			if err != nil {
-				t.Fatalf("Compile: %v", err)
-			}
+			q := compiled(t, w)
 			q.BytesMax = drawBytesMax(t)
 			q.CountBudget = rapid.SampledFrom([]time.Duration{0, time.Nanosecond, time.Hour}).Draw(t, "count")
 			if len(rows) > 0 && rapid.IntRange(0, 3).Draw(t, "behind a cursor") == 0 {
@@ -103,10 +100,7 @@ func everyOrder(t *testing.T, open Open) {
 			if w.SortBy != "" {
 				w.SortOrder = rapid.SampledFrom([]string{"asc", "desc"}).Draw(t, "direction")
 			}
-			q, err := query.Compile(w)
-			if err != nil {
-				t.Fatalf("Compile: %v", err)
-			}
+			q := compiled(t, w)
 			q.Limit = max(len(rows), 1)
 			want := Select(q, rows, func(row *wire.Row) *query.Subject { return Subject(states, bodies, row) })
 			walkPages(t, s, account, w, want.Rows)
@@ -218,10 +212,7 @@ func statistics(t *testing.T, open Open) {
 		}
 		question.FilterGroup = &f
 		question.Bucket = rapid.SampledFrom(append([]string{""}, wire.Buckets...)).Draw(t, "bucket")
-		q, err := query.Compile(wire.Search{FilterGroup: &f})
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := compiled(t, wire.Search{FilterGroup: &f})
 
 		// The order of the rows must not matter.
 		rows := rapid.Permutation(matching(&q, states, bodies)).Draw(t, "order")

@@ -339,9 +339,7 @@ func goes(t *rapid.T, s archive.Store, account string, events []archive.Event, b
 			return !has(before, of, "session_id", "s-1") && !slices.ContainsFunc(callOf(before, of.RequestID), traced)
 		}
 	}
-	if _, err := archive.Delete(t.Context(), s, account, d); err != nil {
-		t.Fatal(err)
-	}
+	remove(t, s, account, d)
 
 	for _, state := range before {
 		_, _, err := s.Bodies(t.Context(), account, state.RequestID)
@@ -438,10 +436,7 @@ func sameAsFold(
 	subject := func(row *wire.Row) *query.Subject { return Subject(states, bodies, row) }
 	for _, word := range []string{"Hi", "Hello", "answer", "refund"} {
 		f := Condition("text", "", "matches", word)
-		q, err := query.Compile(wire.Search{FilterGroup: &f, PerPage: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := compiled(t, wire.Search{FilterGroup: &f, PerPage: 100})
 		found := search(t, s, account, wire.Search{FilterGroup: &f, PerPage: 100}).Rows
 		sameRows(t, Select(q, rows, subject).Rows, found)
 	}

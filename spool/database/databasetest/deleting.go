@@ -51,9 +51,7 @@ func deletingInAnyOrder(t *testing.T, open Open) {
 
 		for i := range len(batches) + 1 {
 			if i == when {
-				if _, err := archive.Delete(context.Background(), s, account, d); err != nil {
-					t.Fatal(err)
-				}
+				remove(t, s, account, d)
 				look()
 			}
 			if i == len(batches) {

@@ -249,9 +249,7 @@ func words(t *testing.T, open Open) {
 			id := ID(1000 + rapid.IntRange(0, 9).Draw(t, "changed"))
 			if rapid.Bool().Draw(t, "delete") {
 				which := wire.Deletion{RequestID: id}
-				if _, err := archive.Delete(context.Background(), s, account, which); err != nil {
-					t.Fatal(err)
-				}
+				remove(t, s, account, which)
 				gone[id] = true
 			} else {
 				had := isSaid(t, s, account, id, "refund")
@@ -290,10 +288,7 @@ func words(t *testing.T, open Open) {
 		sameRollups(t, states, s, account)
 		for range 8 {
 			f := drawAsked(t, 2)
-			q, err := query.Compile(wire.Search{FilterGroup: &f, PerPage: 50})
-			if err != nil {
-				t.Fatal(err)
-			}
+			q := compiled(t, wire.Search{FilterGroup: &f, PerPage: 50})
 			q.Budget = time.Hour
 			subject := func(row *wire.Row) *query.Subject { return Subject(states, bodies, row) }
 			want := Select(q, Rows(states), subject).Rows

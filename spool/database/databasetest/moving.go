@@ -75,11 +75,9 @@ func filled(t *testing.T, s Server) (events []archive.Event) {
 	apply(t, s, "people", events[:len(events)/2]...)
 
 	// Tombstones of both kinds.
-	_, err := archive.Delete(t.Context(), s, account, wire.Deletion{RequestID: events[0].RequestID})
-	must(t, err)
+	remove(t, s, account, wire.Deletion{RequestID: events[0].RequestID})
 	user := wire.Deletion{Key: "user_id", Value: "Ada", Before: Start.Add(time.Hour)}
-	_, err = archive.Delete(t.Context(), s, account, user)
-	must(t, err)
+	remove(t, s, account, user)
 
 	return events
 }
@@ -326,9 +324,7 @@ func changedMeanwhile(t *testing.T, from, to func(t *testing.T) Server) {
 	mover := &breaking{Server: target, left: 1 << 30}
 	_, err := transfer.Copy(t.Context(), source, mover, func(p transfer.Progress) {
 		if p.Stage == "copying" && p.Done["records"].Items > 0 {
-			if _, err := archive.Delete(t.Context(), target, account, deletion); err != nil {
-				t.Error(err)
-			}
+			remove(t, target, account, deletion)
 		}
 	})
 	if !wire.IsCode(err, wire.CodeInternal) {

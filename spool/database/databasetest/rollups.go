@@ -37,9 +37,7 @@ func rollups(t *testing.T, open Open) {
 				d = wire.Deletion{TraceID: pick(t, traces), Before: Start.Add(seconds(5))}
 			}
 			if rapid.IntRange(0, 3).Draw(t, "whether") == 0 {
-				if _, err := archive.Delete(t.Context(), s, account, d); err != nil {
-					t.Fatal(err)
-				}
+				remove(t, s, account, d)
 			}
 		}
 
@@ -57,16 +55,11 @@ func rollups(t *testing.T, open Open) {
 			samePages(t, s, account, rollup.Kind(kind), all)
 		}
 		w := wire.Search{FilterGroup: new(Filter(t, 2)), PerPage: 100}
-		q, err := query.Compile(w)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := compiled(t, w)
 		sameRows(t, matching(&q, states, bodies), search(t, s, account, w).Rows)
 
 		for id := range states {
-			if _, err := archive.Delete(t.Context(), s, account, wire.Deletion{RequestID: id}); err != nil {
-				t.Fatal(err)
-			}
+			remove(t, s, account, wire.Deletion{RequestID: id})
 		}
 		sameRollups(t, nil, s, account)
 	})
@@ -185,29 +178,11 @@ func deletingSessions(t *testing.T, open Open) {
 		Event(t, 6, wire.KindRequest, ID(1006), `{"session_id":"s-1",`+requestBody("x")[1:]))
 	apply(t, s, "other", call(1, "s-1", own), step(2, own))
 
-	left := func(account string) (ids []string) {
-		for _, trace := range traces[:2] {
-			ids = append(ids, ofTrace(t, s, account, trace)...)
-		}
-		for _, row := range search(t, s, account, wire.Search{PerPage: 100}).Rows {
-			ids = append(ids, row.RequestID)
-		}
-		slices.Sort(ids)
-		return slices.Compact(ids)
-	}
 	want := func(when string, ids ...string) {
 		t.Helper()
-		if got := left(account); !slices.Equal(got, ids) {
+		if got := left(t, s, account); !slices.Equal(got, ids) {
 			t.Errorf("%s there are %q, want %q", when, got, ids)
 		}
-	}
-	remove := func(d wire.Deletion) wire.Deleted {
-		t.Helper()
-		deleted, err := archive.Delete(t.Context(), s, account, d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return deleted
 	}
 
 	// Wherever a deletion is interrupted, another one completes it.
@@ -218,9 +193,10 @@ func deletingSessions(t *testing.T, open Open) {
 		d := wire.Deletion{SessionID: "s-1", Before: Start.Add(seconds(10))}
 		_, err := archive.Delete(t.Context(), &failing{Store: s, changes: n}, account, d)
 		interrupted = err == errInterrupted
-		if _, again := archive.Delete(t.Context(), s, account, d); again != nil || err != nil && !interrupted {
-			t.Fatal(err, again)
+		if err != nil && !interrupted {
+			t.Fatal(err)
 		}
+		remove(t, s, account, d)
 		if left := slices.Concat(ofTrace(t, s, account, own), ofTrace(t, s, account, shared)); len(left) != 1 {
 			t.Errorf("after a deletion that ended at its change %d, and another, there are %q", n, left)
 		}
@@ -235,7 +211,7 @@ func deletingSessions(t *testing.T, open Open) {
 	}
 
 	// With the trace that only this session is in; what is accepted later is of a living session.
-	deleted := remove(wire.Deletion{SessionID: "s-1", Before: Start.Add(seconds(10))})
+	deleted := remove(t, s, account, d)
 	want("after the session", ID(1004), ID(1005))
 	if deleted.Records != 4 {
 		t.Errorf("%+v was deleted", deleted)
@@ -243,16 +219,16 @@ func deletingSessions(t *testing.T, open Open) {
 	apply(t, s, account, call(7, "s-1", own), step(8, own), step(9, shared), call(12, "s-1", own), step(13, own))
 	want("after what came late", ID(1004), ID(1005), ID(1009), ID(1012), ID(1013))
 
-	remove(wire.Deletion{TraceID: shared, Before: Start.Add(seconds(20))})
+	remove(t, s, account, wire.Deletion{TraceID: shared, Before: Start.Add(seconds(20))})
 	apply(t, s, account, step(14, shared), step(21, shared))
 	want("after the trace", ID(1012), ID(1013), ID(1021))
-	if got := left("other"); len(got) != 2 {
+	if got := left(t, s, "other"); len(got) != 2 {
 		t.Errorf("another account has %q", got)
 	}
 
 	for _, d := range []wire.Deletion{{SessionID: "s-1"}, {TraceID: own}, {TraceID: shared}, {SessionID: "s-2"}} {
 		d.Before = Start.Add(seconds(30))
-		remove(d)
+		remove(t, s, account, d)
 	}
 	want("at the end")
 	sameRollups(t, nil, s, account)
@@ -299,9 +275,8 @@ func RunLargeSession(t *testing.T, s archive.Store, traces int) {
 	}
 
 	d := wire.Deletion{SessionID: LargeSession, Before: Start.Add(seconds(traces))}
-	sum, err := archive.Delete(t.Context(), s, account, d)
-	if err != nil || sum.Records != int64(traces) {
-		t.Fatalf("%+v was deleted, %v", sum, err)
+	if sum := remove(t, s, account, d); sum.Records != int64(traces) {
+		t.Fatalf("%+v was deleted", sum)
 	}
 	sameRollups(t, nil, s, account)
 	late := Event(t, 1, wire.KindSpan, ID(1), SpanBody(fmt.Sprintf("%032x", traces/2), 1, "late"))
@@ -464,9 +439,7 @@ func scoring(t *testing.T, open Open) {
 
 		before := Start.Add(seconds(20))
 		for _, d := range []wire.Deletion{{SessionID: "s-1", Before: before}, {TraceID: traced, Before: before}} {
-			if _, err := archive.Delete(t.Context(), s, id.Account, d); err != nil {
-				t.Fatal(err)
-			}
+			remove(t, s, id.Account, d)
 		}
 		if has, err := s.Counts(t.Context(), id.Account); has != (archive.Counts{}) || err != nil {
 			t.Fatalf("after the deletion there is %+v, %v", has, err)
@@ -479,9 +452,7 @@ func scoring(t *testing.T, open Open) {
 		}
 
 		d := wire.Deletion{SessionID: "s-1", Before: Start.Add(seconds(40))}
-		if _, err := archive.Delete(t.Context(), s, id.Account, d); err != nil {
-			t.Fatal(err)
-		}
+		remove(t, s, id.Account, d)
 		if has, err := s.Counts(t.Context(), id.Account); has != (archive.Counts{}) || err != nil {
 			t.Fatalf("at the end there is %+v, %v", has, err)
 		}

@@ -42,25 +42,19 @@ func drawBytesMax(t *rapid.T) int {
 func walkCursors(t rapid.TB, s archive.Store, account string, w wire.Search, bytesMax int, want []wire.Row) {
 	t.Helper()
 	var got []wire.Row
-	q, err := query.Compile(w)
+	q := compiled(t, w)
 	q.BytesMax = bytesMax
-	for err == nil {
-		var page query.Page
-		page, err = s.Search(context.Background(), account, q)
+	for more := true; more; {
+		page, err := s.Search(context.Background(), account, q)
 		if err != nil {
-			break
+			t.Fatalf("page by cursor: %v", err)
 		}
-		got = append(got, page.Rows...)
+		got, more = append(got, page.Rows...), page.More
 		checkPage(t, page, w, bytesMax, len(got), len(want))
-		if !page.More {
-			break
+		if more {
+			after := q.Order.PositionOf(&got[len(got)-1])
+			q.After = &after
 		}
-
-		after := q.Order.PositionOf(&got[len(got)-1])
-		q.After = &after
-	}
-	if err != nil {
-		t.Fatalf("page by cursor: %v", err)
 	}
 
 	sameRows(t, want, got)
@@ -118,10 +112,7 @@ func totals(t *testing.T, open Open) {
 	}
 
 	// Far behind the rows counted, the cursor still finds the last ones.
-	q, err := query.Compile(wire.Search{FilterGroup: tagged("x")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := compiled(t, wire.Search{FilterGroup: tagged("x")})
 	q.After = &query.Position{At: events[1].OrderTime, RequestID: events[1].RequestID}
 	last, err := s.Search(context.Background(), account, q)
 	if err != nil || len(last.Rows) != 1 || last.Rows[0].ID != events[0].RequestID ||
@@ -300,13 +291,10 @@ func pagingWhileLate(t *testing.T, open Open) {
 		}
 
 		met := map[string]bool{}
-		q, err := query.Compile(wire.Search{
+		q := compiled(t, wire.Search{
 			PerPage:     2,
 			FilterGroup: rapid.SampledFrom([]*wire.Filter{nil, tagged("x")}).Draw(t, "filter"),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		for more := true; more; {
 			page, err := s.Search(context.Background(), account, q)
 			if err != nil {

@@ -145,13 +145,30 @@ func view(t rapid.TB, s archive.Store, account, requestID string) wire.Record {
 	return state.View(context.Background(), body)
 }
 
-// search compiles and runs a search.
-func search(t rapid.TB, s archive.Store, account string, w wire.Search) query.Page {
+// remove deletes what d names.
+func remove(t rapid.TB, s archive.Store, account string, d wire.Deletion) wire.Deleted {
+	t.Helper()
+	deleted, err := archive.Delete(context.Background(), s, account, d)
+	if err != nil {
+		t.Fatalf("Delete: %v", err)
+	}
+	return deleted
+}
+
+// compiled compiles a search, which must be valid.
+func compiled(t rapid.TB, w wire.Search) query.Query {
 	t.Helper()
 	q, err := query.Compile(w)
 	if err != nil {
 		t.Fatalf("Compile: %v", err)
 	}
+	return q
+}
+
+// search compiles and runs a search.
+func search(t rapid.TB, s archive.Store, account string, w wire.Search) query.Page {
+	t.Helper()
+	q := compiled(t, w)
 	page, err := s.Search(context.Background(), account, q)
 	if err != nil {
 		t.Fatalf("Search: %v", err)

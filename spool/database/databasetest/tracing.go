@@ -141,7 +141,7 @@ func RunSpanRetention(t *testing.T, open func(now time.Time) archive.Store) {
 }
 
 // left returns the ids of the spans and requests of an account, in order.
-func left(t *testing.T, s archive.Store, account string) []string {
+func left(t rapid.TB, s archive.Store, account string) []string {
 	t.Helper()
 	ids := allSpans(t, s, account)
 	for _, row := range search(t, s, account, wire.Search{PerPage: 100}).Rows {
