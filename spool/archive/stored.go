@@ -13,6 +13,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
+	"promptspool/spool/archive/rowcode"
 )
 
 // DeltaMin is the size in bytes from which the stored value of a state may have deltas. A
@@ -277,22 +278,18 @@ func decodeState(value []byte, s *State) error {
 		return err
 	}
 
-	// One copy, of which all texts are parts.
-	r := valueReader{rest: string(value[n:end])}
-	s.Unlisted = []byte(r.take(r.number() * uint64(len(UUID{}))))
-	if len(s.Unlisted) == 0 {
-		s.Unlisted = nil
-	}
-	for len(r.rest) > 0 && !r.failed {
-		key := r.text()
-		seconds, nanos := r.number(), r.number()
-		v := Stamped[string]{Stamp{time.Unix(int64(seconds), int64(nanos)).UTC(), r.text()}, r.text()}
+	r := rowcode.Reader{Rest: value[n:end]}
+	s.Unlisted = append([]byte(nil), r.Take(r.Uvarint()*uint64(len(UUID{})))...)
+	for len(r.Rest) > 0 && r.Err == nil {
+		key := r.Text()
+		seconds, nanos := r.Uvarint(), r.Uvarint()
+		v := Stamped[string]{Stamp{time.Unix(int64(seconds), int64(nanos)).UTC(), r.Text()}, r.Text()}
 		if s.Past == nil {
 			s.Past = make(map[string][]Stamped[string])
 		}
 		s.Past[key] = append(s.Past[key], v)
 	}
-	if r.failed {
+	if r.Err != nil {
 		return fmt.Errorf("%w: it ends early", errStoredValue)
 	}
 
@@ -302,45 +299,12 @@ func decodeState(value []byte, s *State) error {
 // appendPast appends a value that a key had: the key, the seconds and nanoseconds of the stamp as
 // varints, its id, and the value. Each text has its length in front of it.
 func appendPast(b []byte, key string, v Stamped[string]) []byte {
-	b = appendText(b, key)
+	b = rowcode.AppendText(b, key)
 	b = binary.AppendUvarint(b, uint64(v.At.Unix()))
 	b = binary.AppendUvarint(b, uint64(v.At.Nanosecond()))
 
-	return appendText(appendText(b, v.ID), v.Value)
+	return rowcode.AppendText(rowcode.AppendText(b, v.ID), v.Value)
 }
-
-func appendText(b []byte, text string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
-}
-
-// valueReader reads the part of a stored value that is not JSON. Missing parts are empty.
-type valueReader struct {
-	rest   string
-	failed bool
-}
-
-func (r *valueReader) number() uint64 {
-	n, size := binary.Uvarint([]byte(r.rest[:min(len(r.rest), binary.MaxVarintLen64)]))
-	if size <= 0 {
-		r.failed = true
-		return 0
-	}
-	r.rest = r.rest[size:]
-
-	return n
-}
-
-func (r *valueReader) take(n uint64) (text string) {
-	if n > uint64(len(r.rest)) {
-		r.failed = true
-		return ""
-	}
-	text, r.rest = r.rest[:n], r.rest[n:]
-
-	return text
-}
-
-func (r *valueReader) text() string { return r.take(r.number()) }
 
 // HeldBytesMax bounds the weight of the states that a Store holds for one transaction,
 // unless one alone weighs more.
