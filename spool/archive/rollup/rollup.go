@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Kind is what a roll-up is of. The numbers are stored.
@@ -99,30 +100,19 @@ func (s *Sums) Encode() (value []byte) {
 	return value
 }
 
-// errSums is for a value that Encode did not return.
-var errSums = errors.New("it is not the sums of a roll-up")
-
 // Decode reads what Encode returned.
 func Decode(value []byte) (s Sums, err error) {
-	next := func() (n int64) {
-		n, size := binary.Varint(value)
-		if size <= 0 {
-			err = errSums
-		}
-		value = value[max(size, 0):]
-		return n
-	}
-
-	s.First = next()
-	s.Last = s.First + next()
+	r := rowcode.Reader{Rest: value}
+	s.First = r.Varint()
+	s.Last = s.First + r.Varint()
 	for i := range s.Of {
-		s.Of[i] = next()
+		s.Of[i] = r.Varint()
 	}
-	if len(value) > 0 {
-		err = errSums
+	if r.Err != nil || len(r.Rest) > 0 {
+		return s, errors.New("it is not the sums of a roll-up")
 	}
 
-	return s, err
+	return s, nil
 }
 
 // nameBytesMax bounds a name: an index of PostgreSQL, and a transaction of Badger, take no more.
