@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -100,14 +101,7 @@ func (f *Folder) read(p string) error {
 func (f *Folder) File(name string) *File { return f.files[name] }
 
 // Names returns the names of the templates in the folder, sorted.
-func (f *Folder) Names() []string {
-	var names []string
-	for name := range f.files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (f *Folder) Names() []string { return slices.Sorted(maps.Keys(f.files)) }
 
 // Place returns the path of a template's file, also if there is none yet. named reports
 // whether the file must give the template's name.
