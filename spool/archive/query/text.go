@@ -48,34 +48,31 @@ func (o operation) terms() []textindex.Term {
 
 // Candidates returns the documents of an index in which the query may find something; all others it
 // does not match. keep takes out of a set the documents that do not have a term.
-func (q *Query) Candidates(keep func(t textindex.Term, d *textindex.Docs) error) (textindex.Docs, error) {
+func (q *Query) Candidates(keep func(t textindex.Term, d *textindex.Docs)) textindex.Docs {
 	docs := textindex.All()
+	keepCandidates(q.Where, keep, &docs)
 
-	return docs, keepCandidates(q.Where, keep, &docs)
+	return docs
 }
 
-func keepCandidates(c Condition, keep func(textindex.Term, *textindex.Docs) error, docs *textindex.Docs) error {
+func keepCandidates(c Condition, keep func(textindex.Term, *textindex.Docs), docs *textindex.Docs) {
 	none := textindex.Docs{}
 	// An alternative that no index can judge makes it useless for the others.
 	if !narrows(c) || *docs == none {
-		return nil
+		return
 	}
 
 	switch c := c.(type) {
 	case All:
 		for _, part := range c {
-			if err := keepCandidates(part, keep, docs); err != nil {
-				return err
-			}
+			keepCandidates(part, keep, docs)
 		}
 
 	case Any:
 		any := none
 		for _, part := range c {
 			one := *docs
-			if err := keepCandidates(part, keep, &one); err != nil {
-				return err
-			}
+			keepCandidates(part, keep, &one)
 			for i := range any {
 				any[i] |= one[i]
 			}
@@ -84,21 +81,14 @@ func keepCandidates(c Condition, keep func(textindex.Term, *textindex.Docs) erro
 
 	case *Test:
 		for _, term := range c.terms {
-			if err := keep(term, docs); err != nil {
-				return err
-			}
+			keep(term, docs)
 		}
 	}
-
-	return nil
 }
 
 // Terms returns the terms that Candidates asks for, in order. Without any, an index cannot help.
 func (q *Query) Terms() (all []textindex.Term) {
-	_, _ = q.Candidates(func(t textindex.Term, _ *textindex.Docs) error {
-		all = append(all, t)
-		return nil
-	})
+	q.Candidates(func(t textindex.Term, _ *textindex.Docs) { all = append(all, t) })
 	slices.Sort(all)
 
 	return slices.Compact(all)

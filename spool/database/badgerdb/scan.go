@@ -28,7 +28,7 @@ type scan struct {
 
 	// skip may take the block, with the rows that stand alone in it, as a whole. nil:
 	// never.
-	skip func() (bool, error)
+	skip func() bool
 
 	// finder makes a page in an order other than time. It needs few rows of a block, and
 	// only their number of the others. nil: every match is visited.
@@ -46,7 +46,16 @@ type scan struct {
 	terms []textindex.Term // that the query looks for
 	page  []byte           // memory for a page of words
 	alone []lone           // that stand alone in the block's part of the list
-	done  bool             // visit wants no more, or the budget is spent
+	done  bool             // visit wants no more, the budget is spent, or there was an error
+	err   error            // the first
+}
+
+// fail ends the scan if there is an error, and reports whether it is over.
+func (s *scan) fail(err error) bool {
+	if err != nil && s.err == nil {
+		s.err, s.done = err, true
+	}
+	return s.done
 }
 
 // match is a row that was found. It is lent until visit returns.
@@ -134,9 +143,15 @@ func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *query.Que
 // run calls visit for every match until it wants no more.
 func (s *scan) run() error {
 	if s.oldestFirst {
-		return s.runOldestFirst()
+		s.runOldestFirst()
+	} else {
+		s.runNewestFirst()
 	}
 
+	return s.err
+}
+
+func (s *scan) runNewestFirst() {
 	// Where to begin: a place after the first block's is in a block, which owns it.
 	heads := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock)})
 	defer heads.Close()
@@ -151,53 +166,33 @@ func (s *scan) run() error {
 	}
 
 	if !inBlock {
-		if err := s.visitNewest(heads); err != nil {
-			return err
-		}
+		s.visitNewest(heads)
 	}
-
 	if s.done || !heads.Valid() {
-		return nil
+		return
 	}
 
 	// Then block by block, each with the rows that stand alone in its part of the list.
 	late := s.rows(tableLate)
 	defer late.Close()
-	for heads.Valid() && !s.done {
-		if err := s.db.stopped(s.ctx); err != nil {
-			return err
-		}
-
-		if err := s.block.openAt(heads); err != nil {
-			return err
-		}
-
+	for heads.Valid() && s.open(heads) {
 		// heads is now at the next block, where this one's part ends.
 		heads.Next()
-		if err := s.collectAlone(late, placeAt(heads)); err != nil {
-			return err
-		}
-
-		taken := false
-		if s.skip != nil {
-			var err error
-			taken, err = s.skip()
-			if err != nil {
-				return err
-			}
-		}
-		if !taken {
-			if err := s.visitBlock(); err != nil {
-				return err
-			}
+		s.collectAlone(late, placeAt(heads))
+		if s.skip == nil || !s.skip() {
+			s.visitBlock()
 		}
 
 		if from, _ := s.query.Span(); !from.IsZero() && s.block.Head.Oldest < from.Unix() {
 			// All blocks after it are older still.
-			return nil
+			return
 		}
 	}
-	return nil
+}
+
+// open makes the block that an iterator is at the current one, unless the scan is over.
+func (s *scan) open(heads *badger.Iterator) bool {
+	return !s.fail(s.db.stopped(s.ctx)) && !s.fail(s.block.openAt(heads))
 }
 
 // placeAt returns the place of the block that an iterator is at, or nil after the last.
@@ -246,7 +241,7 @@ func before(rows *badger.Iterator, place []byte) bool {
 }
 
 // visitNewest visits the rows before the first block.
-func (s *scan) visitNewest(heads *badger.Iterator) error {
+func (s *scan) visitNewest(heads *badger.Iterator) {
 	rows := s.rows(tableTime)
 	defer rows.Close()
 
@@ -255,26 +250,19 @@ func (s *scan) visitNewest(heads *badger.Iterator) error {
 	for first := placeAt(heads); before(rows, first) && !s.done; rows.Next() {
 		// Rows that do not match cost time too, and the caller may have left.
 		if s.seen++; s.seen%checkEvery == 0 {
-			if err := s.db.stopped(s.ctx); err != nil {
-				return err
-			}
+			s.fail(s.db.stopped(s.ctx))
 		}
-
-		if err := l.take(rows.Item()); err != nil {
-			return err
+		if s.fail(l.take(rows.Item())) {
+			return
 		}
 
 		// Newest first: every row after it is older still.
 		if at, _ := blocks.DecodePlace(l.place[:]); at.Before(from) {
 			s.done = true
-			return nil
+			return
 		}
-
-		if err := s.visitLone(&l); err != nil {
-			return err
-		}
+		s.visitLone(&l)
 	}
-	return nil
 }
 
 // take copies the row that an iterator is at.
@@ -300,48 +288,38 @@ const aloneBytes = 1 << 20
 
 // collectAlone collects the rows that stand alone in the block's part of the list, which ends at
 // the place next.
-func (s *scan) collectAlone(rows *badger.Iterator, next []byte) error {
+func (s *scan) collectAlone(rows *badger.Iterator, next []byte) {
 	s.alone = s.alone[:0]
-	for left := aloneBytes; before(rows, next); rows.Next() {
-		if err := s.collectOneAlone(rows.Item(), &left); err != nil {
-			return err
-		}
+	for left := aloneBytes; before(rows, next) && !s.done; rows.Next() {
+		s.collectOneAlone(rows.Item(), &left)
 	}
-	return nil
 }
 
 // collectOneAlone adds a row to those that stand alone. Rows beyond what is left are read when they
 // are visited: of a long run only so much is held.
-func (s *scan) collectOneAlone(item *badger.Item, left *int) error {
+func (s *scan) collectOneAlone(item *badger.Item, left *int) {
 	l := lone{bytes: int(item.ValueSize())}
 	if *left -= l.bytes; *left > 0 {
-		if err := l.take(item); err != nil {
-			return err
-		}
+		s.fail(l.take(item))
 	} else {
 		key := item.Key()
 		copy(l.place[:], key[len(key)-blocks.PlaceBytes:])
 	}
 	s.alone = append(s.alone, l)
-
-	return nil
 }
 
 // visitLone visits a row that stands alone, if it matches.
-func (s *scan) visitLone(l *lone) error {
+func (s *scan) visitLone(l *lone) {
 	// There was no memory for it in collectAlone.
 	if l.value == nil {
 		read := *l
-		if err := read.load(s.txn, s.keys.late(l.place[:])); err != nil {
-			return err
+		if s.fail(read.load(s.txn, s.keys.late(l.place[:]))) {
+			return
 		}
 		l = &read
 	}
-	if bytes.Equal(l.value, goneRow) {
-		return nil
-	}
-	if lacks, err := s.lacksWords(l); err != nil || lacks {
-		return err
+	if bytes.Equal(l.value, goneRow) || s.lacksWords(l) {
+		return
 	}
 
 	s.row = wire.Row{}
@@ -355,45 +333,40 @@ func (s *scan) visitLone(l *lone) error {
 
 		row, err := m.fill(want)
 		if err != nil {
-			return damaged(s.keys.newest(l.place[:]), err)
+			err = damaged(s.keys.newest(l.place[:]), err)
 		}
-		if ok, err := s.matches(row); err != nil || !ok {
-			return err
+		if s.fail(err) || !s.matches(row) {
+			return
 		}
 	}
-	return s.found(&m)
+	s.found(&m)
 }
 
 // visitBlock visits the matching rows of the block, and those that stand alone among
 // them.
-func (s *scan) visitBlock() error {
+func (s *scan) visitBlock() {
 	b := &s.block
 
 	// Rows up to the cursor are left out.
 	begin := 0
 	if s.after != nil && bytes.Compare(b.Place, s.after) <= 0 {
 		i, found, err := b.Find(s.after)
-		if err != nil {
-			return err
-		}
+		s.fail(err)
 		begin = i
 		if found {
 			begin++
 		}
 	}
 
-	docs, err := s.wordsIn()
-	if err != nil {
-		return err
-	}
-	if docs != nil && len(s.alone) == 0 && *docs == (textindex.Docs{}) {
-		return nil
+	docs := s.wordsIn()
+	if s.done || docs != nil && len(s.alone) == 0 && *docs == (textindex.Docs{}) {
+		return
 	}
 
 	// Column by column for the whole block, before its rows are looked at one by one.
 	v, err := s.verdict()
-	if err != nil {
-		return err
+	if s.fail(err) {
+		return
 	}
 	if docs != nil {
 		for i := v.May.Within(0, b.Head.Rows); i >= 0; i = v.May.Within(i+1, b.Head.Rows) {
@@ -407,15 +380,17 @@ func (s *scan) visitBlock() error {
 	// place is hidden.
 	for i := range s.alone {
 		at, found, err := b.Find(s.alone[i].place[:])
-		if err != nil {
-			return err
+		if s.fail(err) {
+			return
 		}
 
-		if err := s.visitRange(begin, at, v); err != nil || s.done {
-			return err
+		s.visitRange(begin, at, v)
+		if s.done {
+			return
 		}
-		if err := s.visitLone(&s.alone[i]); err != nil || s.done {
-			return err
+		s.visitLone(&s.alone[i])
+		if s.done {
+			return
 		}
 
 		begin = max(begin, at)
@@ -423,11 +398,11 @@ func (s *scan) visitBlock() error {
 			begin = max(begin, at+1)
 		}
 	}
-	return s.visitRange(begin, b.Head.Rows, v)
+	s.visitRange(begin, b.Head.Rows, v)
 }
 
 // visitRange visits the matching rows from i to below end.
-func (s *scan) visitRange(i, end int, v blocks.Verdict) error {
+func (s *scan) visitRange(i, end int, v blocks.Verdict) {
 	b := &s.block
 	if s.passed != nil && i < end {
 		s.finder.Pass(s.passed.Count(i, end))
@@ -438,26 +413,17 @@ func (s *scan) visitRange(i, end int, v blocks.Verdict) error {
 		m := match{block: b, index: i}
 		if !v.Must.Has(i) || s.query.Seeks() {
 			row, err := b.Row(i, s.needs|rowcode.PlaceColumns)
-			if err != nil {
-				return err
-			}
-			if ok, err := s.matches(row); err != nil {
-				return err
-			} else if !ok {
+			if s.fail(err) || !s.matches(row) {
 				continue
 			}
 		}
 
-		if err := s.found(&m); err != nil {
-			return err
-		}
+		s.found(&m)
 	}
-
-	return nil
 }
 
 // matches reports whether one row matches, reading its body if need be.
-func (s *scan) matches(row *wire.Row) (bool, error) {
+func (s *scan) matches(row *wire.Row) bool {
 	// A body may be large. If no caller waits for the answer any more, it is not read.
 	body := func() ([]byte, error) {
 		if err := s.db.stopped(s.ctx); err != nil {
@@ -473,19 +439,17 @@ func (s *scan) matches(row *wire.Row) (bool, error) {
 	}
 
 	ok, err := s.judge.Matches(s.ctx, row, body, metadata)
-	if s.judge.Stopped != nil {
-		s.done = true
-	}
 	if err != nil {
-		return false, cmp.Or(s.db.stopped(s.ctx), err)
+		s.fail(cmp.Or(s.db.stopped(s.ctx), err))
 	}
+	s.done = s.done || s.judge.Stopped != nil
 
-	return ok, nil
+	return ok && err == nil
 }
 
 // found hands a match to visit.
-func (s *scan) found(m *match) error {
+func (s *scan) found(m *match) {
 	more, err := s.visit(m)
+	s.fail(err)
 	s.done = s.done || !more
-	return err
 }

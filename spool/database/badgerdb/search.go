@@ -181,7 +181,7 @@ func (s *scan) far(i int) query.Locate {
 
 // runOldestFirst is run from the oldest block to the newest. Within a block, rows still
 // come newest first.
-func (s *scan) runOldestFirst() error {
+func (s *scan) runOldestFirst() {
 	heads := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock), Reverse: true})
 	defer heads.Close()
 
@@ -193,8 +193,8 @@ func (s *scan) runOldestFirst() error {
 	}
 
 	next, err := s.db.nextBlock(s.ctx, s.txn, s.keys, placeAt(heads))
-	if err != nil {
-		return err
+	if s.fail(err) {
+		return
 	}
 	late := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableLate), Reverse: true})
 	defer late.Close()
@@ -205,53 +205,38 @@ func (s *scan) runOldestFirst() error {
 	}
 
 	newest := true
-	for ; heads.Valid() && newest; heads.Next() {
-		if err := s.db.stopped(s.ctx); err != nil {
-			return err
-		}
-		if err := s.block.openAt(heads); err != nil {
-			return err
-		}
-
+	for ; heads.Valid() && newest && s.open(heads); heads.Next() {
 		// Nothing above the end of the span is wanted.
 		begin := s.block.Place
 		newest = s.after == nil || bytes.Compare(begin, s.after) > 0
 		if !newest {
 			begin = s.after
 		}
-		if err := s.collectAloneBackwards(late, begin, next); err != nil {
-			return err
-		}
-		if err := s.visitBlock(); err != nil {
-			return err
-		}
+		s.collectAloneBackwards(late, begin, next)
+		s.visitBlock()
 		next = bytes.Clone(s.block.Place)
 	}
 
-	if !newest {
-		return nil
+	if !newest || s.done {
+		return
 	}
 	first := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock)})
 	defer first.Close()
 	first.Rewind()
 
-	return s.visitNewest(first)
+	s.visitNewest(first)
 }
 
 // collectAloneBackwards is collectAlone for rows that come oldest first, down to the place begin.
-func (s *scan) collectAloneBackwards(rows *badger.Iterator, begin, next []byte) error {
+func (s *scan) collectAloneBackwards(rows *badger.Iterator, begin, next []byte) {
 	s.alone = s.alone[:0]
-	for left := aloneBytes; rows.Valid() && !before(rows, begin); rows.Next() {
+	for left := aloneBytes; rows.Valid() && !before(rows, begin) && !s.done; rows.Next() {
 		// The walk may begin at the next block's place.
-		if !before(rows, next) {
-			continue
-		}
-		if err := s.collectOneAlone(rows.Item(), &left); err != nil {
-			return err
+		if before(rows, next) {
+			s.collectOneAlone(rows.Item(), &left)
 		}
 	}
 	slices.Reverse(s.alone)
-	return nil
 }
 
 // verdict returns which rows of the block may match, and sets which of them the finder

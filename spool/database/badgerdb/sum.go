@@ -108,17 +108,17 @@ func (u *summing) inside() bool {
 }
 
 // block adds the block by its summary, and reports whether it could.
-func (u *summing) block() (bool, error) {
+func (u *summing) block() bool {
 	s := u.scan
 	// A summary of an earlier form lacks counts, so no row can be taken back from it.
 	if !u.inside() || s.block.Head.IsOld() && len(s.alone) > 0 {
-		return false, nil
+		return false
 	}
 
 	var err error
 	u.summary, err = s.block.readSummary(u.summary)
-	if err != nil || len(u.summary) == 0 {
-		return false, err
+	if s.fail(err) || len(u.summary) == 0 {
+		return false
 	}
 
 	// Rows that stand alone may hide some of the block: then these must be subtracted
@@ -127,21 +127,22 @@ func (u *summing) block() (bool, error) {
 	if errors.Is(err, query.ErrSummary) {
 		err = damaged(s.keys.part(s.block.Place, blocks.Summary), err)
 	}
-	if err != nil || !ok {
-		return false, err
+	if s.fail(err) || !ok {
+		return false
 	}
+	u.rest()
 
-	return true, u.rest()
+	return true
 }
 
 // rest subtracts the rows of the block that others hide, and then adds those others. The
 // order matters: once scores have too many names, nothing can be subtracted.
-func (u *summing) rest() error {
+func (u *summing) rest() {
 	s := u.scan
 	for i := range s.alone {
 		at, hides, err := s.block.Find(s.alone[i].place[:])
-		if err != nil {
-			return err
+		if s.fail(err) {
+			return
 		}
 		if !hides {
 			continue
@@ -149,18 +150,15 @@ func (u *summing) rest() error {
 
 		// As it was when the summary was made: the block never changes.
 		row, err := s.block.Row(at, u.want|rowcode.PlaceColumns)
-		if err != nil {
-			return err
+		if s.fail(err) {
+			return
 		}
 		u.sums.Remove(row)
 	}
 
-	for i := range s.alone {
-		if err := s.visitLone(&s.alone[i]); err != nil {
-			return err
-		}
+	for i := 0; i < len(s.alone) && !s.done; i++ {
+		s.visitLone(&s.alone[i])
 	}
-	return nil
 }
 
 // addRollups writes how the group changes the roll-ups. There are no weeks here: what is too old is

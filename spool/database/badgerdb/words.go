@@ -212,47 +212,46 @@ const textColumns = rowcode.PlaceColumns | 1<<rowcode.ColumnText
 
 // wordsIn reads the rows of the current block that may have what a query looks for in texts. It is
 // nil if the query looks for nothing that the index has, or the index has other words.
-func (s *scan) wordsIn() (*textindex.Docs, error) {
+func (s *scan) wordsIn() *textindex.Docs {
 	if len(s.terms) == 0 || s.block.Head.Folding != words.Folding {
-		return nil, nil
+		return nil
 	}
 
-	docs, err := s.query.Candidates(func(t textindex.Term, docs *textindex.Docs) error {
+	docs := s.query.Candidates(func(t textindex.Term, docs *textindex.Docs) {
 		key := s.keys.words(t.Page(), s.block.Place)
 		page, err := readPacked(s.txn, s.db.codec, key, s.page)
-		if err != nil {
-			return err
+		if s.fail(err) {
+			return
 		}
 		s.page = page
 		if err := docs.Keep(page, t); err != nil {
-			return damaged(key, err)
+			s.fail(damaged(key, err))
 		}
-		return nil
 	})
 
-	return &docs, err
+	return &docs
 }
 
 // lacksWords reports whether a row that stands alone does not have the words that the query looks for.
-func (s *scan) lacksWords(l *lone) (bool, error) {
+func (s *scan) lacksWords(l *lone) bool {
 	if len(s.terms) == 0 {
-		return false, nil
+		return false
 	}
 	var row wire.Row
 	if err := l.read(&row, 1<<rowcode.ColumnText); err != nil {
-		return false, damaged(s.keys.late(l.place[:]), err)
+		s.fail(damaged(s.keys.late(l.place[:]), err))
+		return true
 	}
 	terms, err := s.db.termsOf(s.ctx, s.txn, s.keys, l.place, row.TextHash)
-	if err != nil {
-		return false, err
+	if s.fail(err) {
+		return true
 	}
 
-	docs, err := s.query.Candidates(func(t textindex.Term, docs *textindex.Docs) error {
+	docs := s.query.Candidates(func(t textindex.Term, docs *textindex.Docs) {
 		if !slices.Contains(terms, t) {
 			*docs = textindex.Docs{}
 		}
-		return nil
 	})
 
-	return !docs.Has(0), err
+	return !docs.Has(0)
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,11 +140,8 @@ func idsOf(rows []wire.Row) (ids []byte) {
 func joinBelow(
 	ctx context.Context, tx pgx.Tx, account string, newest int64, pages [][]byte, n int,
 ) (joined [][]byte, err error) {
-	found, err := tx.Query(ctx, `
+	found, _ := tx.Query(ctx, `
 		DELETE FROM text_pages WHERE account_id = $1 AND newest = $2 RETURNING page, words`, account, newest)
-	if err != nil {
-		return nil, err
-	}
 
 	var b textindex.Builder
 	var number int
@@ -279,7 +277,7 @@ func (s *scan) runTexts(ctx context.Context, limit int) error {
 
 // units reads the next units that have rows up to a list time, newest first.
 func (s *scan) units(ctx context.Context, numbers []int16, top int64) (units []unit, err error) {
-	rows, err := s.tx.Query(ctx, `
+	rows, _ := s.tx.Query(ctx, `
 		SELECT u.newest, u.bottom, u.row_count, coalesce(p.page, -1)::smallint, coalesce(p.words, '')
 		FROM (SELECT newest, bottom, row_count FROM text_units
 			WHERE account_id = $1 AND bottom <= $2 AND newest >= $3 AND form = $6
@@ -287,9 +285,6 @@ func (s *scan) units(ctx context.Context, numbers []int16, top int64) (units []u
 		LEFT JOIN text_pages p ON p.account_id = $1 AND p.page = ANY($5) AND p.newest = u.newest
 		ORDER BY u.newest DESC`,
 		pgx.QueryExecModeCacheDescribe, s.account, top, s.oldest, unitsStep, numbers, words.Folding)
-	if err != nil {
-		return nil, err
-	}
 
 	var u unit
 	var number int16
@@ -310,8 +305,8 @@ func (s *scan) units(ctx context.Context, numbers []int16, top int64) (units []u
 
 // runUnit visits the rows of a unit that may match. It returns what is left of limit.
 func (s *scan) runUnit(ctx context.Context, u *unit, after *query.Position, limit int) (left int, err error) {
-	docs, err := s.query.Candidates(func(t textindex.Term, docs *textindex.Docs) error {
-		return docs.Keep(u.pages[t.Page()], t)
+	docs := s.query.Candidates(func(t textindex.Term, docs *textindex.Docs) {
+		err = cmp.Or(err, docs.Keep(u.pages[t.Page()], t))
 	})
 	if err != nil {
 		return limit, damagedIndex(s.account, u.newest, err)
