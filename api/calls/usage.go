@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
+	"math/big"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -383,21 +386,14 @@ const dollar Dollars = 1_000_000_000
 
 // String returns the amount in decimal, without trailing zeros: 0.00000275.
 func (d Dollars) String() string {
-	sign := ""
-	n := uint64(d)
+	sign, n := "", uint64(d)
 	if d < 0 {
 		// As unsigned, because the smallest int64 has no positive counterpart.
 		sign, n = "-", -n
 	}
+	s := fmt.Sprintf("%s%d.%09d", sign, n/uint64(dollar), n%uint64(dollar))
 
-	s := sign + strconv.FormatUint(n/uint64(dollar), 10)
-	if rest := n % uint64(dollar); rest > 0 {
-		// They have leading zeros.
-		digits := strconv.FormatUint(rest+uint64(dollar), 10)[1:]
-		s += "." + strings.TrimRight(digits, "0")
-	}
-
-	return s
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
 // Float returns the nearest floating-point number of dollars, for statistics and filters.
@@ -432,44 +428,28 @@ func ParseDollars(s string) (Dollars, error) {
 
 var errDecimal = errors.New("is not a decimal number of a usual size")
 
+// decimalText is a decimal number, whose exponent is not so large that its zeros take long.
+var decimalText = regexp.MustCompile(`^-?(\d+\.?\d*|\.\d+)([eE][+-]?0*\d{1,3})?$`)
+
+// decimalBytesMax bounds a decimal number that is read.
+const decimalBytesMax = 400
+
 // ParseDecimal reads a decimal number and returns it times 10 to the power of places.
 //
 // It takes an exponent, and rounds half away from zero, without any binary fraction.
 func ParseDecimal(s string, places int) (int64, error) {
-	sign := int64(1)
-	if rest, minus := strings.CutPrefix(s, "-"); minus {
-		s, sign = rest, -1
+	if len(s) > decimalBytesMax || !decimalText.MatchString(s) {
+		return 0, errDecimal
 	}
-
-	mantissa, exponent, hasExponent := strings.Cut(strings.ToLower(s), "e")
-	shift := 0
-	if hasExponent {
-		var err error
-		shift, err = strconv.Atoi(exponent)
-		// So many zeros may be written below, so their number is bounded.
-		if err != nil || shift > 400 || shift < -400 {
-			return 0, errDecimal
-		}
+	r, ok := new(big.Rat).SetString(s)
+	if !ok {
+		return 0, errDecimal
 	}
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	digits := whole + fraction
-	if digits == "" || strings.Trim(digits, "0123456789") != "" || len(digits) > 400 {
+	digits := strings.Replace(r.FloatString(places), ".", "", 1)
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n > 1<<62 || n < -1<<62 {
 		return 0, errDecimal
 	}
 
-	// The result is the first cut digits; the next one decides on rounding.
-	cut := len(whole) + shift + places
-	if cut < 0 {
-		return 0, nil
-	}
-	digits += strings.Repeat("0", max(cut+1-len(digits), 0))
-	n, err := strconv.ParseInt("0"+digits[:cut], 10, 64)
-	if err != nil || n > 1<<62 {
-		return 0, errDecimal
-	}
-	if digits[cut] >= '5' {
-		n++
-	}
-
-	return sign * n, nil
+	return n, nil
 }
