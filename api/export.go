@@ -3,10 +3,8 @@ package api
 import (
 	"bufio"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -29,7 +27,7 @@ const (
 var errPartial = errors.New("enough for one answer")
 
 // exportRequests answers with newline-delimited events, as POST /sync/events takes them, or with
-// CSV; see writeCSV.
+// CSV; see wire.CSVExport.
 //
 // Now and then, and at the end, comes a line {"export":{"cursor","done"}}. An answer whose last
 // line of these has done false, or that has none, was cut or is one of several: the next request
@@ -153,64 +151,19 @@ func (a *API) writeEvents(ctx context.Context, id wire.Identity, s wire.Search, 
 	return writeErr
 }
 
-// writeCSV writes a line for each record that the search finds, with the beginning of
-// its texts: what a spreadsheet takes. It begins with page, and holds no more than one
-// page of rows. An answer that cannot be finished is cut, so that a part is not taken for
-// the whole.
+// writeCSV writes CSV that begins with page. It holds no more than one page of rows. An answer that cannot be
+// finished is cut, so that a part is not taken for the whole.
 func (a *API) writeCSV(
 	ctx context.Context, id wire.Identity, s wire.Search, page wire.SearchPage, out io.Writer,
 ) error {
 	begun := time.Now()
-	w := csv.NewWriter(out)
-	if s.Cursor == "" {
-		// w.Error returns its error below.
-		_ = w.Write(wire.CSVColumns)
-	}
-
-	for {
-		if err := a.writeRows(ctx, id, page, w); err != nil {
-			return err
-		}
-		if w.Flush(); w.Error() != nil || page.NextCursor == nil {
-			return w.Error()
-		}
+	search := func(s wire.Search) (wire.SearchPage, error) {
 		if time.Since(begun) > exportTimeMax {
-			return errPartial
+			return wire.SearchPage{}, errPartial
 		}
-
-		var err error
-		s.Cursor = *page.NextCursor
-		page, err = a.recorded.Search(ctx, id, s)
-		if err != nil {
-			return fmt.Errorf("export: %w", err)
-		}
+		return a.recorded.Search(ctx, id, s)
 	}
-}
+	record := func(requestID string) (wire.Record, error) { return a.recorded.Request(ctx, id, requestID) }
 
-// writeRows writes one page of rows. The last one has the cursor that continues after it.
-func (a *API) writeRows(ctx context.Context, id wire.Identity, page wire.SearchPage, w *csv.Writer) error {
-	for i := range page.Items {
-		cursor := ""
-		if i == len(page.Items)-1 && page.NextCursor != nil {
-			cursor = *page.NextCursor
-		}
-
-		// A page of a search has only the beginning of long metadata. The record is read for the
-		// rest, one at a time, so that a page of them is never in memory.
-		row := &page.Items[i]
-		if row.Truncated() {
-			record, err := a.recorded.Request(ctx, id, row.RequestID)
-			// Else it was deleted after the search.
-			if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
-				return fmt.Errorf("export: %w", err)
-			}
-			row = row.WithMetadata(record.Metadata)
-		}
-		line := row.CSV(wire.CSVColumns)
-		line[len(line)-1] = cursor
-		// w.Error returns its error after the page.
-		_ = w.Write(line)
-	}
-
-	return nil
+	return wire.CSVExport{Columns: wire.CSVColumns, Search: search, Record: record}.Write(out, s, page)
 }

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"encoding/csv"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,6 +132,64 @@ func (r *Row) CSV(names []string) []string {
 	}
 
 	return line
+}
+
+// CSVExport writes records as CSV, a page of rows at a time.
+type CSVExport struct {
+	Columns []string
+	Search  func(Search) (SearchPage, error)
+	Record  func(requestID string) (Record, error)
+}
+
+// Write writes a line for each record that s finds, with the beginning of its texts: what a spreadsheet takes.
+// It begins with page, which s has found. A search that continues another one gets no heading.
+func (x CSVExport) Write(out io.Writer, s Search, page SearchPage) error {
+	w := csv.NewWriter(out)
+	if s.Cursor == "" {
+		// w.Error returns its error below.
+		_ = w.Write(x.Columns)
+	}
+
+	for {
+		for i := range page.Items {
+			line, err := x.line(&page.Items[i])
+			if err != nil {
+				return err
+			}
+			// The last row of a page has the cursor that continues after it.
+			if at := slices.Index(x.Columns, "cursor"); at >= 0 && i == len(page.Items)-1 {
+				line[at] = OrZero(page.NextCursor)
+			}
+			_ = w.Write(line)
+		}
+		if w.Flush(); w.Error() != nil || page.NextCursor == nil {
+			return w.Error()
+		}
+
+		var err error
+		s.Cursor = *page.NextCursor
+		page, err = x.Search(s)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// line returns what the columns have of a row.
+//
+// A page of a search has only the beginning of long metadata. The record is read for the rest, one at a time, so
+// that a page of them is never in memory.
+func (x CSVExport) line(r *Row) ([]string, error) {
+	if r.Truncated() {
+		record, err := x.Record(r.RequestID)
+		// Else it was deleted after the search.
+		if err != nil && !IsCode(err, CodeNotFound) {
+			return nil, err
+		}
+		r = r.WithMetadata(record.Metadata)
+	}
+
+	return r.CSV(x.Columns), nil
 }
 
 // errorLine returns the beginning of what went wrong, which a failed call's row has in the place of

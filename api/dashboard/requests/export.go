@@ -3,7 +3,6 @@ package requests
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"io"
@@ -124,44 +123,17 @@ func (p *pages) writeRecords(ctx context.Context, id wire.Identity, e exported, 
 	})
 }
 
-// writeCSV writes a line for each record, a page of rows at a time.
+// writeCSV writes a line for each record.
 func (p *pages) writeCSV(ctx context.Context, id wire.Identity, e exported, w io.Writer) error {
-	lines := csv.NewWriter(w)
-	header := csvHeader(e.columns)
-	if err := lines.Write(header); err != nil {
+	e.PerPage = wire.PageItemsMax
+	search := func(s wire.Search) (wire.SearchPage, error) { return p.records.Search(ctx, id, s) }
+	record := func(requestID string) (wire.Record, error) { return p.records.Request(ctx, id, requestID) }
+	page, err := search(e.Search)
+	if err != nil {
 		return err
 	}
 
-	s := e.Search
-	s.PerPage = wire.PageItemsMax
-	for {
-		page, err := p.records.Search(ctx, id, s)
-		if err != nil {
-			return err
-		}
-
-		for i := range page.Items {
-			row := &page.Items[i]
-			if row.Truncated() {
-				// A row holds only so much metadata. The record has all of it, unless it
-				// was deleted since the search.
-				record, err := p.records.Request(ctx, id, row.RequestID)
-				if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
-					return err
-				}
-				row = row.WithMetadata(record.Metadata)
-			}
-			// lines.Error has its error.
-			_ = lines.Write(row.CSV(header))
-		}
-
-		lines.Flush()
-		if lines.Error() != nil || page.NextCursor == nil {
-			return lines.Error()
-		}
-
-		s.Cursor = *page.NextCursor
-	}
+	return wire.CSVExport{Columns: csvHeader(e.columns), Search: search, Record: record}.Write(w, e.Search, page)
 }
 
 // csvHeader returns the heading of a CSV of chosen columns. Without any it has all but the tools, as in the
