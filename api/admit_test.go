@@ -16,7 +16,7 @@ import (
 
 // publisher takes a moment for each large template, and counts how many it has at once.
 type publisher struct {
-	api.Templates
+	wire.Templates
 	now, most atomic.Int32
 }
 

@@ -33,83 +33,16 @@ import (
 	"promptspool/metrics"
 )
 
-// Recorder takes writes. On a sidecar it is the spool, on a server the archive.
-//
-// When Record returns results without an error, every event that was accepted or is a duplicate
-// is durable. Results come in the order of the events. Record may be called concurrently. It
-// owns the bytes of the events' bodies from then on: it may keep them, and overwrite them.
-type Recorder interface {
-	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
-}
-
-// Recorded is what was recorded: to be read, counted, changed and deleted. When Delete returns, the
-// records can no longer be found. Reprice and Scan work for a few seconds and return a
-// cursor to continue from.
-type Recorded interface {
-	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
-	Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error)
-	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
-	Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error)
-	Rollups(ctx context.Context, id wire.Identity, s wire.RollupSearch) (wire.RollupPage, error)
-	Spans(ctx context.Context, id wire.Identity, s wire.SpanSearch) (wire.SpanPage, error)
-	Session(ctx context.Context, id wire.Identity, session string) (wire.RollupFound, error)
-
-	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
-	Statistics(ctx context.Context, id wire.Identity, q wire.PartsQuery) (wire.Statistics, error)
-	Suggest(ctx context.Context, id wire.Identity, q wire.SuggestQuery) (wire.Suggestions, error)
-
-	Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error)
-	Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error)
-	Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error)
-}
-
-// Records is what was recorded, where it is kept: the archive of a server.
-type Records interface {
-	Recorded
-
-	// IsClosed reports whether a trace was closed.
-	IsClosed(ctx context.Context, id wire.Identity, trace [16]byte) (bool, error)
-
-	// ExportEvents calls fn with the events of each record that s finds. Now and then it calls
-	// mark with a cursor that continues after them, which is "" at the end. It ends with the
-	// first error of either.
-	ExportEvents(
-		ctx context.Context, id wire.Identity, s wire.Search,
-		fn func([]wire.Event) error, mark func(cursor string) error,
-	) error
-}
-
-// Scoring is what a project says about its scores by hand.
-type Scoring interface {
-	// ScoreDefinitions returns all definitions, from memory: they may be a second old.
-	ScoreDefinitions(ctx context.Context, id wire.Identity) (wire.ScoreDefinitions, error)
-
-	// DefineScore makes a definition, or replaces the one of its name.
-	DefineScore(ctx context.Context, id wire.Identity, d wire.ScoreDefinition) error
-
-	UndefineScore(ctx context.Context, id wire.Identity, name string) error
-}
-
 // Upstream is the server of a sidecar, which is asked for what only the server has. While it cannot
 // be reached, requests for that are answered 503.
 type Upstream interface {
-	Recorded
-	Fleet
-	Scoring
+	wire.Recorded
+	wire.Sidecars
+	wire.Scoring
 
 	// OpenExport returns the answer to an export as it comes. An export through a sidecar is neither
 	// held nor read: one event may be larger than the sidecar's memory. The caller must close it.
 	OpenExport(ctx context.Context, id wire.Identity, e wire.Export) (io.ReadCloser, error)
-}
-
-// Templates is the registry. On a sidecar Fetch and Raw answer from its cache where they can;
-// Publish and List go to the server.
-type Templates interface {
-	Fetch(ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch) (wire.RenderedTemplate, error)
-	Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error)
-	Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error)
-	List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error)
-	wire.TemplateEditor
 }
 
 // Changes lists the templates that changed after a revision. If none has yet, it waits for one
@@ -129,7 +62,7 @@ type Config struct {
 	Name    string // of the process that accepts events, which carry it; 1..255 bytes
 	Version string // sent as Promptspool-Version; sidecars recognize the server's answers by it
 
-	Recorder Recorder
+	Recorder wire.Recorder
 
 	// RecorderKeepsNothing means that the Recorder has no use for the bytes of bodies once it
 	// has returned without an error, so their memory serves the next requests. A spool has written
@@ -139,12 +72,12 @@ type Config struct {
 	// Records, Fleet and Scoring are a server's. A sidecar keeps none: it asks its Upstream, and
 	// refuses nothing for a closed trace or a score's definition, so that what it takes while the
 	// server is away is not lost because of what only the server knows.
-	Records  Records
-	Fleet    Fleet
-	Scoring  Scoring
+	Records  wire.Records
+	Fleet    wire.Sidecars
+	Scoring  wire.Scoring
 	Upstream Upstream // in place of these
 
-	Templates     Templates
+	Templates     wire.Templates
 	Changes       Changes
 	Audit         wire.AuditLog // nil: what keys do is noted elsewhere
 	Authenticator Authenticator
@@ -208,7 +141,7 @@ type Config struct {
 // API answers requests. Safe for concurrent use.
 type API struct {
 	c           Config
-	recorded    Recorded // of Config.Records, or of its Upstream
+	recorded    wire.Recorded // of Config.Records, or of its Upstream
 	conns       *edge.Connections
 	intake      *admission.Intake
 	polls       *admission.Pool // by the key's id

@@ -377,7 +377,7 @@ func TestAKeyThatCannotBeCheckedMayWriteButNotRead(t *testing.T) {
 }
 
 // querier finds nothing.
-type querier struct{ api.Records }
+type querier struct{ wire.Records }
 
 func (querier) Request(context.Context, wire.Identity, string) (wire.Record, error) {
 	return wire.Record{}, wire.Errorf(wire.CodeNotFound, "There is no such request.")

@@ -36,7 +36,7 @@ func TestContinuedExportsAreNotedOnceInAnHour(t *testing.T) {
 }
 
 // repricer changes some records of each part, and nothing once it is done. It fails after the others.
-type repricer struct{ api.Records }
+type repricer struct{ wire.Records }
 
 func (repricer) Reprice(_ context.Context, _ wire.Identity, cursor string) (wire.Repriced, error) {
 	if cursor == "yz" {

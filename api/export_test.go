@@ -77,7 +77,7 @@ func TestAKeyHasOneExportAtATime(t *testing.T) {
 
 // waitingScanner is a keeper whose scans wait until they are let go.
 type waitingScanner struct {
-	api.Records
+	wire.Records
 	asked chan wire.ScanQuery
 	goOn  chan bool
 }

@@ -12,7 +12,7 @@ import (
 
 // finder answers every query with nothing, and counts how often it was asked.
 type finder struct {
-	api.Records
+	wire.Records
 	asked int
 }
 
@@ -45,7 +45,7 @@ func (f *finder) Delete(context.Context, wire.Identity, wire.Deletion) (wire.Del
 
 // shelf has one template.
 type shelf struct {
-	api.Templates
+	wire.Templates
 	finder *finder
 }
 
@@ -234,7 +234,7 @@ func TestAMemberOfTheHostedServiceWithoutAnEffectIsAcceptedWithAWarning(t *testi
 
 // groups notes of what a search was.
 type groups struct {
-	api.Records
+	wire.Records
 	of string
 }
 

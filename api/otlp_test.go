@@ -242,7 +242,7 @@ func TestALargeExportIsTakenThoughItsBodyLeavesLittleRoom(t *testing.T) {
 
 // held is a Recorder that holds the first calls until open is closed.
 type held struct {
-	api.Recorder
+	wire.Recorder
 	calls   atomic.Int64
 	arrived chan struct{} // once for each call that is held
 	open    chan struct{}

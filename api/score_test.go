@@ -116,13 +116,13 @@ func TestADefinitionHasToMakeSense(t *testing.T) {
 
 // elsewhere is the server of a sidecar.
 type elsewhere struct {
-	api.Recorded
-	api.Scoring
+	wire.Recorded
+	wire.Scoring
 	anyFleet
 }
 
 // anyFleet has another name than its method.
-type anyFleet interface{ api.Fleet }
+type anyFleet interface{ wire.Sidecars }
 
 func (elsewhere) OpenExport(context.Context, wire.Identity, wire.Export) (io.ReadCloser, error) {
 	return nil, io.EOF

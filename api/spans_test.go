@@ -120,7 +120,7 @@ func TestAKeyThatMayNotScoreSendsNone(t *testing.T) {
 }
 
 // closed knows one closed trace.
-type closed struct{ api.Records }
+type closed struct{ wire.Records }
 
 func (closed) IsClosed(_ context.Context, _ wire.Identity, trace [16]byte) (bool, error) {
 	return fmt.Sprintf("%x", trace) == "5b8efff798038103d269b633813fc60c", nil

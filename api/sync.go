@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -9,13 +8,6 @@ import (
 	"promptspool/api/wire"
 	"promptspool/api/wire/secrets"
 )
-
-// Fleet keeps what the account's sidecars report. On a sidecar it asks the server.
-type Fleet interface {
-	// Beat records a heartbeat, durably.
-	Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) error
-	Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error)
-}
 
 // changesWaitMax bounds the long poll of /sync/changes.
 const changesWaitMax = time.Minute

@@ -222,11 +222,6 @@ const (
 	eventCost         = 1 << 10 // what an event counts in addition to its body, for its keys and states
 )
 
-// Recorder records writes, as the Recorder of package api does.
-type Recorder interface {
-	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
-}
-
 // WriteQueue is a Recorder that limits how many bytes another one records at the same time. The
 // other writes wait. So a store that commits writes in groups has enough for a group, and no
 // more.
@@ -235,7 +230,7 @@ type Recorder interface {
 // seconds, in which small writes pass. Keys take turns by the bytes that were recorded for them.
 // Writes that would wait too long, or are too many, are refused. Safe for concurrent use.
 type WriteQueue struct {
-	next       Recorder
+	next       wire.Recorder
 	metrics    *metrics.Metrics
 	small      *Queue
 	large      *Queue
@@ -243,7 +238,7 @@ type WriteQueue struct {
 }
 
 // NewWriteQueue makes a WriteQueue in front of next.
-func NewWriteQueue(next Recorder, m *metrics.Metrics) *WriteQueue {
+func NewWriteQueue(next wire.Recorder, m *metrics.Metrics) *WriteQueue {
 	watch := func(more int) { m.WritesWaiting.Add(float64(more)) }
 
 	return &WriteQueue{

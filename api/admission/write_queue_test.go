@@ -50,7 +50,7 @@ func (s *slowStore) Record(_ context.Context, id wire.Identity, events []wire.Ev
 
 // load makes so many callers write batches of a key, one after the other, until a time. A caller
 // that is refused retries after the time it was given.
-func load(t *testing.T, r Recorder, key string, callers, bytes int, until time.Time, wait *sync.WaitGroup) {
+func load(t *testing.T, r wire.Recorder, key string, callers, bytes int, until time.Time, wait *sync.WaitGroup) {
 	batch := []wire.Event{{Body: make([]byte, bytes)}}
 	for range callers {
 		wait.Go(func() {
@@ -79,7 +79,7 @@ func TestAGreedyKeyLeavesTheOthersTheirShare(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &slowStore{perSecond: 8 << 20, bytes: map[string]int{}, disk: make(chan struct{}, 1)}
-			var r Recorder = store
+			var r wire.Recorder = store
 			if c.turns {
 				r = NewWriteQueue(store, metrics.New("server", "test"))
 			}

@@ -17,7 +17,7 @@ import (
 )
 
 // echo is every capability of a real API. It answers with what it was asked.
-type echo struct{ api.Records }
+type echo struct{ wire.Records }
 
 func (echo) Authenticate(_ context.Context, k wire.Secret) (wire.Identity, error) {
 	if k != key {

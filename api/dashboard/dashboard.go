@@ -7,8 +7,8 @@
 // Whatever was logged is data: it is escaped wherever it is shown, and the
 // Content-Security-Policy allows no script, style or image but our own.
 //
-// The pages of a subject are a section: a package with a table of its routes in pages.go, and a Go file
-// and an HTML file for each page. A section uses the packages below it, and no other section.
+// The pages of a subject are a section: a package with a table of its routes, and an HTML file for each
+// page. A section uses the packages below it, and no other section.
 //
 //	overview/ requests/ sessions/ review/ scores/ templates/    the sections, besides docs.go and people/
 //	frame/                                      what is around every page: routes, sessions, layout, errors
@@ -36,59 +36,26 @@ import (
 	"promptspool/api/dashboard/scores"
 	"promptspool/api/dashboard/sessions"
 	"promptspool/api/dashboard/templates"
+	"promptspool/api/wire"
 	"promptspool/api/words"
 )
-
-// People signs people up and in, and lets owners manage those of their account.
-type People interface {
-	frame.People
-	people.People
-}
-
-// Keys manages the API keys of all accounts.
-type Keys interface {
-	frame.Keys
-	people.Keys
-}
-
-// Records reads what was logged, and deletes it.
-type Records interface {
-	overview.Records
-	requests.Records
-	scores.Records
-	sessions.Records
-	templates.Records
-}
-
-// Scoring keeps the definitions of scores, and the queues in which people give them.
-type Scoring interface {
-	review.Queues
-	scores.Scoring
-}
 
 // Retention limits what the server keeps of each account.
 type Retention = overview.Retention
 
 // Config is what a dashboard is made from. All fields are required.
 type Config struct {
-	frame.Config // without People, Keys and Definitions, which are here
+	frame.Config
 
-	People    People
-	Keys      Keys
-	Records   Records
-	Recorder  frame.Recorder
-	Scoring   Scoring
-	Templates templates.Templates
+	Records   wire.Archive
+	Recorder  wire.Recorder
+	Templates wire.Registry
 	Providers []string // the providers that llm_kwargs can be made for
 	Retention Retention
 }
 
 // New returns the dashboard of a server. It panics if one of its pages does not parse.
-func New(c Config) *frame.Frame {
-	c.Config.People, c.Config.Keys, c.Definitions = c.People, c.Keys, c.Scoring
-
-	return frame.New(c.Config, sections(c)...)
-}
+func New(c Config) *frame.Frame { return frame.New(c.Config, sections(c)...) }
 
 // sections returns all sections of a server.
 func sections(c Config) []frame.Section {

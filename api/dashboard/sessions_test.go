@@ -125,7 +125,7 @@ func TestAListOfSessionsThatIsEmptyOrWronglyAskedForHelps(t *testing.T) {
 
 // slowRecords has no time to look at all calls.
 type slowRecords struct {
-	Records
+	wire.Archive
 	found []wire.Rollup
 }
 

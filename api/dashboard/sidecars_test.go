@@ -10,7 +10,10 @@ import (
 )
 
 // dropped is a fleet of a sidecar and a server that dropped something today.
-type dropped struct{ alive bool }
+type dropped struct {
+	wire.Sidecars
+	alive bool
+}
 
 func (d dropped) Fleet(context.Context, wire.Identity) (wire.Fleet, error) {
 	heartbeat := wire.Heartbeat{Name: "pod-1", DroppedToday: []wire.Drop{
@@ -26,7 +29,7 @@ func (d dropped) Fleet(context.Context, wire.Identity) (wire.Fleet, error) {
 func TestThePageOfSidecarsShowsWhatWasDroppedToday(t *testing.T) {
 	s := openSite(t)
 	for _, alive := range []bool{true, false} {
-		s.config.Sidecars = dropped{alive}
+		s.config.Sidecars = dropped{alive: alive}
 		s.d = New(s.config)
 		page := s.call("ann@example.com", "GET", "/sidecars", nil).Body.String()
 

@@ -82,12 +82,16 @@ func openSite(t *testing.T) *site {
 		Logger:      quiet,
 	})
 	s.config = Config{
-		Config:    frame.Config{Sidecars: db, Version: "test", Logger: quiet},
-		People:    s.people,
-		Keys:      auth.New(auth.Config{Store: db}),
+		Config: frame.Config{
+			People:   s.people,
+			Keys:     auth.New(auth.Config{Store: db}),
+			Scoring:  db,
+			Sidecars: db,
+			Version:  "test",
+			Logger:   quiet,
+		},
 		Records:   s.records,
 		Recorder:  s.records,
-		Scoring:   db,
 		Templates: s.drafts,
 	}
 	s.d = New(s.config)

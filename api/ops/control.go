@@ -27,19 +27,10 @@ import (
 	"promptspool/api/wire"
 )
 
-// Keys creates, lists, rotates and revokes keys. On a server it is auth.
-type Keys interface {
-	CreateKey(ctx context.Context, n wire.NewKey) (wire.Secret, wire.Key, error)
-	RotateKey(ctx context.Context, id string, overlap time.Duration) (
-		secret wire.Secret, made, old wire.Key, err error)
-	Keys(ctx context.Context) ([]wire.Key, error)
-	RevokeKey(ctx context.Context, id string) (wire.Key, error)
-}
-
 // ControlConfig is what the control socket gives access to. The routes of a part that is
 // nil answer 501.
 type ControlConfig struct {
-	Keys     Keys
+	Keys     wire.Keys
 	Audit    wire.AuditLog // of what is done with Keys; nil notes nothing
 	People   People
 	Server   string // the URL at which the process takes requests, if it does

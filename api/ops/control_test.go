@@ -73,7 +73,7 @@ func (r *ring) RevokeKey(_ context.Context, id string) (wire.Key, error) {
 }
 
 // control starts a control socket for these keys in a folder.
-func control(t *testing.T, dir string, keys Keys) {
+func control(t *testing.T, dir string, keys wire.Keys) {
 	t.Helper()
 	controlBy(t, dir, ControlConfig{Keys: keys})
 }

@@ -220,7 +220,7 @@ func (oneKey) RevokeKey(_ context.Context, id string) (wire.Key, error) {
 
 // controlled makes a data folder with a process that has these keys, or none, and this
 // status.
-func controlled(t *testing.T, keys ops.Keys, status any) (dir string) {
+func controlled(t *testing.T, keys wire.Keys, status any) (dir string) {
 	t.Helper()
 	return controlledBy(t, ops.ControlConfig{Keys: keys, Status: func() any { return status }})
 }

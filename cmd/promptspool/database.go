@@ -10,9 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"promptspool/api"
 	"promptspool/api/auth"
-	"promptspool/api/dashboard"
 	"promptspool/api/ops"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/archivetool"
@@ -32,8 +30,8 @@ type database interface {
 	registry.Store
 	auth.Store
 	auth.PeopleStore
-	api.Fleet
-	dashboard.Scoring
+	wire.Sidecars
+	wire.Reviews
 
 	Size(ctx context.Context) (archive.Size, error)
 	FleetOfAll(ctx context.Context) (known, alive int, err error)

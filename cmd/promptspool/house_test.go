@@ -46,7 +46,7 @@ var imports = map[string]string{
 	"api/dashboard": "api/dashboard/conversation api/dashboard/docs api/dashboard/frame " +
 		"api/dashboard/overview api/dashboard/people api/dashboard/requests api/dashboard/review " +
 		"api/dashboard/scores " +
-		"api/dashboard/sessions api/dashboard/templates api/words",
+		"api/dashboard/sessions api/dashboard/templates api/wire api/words",
 	"api/dashboard/overview": "api/dashboard/address api/dashboard/chart " +
 		"api/dashboard/filter api/dashboard/frame api/dashboard/number api/dashboard/table api/filterline api/wire",
 	"api/dashboard/requests": "api/dashboard/address api/dashboard/conversation api/dashboard/filter " +

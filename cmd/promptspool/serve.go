@@ -142,6 +142,9 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	connections, opsConnections := machine.ConnectionBounds(serverConnectionsMax, ops.ConnectionsMax, c.logger)
 	pages := dashboard.New(dashboard.Config{
 		Config: frame.Config{
+			People:          people,
+			Keys:            keys,
+			Scoring:         db,
 			Issuer:          c.signIn.at(issuer),
 			Sidecars:        fleet,
 			Version:         version,
@@ -151,11 +154,8 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 			PublicURL:       c.public.url,
 			CookiesInsecure: c.public.cookiesInsecure,
 		},
-		People:    people,
-		Keys:      keys,
 		Records:   counted,
 		Recorder:  writes,
-		Scoring:   db,
 		Templates: templates,
 		Providers: render.Providers(),
 		Retention: dashboard.Retention(c.retention),

@@ -221,14 +221,9 @@ func (f Filter) Group() (*wire.Filter, error) {
 	return s.FilterGroup, err
 }
 
-// Searcher finds requests.
-type Searcher interface {
-	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
-}
-
 // List reads a page of the list of what the filter finds: its rows after a cursor.
 func (f Filter) List(
-	ctx context.Context, records Searcher, id wire.Identity, page wire.Search,
+	ctx context.Context, records wire.Archive, id wire.Identity, page wire.Search,
 ) (wire.SearchPage, error) {
 	s, err := f.Search()
 	if err != nil {

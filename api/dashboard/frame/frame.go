@@ -10,10 +10,8 @@
 //
 //	frame.go, page.go                      routes, sections and files; what is around every page, and its numbers
 //	exchange.go, session.go, sign.go       one request for a page; who makes it, in which project; signing in
-//	issuer.go                              signing in at an OpenID Connect issuer
-//	resume.go, undo.go                     a form that outlives its session; taking back what was just done
 //	public_url.go                          where and when the reader is
-//	keys.go                                keys
+//	keys.go, score.go                      keys; giving scores
 //	layout.html                            what is around every page
 //	components/, static/style.css          the parts of pages, each once in both
 package frame
@@ -40,14 +38,14 @@ import (
 // those of `up` and those about the address. Without sign-in, there are no People and Keys.
 type Config struct {
 	People  People
-	Keys    Keys
+	Keys    wire.Keys
 	Issuer  Issuer
 	Version string
 	Logger  *slog.Logger
 	Now     func() time.Time // time.Now if nil
 
-	Definitions Definitions // nil: there are none
-	Sidecars    Sidecars
+	Scoring  wire.Reviews // nil: no score is defined
+	Sidecars wire.Sidecars
 
 	// Under `up`, a sidecar is in the same process, and the terminal has a key of the first project.
 	SidecarURL string
@@ -225,7 +223,7 @@ type Route struct {
 	Personal bool
 
 	// Review, if set, shows the route's form again to a person whose session had ended
-	// when they sent it. See resume.go.
+	// when they sent it. See session.go.
 	Review func(c *Exchange) error
 }
 

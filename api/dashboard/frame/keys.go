@@ -2,7 +2,6 @@ package frame
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strings"
 	"time"
@@ -71,12 +70,6 @@ func (v view) FirstCalls(key string) []firstCall {
 	}
 
 	return calls
-}
-
-// Keys lists the API keys of all accounts, and makes the first one of a new account.
-type Keys interface {
-	Keys(ctx context.Context) ([]wire.Key, error)
-	CreateKey(ctx context.Context, n wire.NewKey) (wire.Secret, wire.Key, error)
 }
 
 // Keys returns the keys of the reader's account, the newest first.

@@ -2,7 +2,6 @@ package frame
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -12,11 +11,6 @@ import (
 	"promptspool/api/access"
 	"promptspool/api/wire"
 )
-
-// Definitions knows what a project expects of its scores.
-type Definitions interface {
-	ScoreDefinitions(ctx context.Context, id wire.Identity) (wire.ScoreDefinitions, error)
-}
 
 // Scoring is what the component of that name shows: scores, and the form that sets one.
 type Scoring struct {
@@ -49,10 +43,10 @@ func (c *Exchange) Scoring(route, action string, scores []wire.Score, fields ...
 }
 
 func (c *Exchange) scoreDefinitions() (wire.ScoreDefinitions, error) {
-	if c.frame.Definitions == nil {
+	if c.frame.Scoring == nil {
 		return nil, nil
 	}
-	return c.frame.Definitions.ScoreDefinitions(c.Context(), c.Identity())
+	return c.frame.Scoring.ScoreDefinitions(c.Context(), c.Identity())
 }
 
 // shownScore is a score with what its definition says.
@@ -134,11 +128,6 @@ func setting(name, author string, value any) string {
 	return string(text)
 }
 
-// Recorder writes events. Package api documents the results.
-type Recorder interface {
-	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
-}
-
 // Scored reads the scores of what a score's event names by a member such as request_id. It fails for what
 // does not exist, or is another project's: an event for that would be accepted and wait.
 type Scored func(c *Exchange, of, id string) ([]wire.Score, error)
@@ -146,7 +135,7 @@ type Scored func(c *Exchange, of, id string) ([]wire.Score, error)
 // SetScore sets or takes back the score in a form of the component, and offers to undo that.
 // A score that is set is the person's, whatever others have given: theirs are only taken back. The offer
 // is on the page to.
-func (c *Exchange) SetScore(recorder Recorder, read Scored, of, id, to string) error {
+func (c *Exchange) SetScore(recorder wire.Recorder, read Scored, of, id, to string) error {
 	before, err := read(c, of, id)
 	if err != nil {
 		return err
@@ -194,7 +183,7 @@ func (c *Exchange) SetScore(recorder Recorder, read Scored, of, id, to string) e
 const undoneBytesMax = 4 << 10
 
 // UndoScore returns the undoing of scores that were set by SetScore.
-func UndoScore(recorder Recorder, read Scored) Undoing {
+func UndoScore(recorder wire.Recorder, read Scored) Undoing {
 	return Undoing{
 		Text: func(Undo) string { return "The score is set." },
 		Back: func(c *Exchange, u Undo) (to, done string, err error) {
@@ -249,7 +238,7 @@ func Typed(text string, d *wire.ScoreDefinition) any {
 
 // RecordScores sets scores of one target the way a program would: by events with these bodies of
 // track-score. The audit log says what was there before.
-func (c *Exchange) RecordScores(recorder Recorder, before []wire.Score, bodies ...map[string]any) error {
+func (c *Exchange) RecordScores(recorder wire.Recorder, before []wire.Score, bodies ...map[string]any) error {
 	defined, err := c.scoreDefinitions()
 	if err != nil {
 		return err

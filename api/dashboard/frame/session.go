@@ -16,7 +16,8 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// People signs people up and in, and keeps the audit log. Package auth documents the errors.
+// People signs people up and in, lets owners manage those of their account, and keeps the audit log. Package auth
+// documents the errors.
 type People interface {
 	SignUp() wire.SignUp
 	Fresh(ctx context.Context) (bool, error)
@@ -36,6 +37,17 @@ type People interface {
 	Invitation(ctx context.Context, code wire.Secret, ip string) (wire.Invite, error)
 	ResetOf(ctx context.Context, code wire.Secret, ip string) (wire.User, error)
 	ResetPassword(ctx context.Context, code wire.Secret, password, ip string) (wire.SignedIn, error)
+
+	Members(ctx context.Context, by wire.User) ([]wire.User, error)
+	Invite(ctx context.Context, by wire.User, role wire.Role) (wire.Secret, wire.Invite, error)
+	Invites(ctx context.Context, by wire.User) ([]wire.Invite, error)
+	Uninvite(ctx context.Context, by wire.User, id string) error
+	SetRole(ctx context.Context, by wire.User, id string, role wire.Role) (wire.User, error)
+	RevertRole(ctx context.Context, by wire.User, id string, role wire.Role, still func(wire.User) bool) error
+	SetDisabled(ctx context.Context, by wire.User, id string, disabled bool) (wire.User, error)
+	RevertDisabled(ctx context.Context, by wire.User, id string, still func(wire.User) bool) error
+	MakeReset(ctx context.Context, by wire.User, id string) (wire.Secret, wire.User, error)
+	AuditLog(ctx context.Context, by wire.User, before string, limit int) ([]wire.AuditEntry, error)
 }
 
 // answer calls the page of a route, if the caller may. Callers who are not signed in but have to be are
@@ -195,11 +207,6 @@ func (c *Exchange) otherProject(made string) error {
 	return wire.Errorf(wire.CodeConflict, "This form is of the project %s, but meanwhile %s was opened, in another "+
 		"tab or window. Nothing was changed. Open %s again there, then go back here and send the form once more.",
 		made, c.User.AccountName, made)
-}
-
-// Sidecars reports the state of an account's sidecars.
-type Sidecars interface {
-	Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error)
 }
 
 // inNeed is how many sidecars of an account need attention.

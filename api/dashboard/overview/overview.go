@@ -4,7 +4,6 @@ package overview
 
 import (
 	"cmp"
-	"context"
 	"embed"
 	"maps"
 	"math"
@@ -358,15 +357,9 @@ func scoresText(all []wire.ScoreSum) string {
 	return strings.Join(texts, ", ")
 }
 
-// Records adds up what was logged.
-type Records interface {
-	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
-	Kept(ctx context.Context, id wire.Identity) (wire.Kept, error)
-}
-
 // pages are the pages of what there is as a whole.
 type pages struct {
-	records   Records
+	records   wire.Archive
 	retention Retention
 }
 
@@ -374,7 +367,7 @@ type pages struct {
 var html embed.FS
 
 // Pages returns the pages of what there is as a whole.
-func Pages(records Records, retention Retention) frame.Section {
+func Pages(records wire.Archive, retention Retention) frame.Section {
 	p := &pages{records, retention}
 
 	return frame.Section{

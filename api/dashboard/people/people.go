@@ -3,13 +3,11 @@
 package people
 
 import (
-	"context"
 	"embed"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
@@ -160,41 +158,17 @@ func (p *pages) undoDisabled(c *frame.Exchange, u frame.Undo) (to, done string, 
 // disabledAt is how an undo has the moment, in the microseconds that every database keeps.
 const disabledAt = "2006-01-02T15:04:05.000000"
 
-// People lets owners manage the people of their account. Package auth documents the errors.
-type People interface {
-	SignUp() wire.SignUp
-	Members(ctx context.Context, by wire.User) ([]wire.User, error)
-	Invite(ctx context.Context, by wire.User, role wire.Role) (wire.Secret, wire.Invite, error)
-	Invites(ctx context.Context, by wire.User) ([]wire.Invite, error)
-	Uninvite(ctx context.Context, by wire.User, id string) error
-	SetRole(ctx context.Context, by wire.User, id string, role wire.Role) (wire.User, error)
-	RevertRole(ctx context.Context, by wire.User, id string, role wire.Role, still func(wire.User) bool) error
-	SetDisabled(ctx context.Context, by wire.User, id string, disabled bool) (wire.User, error)
-	RevertDisabled(ctx context.Context, by wire.User, id string, still func(wire.User) bool) error
-	MakeReset(ctx context.Context, by wire.User, id string) (wire.Secret, wire.User, error)
-	AuditLog(ctx context.Context, by wire.User, before string, limit int) ([]wire.AuditEntry, error)
-}
-
-// Keys makes, rotates and revokes the API keys of all accounts. People see only their account's
-// keys.
-type Keys interface {
-	CreateKey(ctx context.Context, n wire.NewKey) (wire.Secret, wire.Key, error)
-	RotateKey(ctx context.Context, id string, overlap time.Duration) (
-		secret wire.Secret, made, old wire.Key, err error)
-	RevokeKey(ctx context.Context, id string) (wire.Key, error)
-}
-
 // pages are the pages for the owners of an account.
 type pages struct {
-	people People
-	keys   Keys
+	people frame.People
+	keys   wire.Keys
 }
 
 //go:embed *.html
 var html embed.FS
 
 // Pages returns the pages for the owners of an account.
-func Pages(people People, keys Keys) frame.Section {
+func Pages(people frame.People, keys wire.Keys) frame.Section {
 	p := &pages{people, keys}
 
 	return frame.Section{

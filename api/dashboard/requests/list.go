@@ -3,12 +3,11 @@
 //
 // # Files
 //
-//	pages.go                         the table of pages
-//	list.go, row.go                  the list, its rows, and a request's place in it
-//	suggest.go, export.go            completing its filter; saving it as a file
-//	record.go, text.go               one request, with others that failed like it, and its texts
-//	replay.go                        programs that make the call again
-//	trace.go, erase.go               the spans of a trace; deleting requests
+//	list.go, row.go   the list with the table of pages, its rows and texts, and a request's place in it
+//	suggest.go        completing its filter
+//	export.go         saving it as a file; deleting requests
+//	record.go         one request, with others that failed like it, and programs that make the call again
+//	trace.go          the spans of a trace
 package requests
 
 import (
@@ -288,30 +287,11 @@ func (p listPlace) neighbours(rows []wire.Row) (before, after listPlace) {
 	return before, after
 }
 
-// Records reads what was logged, and deletes it.
-type Records interface {
-	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
-	Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQuery) (wire.Suggestions, error)
-	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
-	Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error)
-	Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error)
-	Export(ctx context.Context, id wire.Identity, e wire.ExportQuery, fn func(wire.Exported) error) error
-	ExportEvents(
-		ctx context.Context, id wire.Identity, s wire.Search,
-		fn func([]wire.Event) error, mark func(cursor string) error,
-	) error
-}
-
-// Templates knows the versions and labels that a filter may name.
-type Templates interface {
-	Head(ctx context.Context, id wire.Identity, ident string) (wire.Template, error)
-}
-
 // pages are the pages of requests.
 type pages struct {
-	records   Records
-	recorder  frame.Recorder
-	templates Templates
+	records   wire.Archive
+	recorder  wire.Recorder
+	templates wire.Registry
 	trees     tracetree.Shared
 }
 
@@ -319,7 +299,7 @@ type pages struct {
 var html embed.FS
 
 // Pages returns the pages of requests.
-func Pages(records Records, recorder frame.Recorder, templates Templates) frame.Section {
+func Pages(records wire.Archive, recorder wire.Recorder, templates wire.Registry) frame.Section {
 	p := &pages{records: records, recorder: recorder, templates: templates}
 
 	return frame.Section{

@@ -275,35 +275,17 @@ func (p *pages) putQueue(c *frame.Exchange) error {
 	return done(c, "save review queue", q.Name, wire.AuditFilter(q.Filter), "/scores", "queued")
 }
 
-// Records adds up what was logged.
-type Records interface {
-	Agreement(
-		ctx context.Context, id wire.Identity, s wire.ScoreSum, f *wire.Filter,
-	) (wire.ScoreAgreement, error)
-	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
-}
-
-// Scoring keeps the definitions of scores and the queues of a project.
-type Scoring interface {
-	ScoreDefinitions(ctx context.Context, id wire.Identity) (wire.ScoreDefinitions, error)
-	DefineScore(ctx context.Context, id wire.Identity, d wire.ScoreDefinition) error
-	UndefineScore(ctx context.Context, id wire.Identity, name string) error
-	ReviewQueues(ctx context.Context, id wire.Identity) ([]wire.ReviewQueue, error)
-	PutReviewQueue(ctx context.Context, id wire.Identity, q wire.ReviewQueue) error
-	RemoveReviewQueue(ctx context.Context, id wire.Identity, name string) error
-}
-
 // pages are the pages of scores.
 type pages struct {
-	records Records
-	scoring Scoring
+	records wire.Archive
+	scoring wire.Reviews
 }
 
 //go:embed *.html
 var html embed.FS
 
 // Pages returns the pages of scores.
-func Pages(records Records, scoring Scoring) frame.Section {
+func Pages(records wire.Archive, scoring wire.Reviews) frame.Section {
 	p := &pages{records, scoring}
 
 	return frame.Section{

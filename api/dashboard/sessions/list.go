@@ -195,25 +195,17 @@ func (p *pages) export(c *frame.Exchange, f filter.Filter, s wire.RollupSearch) 
 	})
 }
 
-// Records reads what was logged.
-type Records interface {
-	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
-	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
-	Rollups(ctx context.Context, id wire.Identity, s wire.RollupSearch) (wire.RollupPage, error)
-	Session(ctx context.Context, id wire.Identity, session string) (wire.RollupFound, error)
-}
-
 // pages are the pages of sessions.
 type pages struct {
-	records  Records
-	recorder frame.Recorder
+	records  wire.Archive
+	recorder wire.Recorder
 }
 
 //go:embed *.html
 var html embed.FS
 
 // Pages returns the pages of sessions.
-func Pages(records Records, recorder frame.Recorder) frame.Section {
+func Pages(records wire.Archive, recorder wire.Recorder) frame.Section {
 	p := &pages{records, recorder}
 
 	return frame.Section{

@@ -3,25 +3,21 @@
 //
 // # Files
 //
-//	pages.go                         the table of pages
-//	list.go, template.go             all templates; one with its versions, and code that fetches it
-//	label.go                         moving labels; taking back a change
-//	editor.go, draft.go, tool.go     the form of a version, and what it publishes
-//	finding.go                       what is wrong with a draft, and with the parameters of its tools
-//	compare.go, backtest.go          two versions; a version and what was sent in the past
-//	statistics.go, comparison.go     versions by their numbers; what the difference of two is worth
+//	list.go, template.go   all templates, and the table of pages; one with its versions, and code that fetches it
+//	label.go               moving labels; taking back a change
+//	editor.go, draft.go    the form of a version, with its tools; what it publishes
+//	compare.go             two versions, and what the difference of their numbers is worth
+//	backtest.go            a version and what was sent in the past; what is wrong with a draft
+//	statistics.go          versions by their numbers
 package templates
 
 import (
-	"context"
 	"embed"
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"time"
 
 	"promptspool/api/dashboard/address"
-	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/dashboard/table"
 	"promptspool/api/wire"
@@ -146,50 +142,10 @@ func kindAndModel(blueprint, metadata json.RawMessage) (kind, model string) {
 	return b.Type, m.Model.Name
 }
 
-// Templates reads an account's templates. Package registry documents the errors.
-type Templates interface {
-	List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error)
-	Head(ctx context.Context, id wire.Identity, ident string) (wire.Template, error)
-	Source(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error)
-	Fetch(
-		ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch,
-	) (wire.RenderedTemplate, error)
-	TemplateEditor
-}
-
-// TemplateEditor changes templates, and shows beforehand what a change would do.
-type TemplateEditor interface {
-	Preview(
-		ctx context.Context, id wire.Identity, p wire.Publish, f wire.TemplateFetch,
-	) (wire.RenderedTemplate, []wire.Finding, error)
-	Findings(ctx context.Context, id wire.Identity, p wire.Publish) ([]wire.Finding, error)
-	FindingsOf(ctx context.Context, id wire.Identity, ident string, s wire.Selector) ([]wire.Finding, error)
-	Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error)
-	CreateLabel(
-		ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, by string,
-	) (wire.PlacedLabel, error)
-	DeleteLabel(ctx context.Context, id wire.Identity, label int64, by string) error
-	Archive(ctx context.Context, id wire.Identity, ident, by string) error
-	Restore(ctx context.Context, id wire.Identity, ident, by string) error
-
-	// RevertLabel and RevertArchive take back a change, unless another one has followed it. A
-	// label that was moved on and back again counts as unchanged.
-	RevertLabel(ctx context.Context, id wire.Identity, name, label string, is, was int, by string) error
-	RevertArchive(ctx context.Context, id wire.Identity, name string, at time.Time, by string) error
-}
-
-// Records reads what was logged with the templates.
-type Records interface {
-	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
-	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
-	Statistics(ctx context.Context, id wire.Identity, q wire.PartsQuery) (wire.Statistics, error)
-	filter.Searcher
-}
-
 // pages are the pages of templates.
 type pages struct {
-	templates Templates
-	records   Records
+	templates wire.Registry
+	records   wire.Archive
 	providers []string // that llm_kwargs can be made for
 }
 
@@ -198,7 +154,7 @@ var html embed.FS
 
 // Pages returns the pages of templates. A template's name may hold any character, so it is in the query
 // and not in the path. providers are those that llm_kwargs can be made for.
-func Pages(templates Templates, records Records, providers []string) frame.Section {
+func Pages(templates wire.Registry, records wire.Archive, providers []string) frame.Section {
 	p := &pages{templates, records, providers}
 
 	return frame.Section{

@@ -38,7 +38,7 @@ func hashKey(kind keyed.Kind, hash [32]byte) keyed.Key {
 	return keyed.Key{Kind: kind, Name: string(hash[:])}
 }
 
-// Store is an auth.Store, an auth.PeopleStore, a registry.Store and an api.Fleet. Safe for concurrent use.
+// Store is an auth.Store, an auth.PeopleStore, a registry.Store and a wire.Sidecars. Safe for concurrent use.
 type Store struct {
 	rows   keyed.Store
 	now    func() time.Time

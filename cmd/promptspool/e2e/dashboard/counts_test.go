@@ -104,9 +104,13 @@ func slowDashboard(t *testing.T, calls int) (*slowStore, *browser) {
 		t.Fatal(err)
 	}
 	pages := httptest.NewServer(dashboard.New(dashboard.Config{
-		Config:    frame.Config{Sidecars: db, Version: "test", Logger: quiet},
-		People:    people,
-		Keys:      auth.New(auth.Config{Store: db}),
+		Config: frame.Config{
+			People:   people,
+			Keys:     auth.New(auth.Config{Store: db}),
+			Sidecars: db,
+			Version:  "test",
+			Logger:   quiet,
+		},
 		Records:   counted,
 		Recorder:  records,
 		Templates: templates,

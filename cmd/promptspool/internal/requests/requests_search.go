@@ -120,7 +120,7 @@ const closestMax = 3 * time.Second
 
 // printUnmatched says that a line finds none of what it is about, and what is close to it.
 func printUnmatched(
-	c *cli.Context, t *print.Table, records searched, id wire.Identity, line filterline.Line, what string,
+	c *cli.Context, t *print.Table, records wire.Recorded, id wire.Identity, line filterline.Line, what string,
 ) {
 	if len(line.Terms) == 0 {
 		// Without a filter there is nothing that could be close.
@@ -249,12 +249,6 @@ const (
 	listedMax     = wire.PageItemsMax // values of a field, among which the closest are sought
 )
 
-// searched finds requests, and values that they have.
-type searched interface {
-	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
-	Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQuery) (wire.Suggestions, error)
-}
-
 // listedFields are those of a line whose values are listed without looking into prompts and responses.
 var listedFields = strings.Fields(`error finish function group label metadata metadata_key model template
 	provider score_name sidecar status tag tool`)
@@ -273,7 +267,7 @@ type closeValue struct {
 // closest returns the closest existing values, for each condition of a line that demands a value
 // which does not exist. It returns what it has found when its time is over.
 func closest(
-	ctx context.Context, records searched, id wire.Identity, line filterline.Line, patience time.Duration,
+	ctx context.Context, records wire.Recorded, id wire.Identity, line filterline.Line, patience time.Duration,
 ) (all []closeValue) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -317,7 +311,7 @@ func closest(
 // keyMeant returns the closest key to that of a condition on metadata, if no record has that one.
 // A line takes every key that it does not know for one of the metadata, slips included.
 func keyMeant(
-	ctx context.Context, records searched, id wire.Identity, t filterline.Term, budget time.Duration,
+	ctx context.Context, records wire.Recorded, id wire.Identity, t filterline.Term, budget time.Duration,
 ) (string, bool) {
 	if t.Field != filterline.OfMetadata() {
 		return "", false
@@ -342,7 +336,7 @@ func keyMeant(
 }
 
 // count counts the records that a term finds, which demands a text.
-func count(ctx context.Context, records searched, id wire.Identity, t filterline.Term) (wire.SearchPage, error) {
+func count(ctx context.Context, records wire.Recorded, id wire.Identity, t filterline.Term) (wire.SearchPage, error) {
 	s, err := t.Compile(filterline.Clock{})
 	if err != nil {
 		return wire.SearchPage{}, err

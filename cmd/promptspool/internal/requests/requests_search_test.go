@@ -10,7 +10,7 @@ import (
 )
 
 // oneRecord is what is searched: one record, with a metadata key.
-type oneRecord struct{}
+type oneRecord struct{ wire.Recorded }
 
 func (oneRecord) Search(_ context.Context, _ wire.Identity, s wire.Search) (wire.SearchPage, error) {
 	page := wire.SearchPage{Success: true}
