@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive/rowcode"
 )
 
 // Kind is what a roll-up is of. The numbers are stored.
@@ -100,19 +99,30 @@ func (s *Sums) Encode() (value []byte) {
 	return value
 }
 
+// errSums is for a value that Encode did not return.
+var errSums = errors.New("it is not the sums of a roll-up")
+
 // Decode reads what Encode returned.
 func Decode(value []byte) (s Sums, err error) {
-	r := rowcode.Reader{Rest: value}
-	s.First = r.Varint()
-	s.Last = s.First + r.Varint()
-	for i := range s.Of {
-		s.Of[i] = r.Varint()
-	}
-	if r.Err != nil || len(r.Rest) > 0 {
-		return s, errors.New("it is not the sums of a roll-up")
+	next := func() (n int64) {
+		n, size := binary.Varint(value)
+		if size <= 0 {
+			err = errSums
+		}
+		value = value[max(size, 0):]
+		return n
 	}
 
-	return s, nil
+	s.First = next()
+	s.Last = s.First + next()
+	for i := range s.Of {
+		s.Of[i] = next()
+	}
+	if len(value) > 0 {
+		err = errSums
+	}
+
+	return s, err
 }
 
 // nameBytesMax bounds a name: an index of PostgreSQL, and a transaction of Badger, take no more.

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"promptspool/api/words"
-	"promptspool/spool/archive/rowcode"
 )
 
 // Bounds of an index.
@@ -173,7 +172,7 @@ func (b *Builder) Encode(page int) []byte {
 // Lacks compares a page with the documents that were added for it, and forgets these. It returns one that
 // has a term of which the page says that it has not; -1 if there is none.
 func (b *Builder) Lacks(number int, page []byte) (doc int, err error) {
-	r := reader{Reader: rowcode.Reader{Rest: page}}
+	r := reader{rest: page}
 	more := r.next()
 	var has Docs
 	last := uint64(math.MaxUint64)
@@ -190,11 +189,11 @@ func (b *Builder) Lacks(number int, page []byte) (doc int, err error) {
 		}
 
 		if doc := int(p % DocsMax); !has.Has(doc) {
-			return doc, r.fault()
+			return doc, r.err
 		}
 	}
 
-	return -1, r.fault()
+	return -1, r.err
 }
 
 // sorted returns the pairs of a page by term, and forgets them. Those of a term keep their order, which is
@@ -273,38 +272,42 @@ func appendDocs(b []byte, docs []uint32, groups uint64) []byte {
 
 // reader reads a page, term by term. After a fault next returns false.
 type reader struct {
-	rowcode.Reader
+	rest  []byte
 	place uint64
 	head  uint64 // odd: twice the only document, plus 1; otherwise twice the length of list
 	list  []byte
+	err   error
 }
 
 func (r *reader) next() bool {
-	if len(r.Rest) == 0 {
+	if len(r.rest) == 0 {
 		return false
 	}
-	more := r.Uvarint()
-	r.place, r.head, r.list = r.place+more, r.Uvarint(), nil
-	size := r.head / 2
+	more, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.err = ErrPage
+		return false
+	}
+	head, m := binary.Uvarint(r.rest[n:])
+	if m <= 0 {
+		r.err = ErrPage
+		return false
+	}
+	r.place, r.head, r.rest, r.list = r.place+more, head, r.rest[n+m:], nil
+	size := head / 2
 	switch {
-	case r.head%2 == 1:
-		return r.Err == nil
-	case r.head == groupsHead:
+	case head%2 == 1:
+		return true
+	case head == groupsHead:
 		size = 8
-	case r.head > groupsHead:
-		r.Fail()
 	}
-	r.list = r.Take(size)
-
-	return r.Err == nil
-}
-
-// fault returns ErrPage if what was read is not a page.
-func (r *reader) fault() error {
-	if r.Err != nil {
-		return ErrPage
+	if size > uint64(len(r.rest)) || head > groupsHead {
+		r.err = ErrPage
+		return false
 	}
-	return nil
+	r.list, r.rest = r.rest[:size], r.rest[size:]
+
+	return true
 }
 
 // docs returns the documents of the term, or adds the groups of them that it returns.
@@ -320,13 +323,15 @@ func (r *reader) docs(each func(doc uint64)) (groups uint64) {
 	}
 
 	doc := uint64(0)
-	for docs := (rowcode.Reader{Rest: r.list}); len(docs.Rest) > 0; {
-		doc += docs.Uvarint()
-		if docs.Err != nil {
-			r.Fail()
+	for b := r.list; len(b) > 0; {
+		more, n := binary.Uvarint(b)
+		if n <= 0 {
+			r.err = ErrPage
 			return 0
 		}
+		doc += more
 		each(doc)
+		b = b[n:]
 	}
 
 	return 0
@@ -335,7 +340,7 @@ func (r *reader) docs(each func(doc uint64)) (groups uint64) {
 // Take adds the documents of another index's page. to returns their numbers here, in the same order, and
 // -1 for those that are not in this one.
 func (b *Builder) Take(number int, page []byte, to func(doc int) int) error {
-	r := reader{Reader: rowcode.Reader{Rest: page}}
+	r := reader{rest: page}
 	for r.next() {
 		place := uint32(r.place)
 		groups := r.docs(func(doc uint64) {
@@ -349,7 +354,7 @@ func (b *Builder) Take(number int, page []byte, to func(doc int) int) error {
 		}
 	}
 
-	return r.fault()
+	return r.err
 }
 
 // moved returns the groups that documents of other groups are in now.
@@ -392,7 +397,7 @@ func (d *Docs) add(r *reader) {
 // Keep takes out the documents that do not have a term, of which page is the page.
 func (d *Docs) Keep(page []byte, t Term) error {
 	var kept Docs
-	r := reader{Reader: rowcode.Reader{Rest: page}}
+	r := reader{rest: page}
 	for place := uint64(t) % (1 << placeBits); r.next() && r.place <= place; {
 		if r.place < place {
 			continue
@@ -404,7 +409,7 @@ func (d *Docs) Keep(page []byte, t Term) error {
 		d[i] &= kept[i]
 	}
 
-	return r.fault()
+	return r.err
 }
 
 // Has reports whether a document is in the set.
