@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -64,6 +63,9 @@ type CacheConfig struct {
 // Safe for concurrent use. Run keeps it fresh; without Run it serves what it has as
 // stale.
 type Cache struct {
+	// Upstream answers what only people and CI read.
+	wire.TemplateEditor
+
 	config CacheConfig        // complete
 	hits   prometheus.Counter // of metrics.TemplateCache, looked up once
 	packer packer
@@ -125,15 +127,16 @@ func NewCache(c CacheConfig) (*Cache, error) {
 		return nil, err
 	}
 	cache := &Cache{
-		config:    c,
-		hits:      c.Metrics.TemplateCache.WithLabelValues("hit"),
-		packer:    packer,
-		disk:      disk{dir: c.Dir, packer: packer, log: c.Logger},
-		added:     make(chan struct{}, 1),
-		entries:   newEntries(),
-		negatives: make(map[key]negative),
-		flights:   make(map[key]*flight),
-		feeds:     make(map[string]*feed),
+		TemplateEditor: c.Upstream,
+		config:         c,
+		hits:           c.Metrics.TemplateCache.WithLabelValues("hit"),
+		packer:         packer,
+		disk:           disk{dir: c.Dir, packer: packer, log: c.Logger},
+		added:          make(chan struct{}, 1),
+		entries:        newEntries(),
+		negatives:      make(map[key]negative),
+		flights:        make(map[key]*flight),
+		feeds:          make(map[string]*feed),
 	}
 
 	// Synchronously: the first fetch after a restart must find its copy, also while the
@@ -338,22 +341,10 @@ func isVerdict(err error) bool {
 	return false
 }
 
-// orUnavailable turns an error that is not the server's own into a 503.
-func orUnavailable(err error) error {
-	var e *wire.Error
-	if err == nil || errors.As(err, &e) {
-		return err
-	}
-
-	return wire.Unavailable(unavailableWait,
-		"The server cannot be reached; try again. The sidecar's --upstream says where it looks: %w", err)
-}
-
 // Upstream is the server as a sidecar's Cache sees it: Registry's methods over HTTP.
 //
-// All methods may be called concurrently, and end when ctx does. Errors from the server
-// itself are *wire.Error; wire.CodeUnavailable, and any other error, mean that the server
-// is away. The caller owns what a method returns.
+// All methods may be called concurrently, and end when ctx does. Errors are *wire.Error;
+// wire.CodeUnavailable means that the server is away. The caller owns what a method returns.
 type Upstream interface {
 	Raw(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error)
 	Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error)

@@ -38,7 +38,7 @@ func (c *Cache) List(
 	case ok:
 		return cached, nil
 	default:
-		return wire.TemplateList{}, orUnavailable(err)
+		return wire.TemplateList{}, err
 	}
 }
 
@@ -285,9 +285,8 @@ func (r *Registry) check(
 	return r.expand(ctx, id.Account, p.Name, blueprint)
 }
 
-// A Cache forwards to the server what changes templates, and what only people and CI
-// read. After a change the account's copies count as outdated, whatever the feed has
-// reported by then.
+// A Cache forwards to the server what changes templates. After a change the account's copies
+// count as outdated, whatever the feed has reported by then.
 
 // Publish forwards a publish. Copies of that template count as outdated from then on.
 func (c *Cache) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
@@ -301,20 +300,6 @@ func (c *Cache) Patch(
 ) (wire.Published, error) {
 	out, err := c.config.Upstream.Patch(ctx, id, ident, p)
 	return out, c.edited(id, err, ident)
-}
-
-// Source forwards a request for a version as it was published.
-func (c *Cache) Source(
-	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
-) (wire.RawTemplate, error) {
-	raw, err := c.config.Upstream.Source(ctx, id, ident, s)
-	return raw, orUnavailable(err)
-}
-
-// Labels forwards a request for a template's labels.
-func (c *Cache) Labels(ctx context.Context, id wire.Identity, ident string) (wire.Labels, error) {
-	out, err := c.config.Upstream.Labels(ctx, id, ident)
-	return out, orUnavailable(err)
 }
 
 // CreateLabel forwards the creation of a label.
@@ -369,5 +354,5 @@ func (c *Cache) edited(id wire.Identity, err error, ident string) error {
 		c.markLocked(id.Account, func(e *entry) bool { return !e.key.isPinned() })
 	}
 
-	return orUnavailable(err)
+	return err
 }

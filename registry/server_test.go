@@ -2,7 +2,6 @@ package registry_test
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"testing"
@@ -34,7 +33,7 @@ func TestMain(m *testing.M) {
 
 var quiet = slog.New(slog.DiscardHandler)
 
-var errAway = errors.New("connection refused")
+var errAway = wire.Unavailable(time.Second, "connection refused")
 
 func newServer() *server {
 	behind := registry.New(registry.Config{Store: newStore(), Logger: quiet})
