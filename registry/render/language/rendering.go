@@ -119,8 +119,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (line %d, column %d)", e.Message, e.Line, e.Column)
 }
 
-// Recover turns a panic, in which an error travels to the end of a parse or a rendering, into that
-// error. Call it deferred.
+// Recover returns the error with which a parse or a rendering panicked. Call it deferred.
 func Recover(err *error) {
 	switch r := recover().(type) {
 	case nil:

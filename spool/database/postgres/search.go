@@ -85,7 +85,7 @@ func (s *scan) page(ctx context.Context) (page query.Page, err error) {
 	f := query.NewFinder(q)
 	s.visit = func(fill query.Fill) (bool, error) {
 		_, err := f.Visit(fill)
-		// What follows the page is counted by SQL.
+		// SQL counts the rows after the page.
 		return !f.More(), err
 	}
 

@@ -203,7 +203,8 @@ func DecodeHead(b []byte) (h Head, err error) {
 		h.columns, h.Folding = rowcode.Column(min(r.Uvarint(), uint64(rowcode.ColumnBody)+1)), int(r.Uvarint())
 	}
 
-	if r.Err != nil || h.Rows < 1 || h.Rows > columnRowsMax || h.columns < rowcode.FirstColumns || h.columns > rowcode.ColumnBody {
+	if r.Err != nil || h.Rows < 1 || h.Rows > columnRowsMax ||
+		h.columns < rowcode.FirstColumns || h.columns > rowcode.ColumnBody {
 		return h, errHead
 	}
 
