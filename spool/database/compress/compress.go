@@ -3,7 +3,9 @@ package compress
 import (
 	_ "embed"
 	"errors"
+	"sync"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -12,9 +14,15 @@ import (
 //	1   how the rest is packed: plain, or framed: zstd, with the dictionary that its frame names;
 //	    Mark may be set
 //	n   the rest
+//
+// A body may be packed against another, and a state quickly:
+//
+//	3   against.go has the rest
+//	4   s2, with the dictionary of states; Mark may be set
 const (
 	plain  = 1
 	framed = 2
+	quick  = 4
 
 	// Mark is a bit of the first byte that is the caller's. Unpack ignores it.
 	Mark = 0x80
@@ -30,6 +38,10 @@ const unpackedMax = 256 << 20
 type Codec struct {
 	columns, bodies, states *zstd.Encoder
 	decoder                 *zstd.Decoder
+
+	quick    *s2.Dict
+	bases    bases     // against which other bodies are packed; see against.go
+	decoders sync.Pool // of *zstd.Decoder, for bodies that are packed against others
 }
 
 // New returns a codec. workers bounds the goroutines that pack, and those that unpack,
@@ -53,7 +65,9 @@ func New(workers int) (*Codec, error) {
 		zstd.WithDecoderDictRaw(bodyDictionaryID, []byte(bodyDictionary)),
 		zstd.WithDecoderDictRaw(stateDictionaryID, []byte(stateDictionary)))
 
-	return &Codec{columns, bodies, states, decoder}, errors.Join(err1, err2, err3, err4)
+	c := &Codec{columns: columns, bodies: bodies, states: states, decoder: decoder}
+	c.quick = s2.MakeDict([]byte(stateDictionary), nil)
+	return c, errors.Join(err1, err2, err3, err4)
 }
 
 // Body packs a body.
@@ -81,6 +95,19 @@ func pack(encoder *zstd.Encoder, value []byte, most int) []byte {
 	return append(append(packed[:0], plain), value...)
 }
 
+// QuickState packs a state less than State does, in an eighth of the time. ok is false if it would not
+// become smaller.
+func (c *Codec) QuickState(value []byte) (packed []byte, ok bool) {
+	packed = append(make([]byte, 0, 1+s2.MaxEncodedLen(len(value))), quick)
+	rest := c.quick.Encode(packed[1:1], value)
+	packed = packed[:1+len(rest)]
+
+	return packed, len(packed) < len(value)
+}
+
+// IsQuick reports whether QuickState made a value. JSON never begins so, nor does any other form.
+func IsQuick(packed []byte) bool { return len(packed) > 0 && packed[0]&^Mark == quick }
+
 // Unpack returns what was packed, in buffer if that has space.
 func (c *Codec) Unpack(packed, buffer []byte) ([]byte, error) {
 	if len(packed) == 0 {
@@ -93,6 +120,8 @@ func (c *Codec) Unpack(packed, buffer []byte) ([]byte, error) {
 		return append(buffer[:0], packed[1:]...), nil
 	case framed:
 		return c.decoder.DecodeAll(packed[1:], buffer[:0])
+	case quick:
+		return c.quick.Decode(buffer[:cap(buffer)], packed[1:])
 	}
 
 	return nil, errPacked

@@ -1,0 +1,214 @@
+package compress
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"math/bits"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// A body of a session mostly repeats another one of it. Packed against that one, its base, it is
+//
+//	3   against
+//	n   which base: baseBytes, see Base
+//	n   zstd, with the base as it was sent as the dictionary
+//
+// A base is never packed against another itself, so reading a body takes two values at most.
+const against = 3
+
+// Base names what a body is packed against: the body of an event of another record.
+type Base struct {
+	Request, Event [16]byte
+	Sum            [8]byte // the beginning of the SHA-256 of the base as it was sent
+	Bytes          uint32  // of the base as it was packed
+}
+
+// baseBytes is the length of a Base as it is stored.
+const baseBytes = 16 + 16 + 8 + 4
+
+// HeadBytes is how many of the first bytes of a packed body BaseOf needs.
+const HeadBytes = 1 + baseBytes
+
+// BaseOf returns what a body is packed against. ok is false if it stands alone.
+func BaseOf(packed []byte) (b Base, ok bool) {
+	if len(packed) < HeadBytes || packed[0] != against {
+		return b, false
+	}
+	rest := packed[1:]
+	copy(b.Request[:], rest)
+	copy(b.Event[:], rest[16:])
+	copy(b.Sum[:], rest[32:])
+	b.Bytes = binary.BigEndian.Uint32(rest[40:])
+
+	return b, true
+}
+
+// Size returns how many bytes a body has that stands alone, without unpacking it. Of fewer than 256 it
+// is 0 where their number is not stored.
+func Size(packed []byte) int {
+	if len(packed) == 0 || packed[0] != framed {
+		return max(len(packed)-1, 0)
+	}
+	var head zstd.Header
+	if err := head.Decode(packed[1:]); err != nil || !head.HasFCS {
+		return 0
+	}
+	return int(min(head.FrameContentSize, unpackedMax))
+}
+
+// sumOf returns Base.Sum of a body.
+func sumOf(plain []byte) (sum [8]byte) {
+	whole := sha256.Sum256(plain)
+	copy(sum[:], whole[:])
+	return sum
+}
+
+// windowMax bounds how far apart two places may be that the packing of a body finds to be alike, and
+// with it the memory of an encoder.
+const windowMax = 32 << 20
+
+// frameDictionary is the number that frames have which are packed against a body.
+const frameDictionary = 3
+
+// Packer packs bodies against one base. It is not safe for concurrent use.
+type Packer struct {
+	base    Base
+	plain   []byte
+	window  int
+	encoder *zstd.Encoder
+}
+
+// NewPacker returns what packs against the body of an event, which must stand alone.
+func (c *Codec) NewPacker(request, event [16]byte, packed []byte) (*Packer, error) {
+	plain, err := c.Unpack(packed, nil)
+	if err != nil {
+		return nil, err
+	}
+	base := Base{Request: request, Event: event, Sum: sumOf(plain), Bytes: uint32(len(packed))}
+
+	return &Packer{base: base, plain: plain}, nil
+}
+
+// Pack packs a body against the base.
+func (p *Packer) Pack(body []byte) ([]byte, error) {
+	// Whatever lies further back than the window is not found: it holds both.
+	window := 1 << bits.Len(uint(len(p.plain)+len(body)))
+	window = min(max(window, zstd.MinWindowSize), windowMax)
+	if window > p.window {
+		// An encoder remembers so many places of its dictionary, and finds little of a longer one.
+		level := zstd.SpeedBetterCompression
+		switch {
+		case len(p.plain) <= 64<<10:
+			level = zstd.SpeedFastest
+		case len(p.plain) <= 512<<10:
+			level = zstd.SpeedDefault
+		}
+		encoder, err := zstd.NewWriter(nil,
+			zstd.WithEncoderConcurrency(1),
+			zstd.WithLowerEncoderMem(true),
+			zstd.WithEncoderLevel(level),
+			zstd.WithWindowSize(window),
+			zstd.WithEncoderDictRaw(frameDictionary, p.plain))
+		if err != nil {
+			return nil, err
+		}
+		p.encoder, p.window = encoder, window
+	}
+
+	packed := append(make([]byte, 0, HeadBytes+len(body)/16+64), against)
+	packed = append(append(append(packed, p.base.Request[:]...), p.base.Event[:]...), p.base.Sum[:]...)
+	packed = binary.BigEndian.AppendUint32(packed, p.base.Bytes)
+
+	return p.encoder.EncodeAll(body, packed), nil
+}
+
+// ErrBase is for a base that is gone, or another body than the one that was packed against.
+var ErrBase = errors.New("what it is packed against is not there")
+
+// UnpackBody is Unpack for a body, which may be packed against another. read returns that one as it
+// is packed; it is not asked for those that were used last.
+func (c *Codec) UnpackBody(packed, buffer []byte, read func(Base) ([]byte, error)) ([]byte, error) {
+	base, ok := BaseOf(packed)
+	if !ok {
+		return c.Unpack(packed, buffer)
+	}
+
+	plain := c.bases.get(base)
+	if plain == nil {
+		value, err := read(base)
+		if err == nil && value == nil {
+			err = ErrBase
+		}
+		if err == nil {
+			plain, err = c.Unpack(value, nil)
+		}
+		if err == nil && sumOf(plain) != base.Sum {
+			err = ErrBase
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.bases.put(base, plain)
+	}
+
+	decoder, _ := c.decoders.Get().(*zstd.Decoder)
+	if decoder == nil {
+		var err error
+		decoder, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(unpackedMax))
+		if err != nil {
+			return nil, err
+		}
+	}
+	defer c.decoders.Put(decoder)
+	if err := decoder.ResetWithOptions(nil, zstd.WithDecoderDictRaw(frameDictionary, plain)); err != nil {
+		return nil, err
+	}
+
+	return decoder.DecodeAll(packed[HeadBytes:], buffer[:0])
+}
+
+// basesBytesMax bounds the bases that are kept unpacked. A single one may be larger.
+const basesBytesMax = 16 << 20
+
+// bases are the bases that were used last, unpacked: bodies of a session are often read together. It is
+// safe for concurrent use.
+type bases struct {
+	mu    sync.Mutex
+	kept  []keptBase // mu: the one used last is the last
+	bytes int        // mu: of kept
+}
+
+type keptBase struct {
+	base  Base
+	plain []byte
+}
+
+func (b *bases) get(base Base) []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	for i := len(b.kept) - 1; i >= 0; i-- {
+		if kept := b.kept[i]; kept.base == base {
+			copy(b.kept[i:], b.kept[i+1:])
+			b.kept[len(b.kept)-1] = kept
+			return kept.plain
+		}
+	}
+	return nil
+}
+
+func (b *bases) put(base Base, plain []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	b.kept = append(b.kept, keptBase{base, plain})
+	b.bytes += len(plain)
+	for len(b.kept) > 1 && b.bytes > basesBytesMax {
+		b.bytes -= len(b.kept[0].plain)
+		b.kept[0] = keptBase{}
+		b.kept = b.kept[1:]
+	}
+}
