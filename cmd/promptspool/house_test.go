@@ -110,9 +110,11 @@ var imports = map[string]string{
 		"api/calls/otel/dialect spool/archive spool/archive/query spool/archive/rollup spool/archive/rowcode",
 	"spool/archive/rowcode":   "api/wire api/calls",
 	"spool/database/compress": "",
-	"api/calls":               "api/wire api/wire/jsonscan api/calls/otel",
-	"api/calls/otel":          "api/otlp api/wire api/wire/jsonscan api/calls/otel/dialect",
-	"api/calls/otel/dialect":  "",
+	"spool/database/repack": "api/calls/otel/dialect api/wire spool/archive spool/archive/query " +
+		"spool/archive/rowcode spool/database/compress",
+	"api/calls":              "api/wire api/wire/jsonscan api/calls/otel",
+	"api/calls/otel":         "api/otlp api/wire api/wire/jsonscan api/calls/otel/dialect",
+	"api/calls/otel/dialect": "",
 	"spool/archive/query": "api/wire api/wire/jsonscan api/wire/calendar api/words api/calls " +
 		"spool/archive/significance spool/archive/rowcode spool/archive/textindex",
 	"spool/database/transfer": "api/wire spool/archive spool/database/accounts spool/database/keyed",
@@ -124,15 +126,15 @@ var imports = map[string]string{
 		"spool/database/accounts " +
 		"spool/database/badgerdb/blocks spool/database/badgerdb/folder spool/database/compress spool/database/keyed " +
 		"spool/archive/query spool/archive/rollup " +
-		"spool/archive/rowcode spool/archive/textindex spool/database/transfer spool/disk " +
-		"spool/rawlog",
+		"spool/archive/rowcode spool/archive/textindex spool/database/repack spool/database/transfer " +
+		"spool/disk spool/rawlog",
 	"spool/database/badgerdb/blocks": "api/wire api/words spool/archive/query spool/archive/rowcode",
 	"spool/database/badgerdb/folder": "spool/disk spool/rawlog",
 	"spool/database/postgres": "api/wire api/words spool/archive spool/crashpoint " +
 		"spool/database/accounts spool/database/compress " +
 		"spool/database/keyed spool/database/postgres/connection spool/database/postgres/filter " +
 		"spool/database/postgres/schema spool/archive/query spool/archive/rollup " +
-		"spool/archive/rowcode spool/archive/textindex " +
+		"spool/archive/rowcode spool/archive/textindex spool/database/repack " +
 		"spool/database/transfer",
 	"spool/database/postgres/connection": "api/wire",
 	"spool/database/postgres/filter": "api/wire spool/archive spool/archive/query spool/archive/rowcode " +

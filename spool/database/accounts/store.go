@@ -29,6 +29,7 @@ const (
 	resets   keyed.Kind = "resets"   // wire.Reset by hash
 	failures keyed.Kind = "failures" // wire.Failures by hash
 	filled   keyed.Kind = "filled"   // the only value of Filled
+	packed   keyed.Kind = "packed"   // the only value of Packed
 )
 
 // ofServer is the account whose changes are those of the server's values.
@@ -205,6 +206,17 @@ func (s *Store) Filled(ctx context.Context) (rowcode.Column, error) {
 // SetFilled implements archive.Renewed.
 func (s *Store) SetFilled(ctx context.Context, end rowcode.Column) error {
 	return s.put(ctx, keyed.Key{Kind: filled}, end)
+}
+
+// Packed implements repack.Store.
+func (s *Store) Packed(ctx context.Context) (until time.Time, err error) {
+	until, _, err = keyed.Load[time.Time](ctx, s.rows, keyed.Key{Kind: packed})
+	return until, err
+}
+
+// SetPacked implements repack.Store.
+func (s *Store) SetPacked(ctx context.Context, until time.Time) error {
+	return s.put(ctx, keyed.Key{Kind: packed}, until)
 }
 
 // Entries of the audit log, by account and inverted id. Ids grow with time, so the newest
