@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
@@ -178,4 +179,41 @@ func (s *stage) tellMemory(b *testing.B) {
 	if most<<10 > benchMemory {
 		b.Errorf("the process held %d MB of anonymous memory, more than %d", most>>10, benchMemory>>20)
 	}
+}
+
+// BenchmarkSessions says how much sessions take whose calls repeat what was said: an hour later, once
+// the database was maintained as it always is.
+func BenchmarkSessions(b *testing.B) {
+	for _, load := range databasetest.SessionLoads() {
+		b.Run(load.Name, func(b *testing.B) {
+			for range b.N {
+				benchSession(b, &load)
+			}
+		})
+	}
+}
+
+func benchSession(b *testing.B, load *databasetest.SessionLoad) {
+	dir := b.TempDir()
+	db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+
+	sent := load.Send(b, db, time.Now())
+	begun, cpu := time.Now(), cputimetest.Used()
+	if err := db.PackLater(b.Context(), time.Hour); err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("%s: packed in %v, %.2f ms of processor a MB", load.Name, time.Since(begun).Round(time.Millisecond),
+		float64((cputimetest.Used()-cpu).Microseconds())/1000/(float64(sent.Bytes)/1e6))
+	db.Tidy(b.Context())
+	size, err := db.Size(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	sent.Tell(b, load.Name, db.BodyBytes(), size.DiskBytes)
+	out, _ := exec.Command("ls", "-ls", dir).CombinedOutput()
+	b.Log(string(out))
 }

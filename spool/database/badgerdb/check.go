@@ -16,6 +16,8 @@ import (
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/archive/textindex"
 	"promptspool/spool/database/badgerdb/blocks"
+	"promptspool/spool/database/compress"
+	"promptspool/spool/database/repack"
 )
 
 // Check proves that the database agrees with itself:
@@ -159,6 +161,13 @@ func (c *checker) look(key, value []byte) error {
 			return fmt.Errorf("key %q: the row stands alone in table %q, where no search looks", key, table)
 		}
 
+	case tableBase:
+		body, err := loadBytes(c.txn, append(k.table(tableBody), rest...))
+		if _, dependent := compress.BaseOf(body); err == nil && (body == nil || dependent) {
+			err = fmt.Errorf("key %q: bodies are packed against one that is not there, or is itself", key)
+		}
+		return err
+
 	case tableCount:
 		return decode(key, value, &t.stored)
 
@@ -250,6 +259,9 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 		return err
 	}
 	t.wanted[tableBody] += uint64(len(bodies))
+	if err := c.bases(k, id, state); err != nil {
+		return err
+	}
 	for _, set := range state.Keys() {
 		value, err := loadBytes(c.txn, k.set(set))
 		if err != nil {
@@ -267,6 +279,29 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 		value, err := loadBytes(c.txn, w.key)
 		if err == nil && !bytes.Equal(value, w.value) {
 			err = fmt.Errorf("record %s: it has %q at key %q", state.RequestID, value, w.key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// bases proves that what a record's bodies are packed against lists them.
+func (c *checker) bases(k keys, id uuid, state *archive.State) error {
+	for _, event := range state.Kept() {
+		body, err := loadBytes(c.txn, k.body(id, event))
+		base, dependent := compress.BaseOf(body)
+		switch {
+		case err != nil:
+			return err
+		case !dependent:
+			continue
+		}
+		list, err := loadBytes(c.txn, k.base(base.Request, base.Event))
+		if err == nil && !repack.Dependants(list).Has(id, event) {
+			err = fmt.Errorf("record %s: what the body of event %s is packed against does not list it", id, event)
 		}
 		if err != nil {
 			return err

@@ -21,6 +21,7 @@ import (
 	"promptspool/spool/database/accounts"
 	"promptspool/spool/database/badgerdb/folder"
 	"promptspool/spool/database/compress"
+	"promptspool/spool/database/repack"
 	"promptspool/spool/disk"
 )
 
@@ -67,6 +68,8 @@ type DB struct {
 	unpacked map[keys]int      // packMu: rows written since the account's were packed
 	packOne  sync.Mutex        // held while packing: one at a time, for its memory
 	words    textindex.Builder // packOne: of the block that is packed
+	packer   *repack.Packer    // of bodies
+	repacked atomic.Int64      // bytes that packing bodies has left as waste
 	recent   recentWords
 
 	packingInBackground bool           // packMu: one of packers is packing rows whose writer does not wait
@@ -231,6 +234,7 @@ func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
 	// The tests replace db.now after Open, so it is looked up with each call.
 	db.Store = accounts.New(smallValues{db}, func() time.Time { return db.now() })
 	db.RecordReader = db.readRecord
+	db.packer = repack.NewPacker(db, codec, c.Logger, func() time.Time { return db.now() })
 	db.unreadable.Add(lost)
 
 	err = errors.Join(db.recallErase(), db.countTombstones())
@@ -339,6 +343,10 @@ func (db *DB) Run(ctx context.Context) error {
 	// Waits for what is still renewed.
 	defer renewing.Lock()
 
+	var packing sync.WaitGroup
+	defer packing.Wait()
+	packing.Go(func() { db.packer.Run(ctx) })
+
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	look := time.NewTicker(presentEvery)
@@ -415,7 +423,11 @@ func (db *DB) tidy(ctx context.Context) {
 		"rows could not be packed into blocks; searches still work, but slower")
 
 	// Also where nothing was dropped now: deletions leave waste as well.
-	db.failed(ctx, db.collect(ctx, collectShare), "disk space of the database could not be reclaimed; retrying")
+	err = db.reclaim(ctx)
+	if err == nil {
+		err = db.collect(ctx, collectShare)
+	}
+	db.failed(ctx, err, "disk space of the database could not be reclaimed; retrying")
 }
 
 // view runs a read on a snapshot of the database.

@@ -19,6 +19,7 @@
 //	span.go                        what no list shows: spans, traces, orphans
 //	delete.go                      what a deletion, and the retention, look for
 //	erase.go                       getting deleted bytes out of the files
+//	repack.go                      bodies of a session that are packed against each other
 //	pack.go, pack_step.go          which rows become blocks; how, while others write
 //	block.go                       reading and writing one block, and the rows that hide its own
 //	check.go                       a proof that all of this agrees
@@ -69,9 +70,10 @@
 //
 // Behind 01, the length of the account's id in one byte, and the id:
 //
-//	'r' request 16             archive.State: a record without its bodies
+//	'r' request 16             archive.State: a record without its bodies, packed from a size on
 //	'e' request 16, after 4    archive.Delta: what later events add to a large record
 //	'b' request 16, event 16   body of an event, packed: package compress
+//	'a' request 16, event 16   repack.Dependants: the bodies that are packed against this one
 //	't' ^time 12, ^request 16  row that stands alone before the first block: rowcode
 //	't' place 28               mark where a block begins, for walks over those rows
 //	't' place 28, 0            a second such mark
@@ -97,7 +99,7 @@
 //
 // # Large records
 //
-// A state of archive.DeltaMin bytes or more has a byte 1 in front of its JSON and is not
+// A state of archive.DeltaMin bytes or more is marked, or has a byte 1 in front of its JSON, and is not
 // rewritten with each event of its record. The additions of a batch are a separate delta,
 // under 'e', until these additions reach half the size of the state. Then the state is
 // written as a whole and replaces them. Every reader goes through DB.state, which joins

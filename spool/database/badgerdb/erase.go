@@ -88,6 +88,30 @@ func (db *DB) eraseFiles(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// Bodies that were packed against others have left waste in value logs that Badger still writes to, or
+// has not counted. Once that is so much, and such a share of the folder, the files are changed for it.
+const (
+	reclaimLeast = 16 << 20
+	reclaimShare = 4 // a fourth
+)
+
+// reclaim makes waste of packed bodies known to Badger, for collect, if there is enough.
+func (db *DB) reclaim(ctx context.Context) error {
+	waste := db.repacked.Load()
+	if waste < max(reclaimLeast, diskBytes(db.dir)/reclaimShare) {
+		return nil
+	}
+	db.erasing.Lock()
+	defer db.erasing.Unlock()
+
+	db.repacked.Add(-waste)
+	err := db.reopen()
+	if err == nil {
+		err = db.compact(db.hold, nil)
+	}
+	return err
+}
+
 // recallErase finds out after a restart whether something was still to be erased.
 func (db *DB) recallErase() error {
 	return db.view(func(txn *badger.Txn) error {

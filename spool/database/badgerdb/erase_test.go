@@ -23,14 +23,17 @@ import (
 
 // secretBody returns the body of a user's request, with a text that does not compress.
 func secretBody(n int, user string) string {
+	return `{"function_name":"f","session_id":"of ` + user + `","kwargs":{"prompt":"` + secretText(n) + `"},` +
+		`"metadata":{"user":"` + user + `"}}`
+}
+
+func secretText(n int) string {
 	r := rand.New(rand.NewPCG(uint64(n), 7))
 	text := make([]byte, 3000)
 	for i := range text {
 		text[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[r.IntN(64)]
 	}
-
-	return `{"function_name":"f","session_id":"of ` + user + `","kwargs":{"prompt":"` + string(text) + `"},` +
-		`"metadata":{"user":"` + user + `"}}`
+	return string(text)
 }
 
 // inFiles reports whether any file in a folder contains the bytes.
@@ -295,4 +298,39 @@ func TestTombstonesAreCounted(t *testing.T) {
 	}
 	db = openIn(t, dir)
 	want(5, "after a restart")
+}
+
+// The other bodies of the session were packed against the one that goes, and before that by themselves.
+func TestNothingOfADeletedBaseIsLeftInTheFiles(t *testing.T) {
+	dir := t.TempDir()
+	db := openIn(t, dir)
+	texts := ""
+	var bodies []string
+	for n := range 4 {
+		texts = `"` + secretText(n) + `",` + texts
+		bodies = append(bodies, `{"kwargs":{"said":[`+texts+`0]},"metadata":{"session_id":"s"}}`)
+	}
+	for n, body := range bodies {
+		mustApply(t, db, "a", databasetest.Event(t, n, wire.KindRequest, databasetest.ID(1000+n), body))
+	}
+	if err := db.PackBodies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	last := db.codec.Body([]byte(bodies[3]))[100:1000]
+	if !inFiles(t, dir, last) {
+		t.Fatal("the test does not find a body that exists")
+	}
+	if _, err := archive.Delete(t.Context(), db, "a", wire.Deletion{RequestID: databasetest.ID(1003)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Erase(t.Context()); err != nil || inFiles(t, dir, last) {
+		t.Errorf("Erase: %v, or the body is still in the files", err)
+	}
+	for n, body := range bodies[:3] {
+		_, got, err := db.Bodies(t.Context(), "a", databasetest.ID(1000+n))
+		if err != nil || string(got[databasetest.ID(n)]) != body {
+			t.Errorf("body %d is %.60q (%v)", n, got[databasetest.ID(n)], err)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package badgerdb
 import (
 	"bytes"
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"promptspool/spool/archive/textindex"
 	"promptspool/spool/database/badgerdb/blocks"
 	"promptspool/spool/database/compress"
+	"promptspool/spool/database/repack"
 )
 
 // PackEagerly makes small blocks as soon as possible, so that small tests reach every case.
@@ -109,3 +111,37 @@ func (db *DB) Renew(ctx context.Context) { db.renew(ctx) }
 
 // Lists of sessions are walked by two from the second time on, however short they are.
 func init() { passedEvery = 1 }
+
+// PackBodies packs the bodies that wait against each other, if only they save anything at all.
+func (db *DB) PackBodies(ctx context.Context) error {
+	db.packer.Rule = repack.Rule{Most: 1e9}
+	return db.packer.PackAll(ctx)
+}
+
+// PackLater packs the bodies that are due after a while.
+func (db *DB) PackLater(ctx context.Context, after time.Duration) error {
+	now := db.now
+	db.now = func() time.Time { return now().Add(after) }
+	// The second time, calls that were found to be alone.
+	return errors.Join(db.packer.Pack(ctx), db.packer.Pack(ctx))
+}
+
+// Tidy does what Run does every ten minutes.
+func (db *DB) Tidy(ctx context.Context) { db.tidy(ctx) }
+
+// BodyBytes returns how many bytes the bodies take, with what lists their dependants.
+func (db *DB) BodyBytes() (bytes int64) {
+	_ = db.view(func(txn *badger.Txn) error {
+		return eachAccount(txn, func(k keys) error {
+			for _, table := range []byte{tableBody, tableBase} {
+				it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(table)})
+				for it.Rewind(); it.Valid(); it.Next() {
+					bytes += it.Item().ValueSize()
+				}
+				it.Close()
+			}
+			return nil
+		})
+	})
+	return bytes
+}

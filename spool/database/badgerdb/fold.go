@@ -125,6 +125,7 @@ func (db *DB) change(ctx context.Context, k keys, bytes, events int, decide func
 		db.askErase()
 	}
 	db.rowsWritten(k, f.listed)
+	db.packer.Add(f.account, f.group.Came(f.account))
 
 	return nil
 }
@@ -139,6 +140,7 @@ type folding struct {
 	group   *archive.Group
 	counts  archive.Counts // of the account, as stored
 
+	freed  []write // of bodies whose base goes or changes; before writes
 	writes []write
 	listed int  // rows among the writes
 	buried int  // new tombstones among them
@@ -247,7 +249,7 @@ func (f *folding) finish() ([]write, error) {
 
 		var err error
 		if r.Removed {
-			f.remove(r)
+			err = f.remove(r)
 		} else {
 			err = f.store(r)
 		}
@@ -281,7 +283,7 @@ func (f *folding) finish() ([]write, error) {
 		f.set(f.keys.count(), value)
 	}
 
-	return f.writes, nil
+	return append(f.freed, f.writes...), nil
 }
 
 func (f *folding) set(key, value []byte) { f.writes = append(f.writes, write{key, value}) }
@@ -296,6 +298,9 @@ func (f *folding) store(r *archive.Record) error {
 		return err
 	}
 	for _, event := range dropped {
+		if err := f.free(r.ID, event); err != nil {
+			return err
+		}
 		f.delete(f.keys.body(r.ID, event))
 	}
 
@@ -304,6 +309,9 @@ func (f *folding) store(r *archive.Record) error {
 	}
 	// Under the same key: the old body stays in the files until they are erased.
 	for event, body := range r.Replaced {
+		if err := f.free(r.ID, event); err != nil {
+			return err
+		}
 		f.set(f.keys.body(r.ID, event), f.db.codec.Body(body))
 	}
 	for _, m := range r.Hidden {
@@ -316,8 +324,11 @@ func (f *folding) store(r *archive.Record) error {
 
 // remove deletes a record's bodies, state and marks, and leaves a tombstone if it must be
 // buried.
-func (f *folding) remove(r *archive.Record) {
+func (f *folding) remove(r *archive.Record) error {
 	for _, event := range r.State.Kept() {
+		if err := f.free(r.ID, event); err != nil {
+			return err
+		}
 		f.delete(f.keys.body(r.ID, event))
 	}
 	if len(r.State.History) > 0 {
@@ -342,6 +353,8 @@ func (f *folding) remove(r *archive.Record) {
 			f.unseen++
 		}
 	}
+
+	return nil
 }
 
 // list writes the record's row, and removes the one that it had at another place.

@@ -71,7 +71,7 @@ func TestAFolderThatCannotBeReadWholeIsRefusedAndLeftAlone(t *testing.T) {
 		harm       func(dir string) error
 	}{
 		{"a newer format", "restore a backup", func(dir string) error {
-			return writeFormat(dir, "promptspool database, format 9\n")
+			return writeFormat(dir, "promptspool database, format 10\n")
 		}},
 		{"a format of before 0.1.0", "before 0.1.0", func(dir string) error {
 			return writeFormat(dir, "promptspool database, format 8\n")

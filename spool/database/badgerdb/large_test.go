@@ -18,7 +18,7 @@ func TestArchiveOfRowsAlone(t *testing.T) {
 }
 
 func TestArchiveDrawn(t *testing.T) {
-	databasetest.RunDrawn(t, openWith((*badgerdb.DB).PackEagerly), 20)
+	databasetest.RunDrawn(t, databasetest.PackingBodies(openWith((*badgerdb.DB).PackEagerly)), 20)
 }
 
 func TestLargeArchive(t *testing.T) { databasetest.RunLarge(t, openWith(alone)) }

@@ -13,6 +13,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/database/badgerdb/blocks"
+	"promptspool/spool/database/compress"
 )
 
 // state reads a record, whatever parts it is stored in. One that does not exist has no
@@ -29,9 +30,11 @@ func (db *DB) state(txn *badger.Txn, k keys, id uuid) (archive.Stored, error) {
 func (db *DB) joinState(txn *badger.Txn, k keys, id uuid, value []byte) (archive.Stored, error) {
 	key := k.record(id)
 
-	// JSON never begins with this byte.
-	plain, large := bytes.CutPrefix(value, largeState)
-	s, err := archive.ReadStored(plain, large)
+	plain, large, err := db.unpackState(value)
+	var s archive.Stored
+	if err == nil {
+		s, err = archive.ReadStored(plain, large)
+	}
 	if err != nil {
 		return archive.Stored{}, damaged(key, err)
 	}
@@ -67,14 +70,40 @@ func (f *folding) writeState(r *archive.Record) error {
 		return nil
 	}
 
-	// From this size on, later events are written as deltas.
-	if len(value) >= f.db.deltaMin {
-		value = append(bytes.Clone(largeState), value...)
-	}
-	f.set(f.keys.record(r.ID), value)
+	f.set(f.keys.record(r.ID), f.db.packState(value))
 	f.removeDeltas(r)
 
 	return nil
+}
+
+// packState returns a state as it is stored. From a size on, later events are written as deltas.
+func (db *DB) packState(plain []byte) []byte {
+	large := len(plain) >= db.deltaMin
+	if len(plain) >= packedStateMin {
+		if packed, ok := db.codec.QuickState(plain); ok {
+			if large {
+				packed[0] |= compress.Mark
+			}
+			return packed
+		}
+	}
+
+	if large {
+		return append(bytes.Clone(largeState), plain...)
+	}
+	return plain
+}
+
+// unpackState returns a state that packState made, and whether it may have deltas.
+func (db *DB) unpackState(value []byte) (plain []byte, large bool, err error) {
+	if compress.IsQuick(value) {
+		plain, err = db.codec.Unpack(value, nil)
+		return plain, value[0]&compress.Mark != 0, err
+	}
+
+	// JSON never begins with this byte.
+	plain, large = bytes.CutPrefix(value, largeState)
+	return plain, large, nil
 }
 
 // removeDeltas removes a record's deltas, which the whole state now contains.
@@ -146,7 +175,7 @@ func (db *DB) loadBody(txn *badger.Txn, k keys, id uuid, h archive.Entry) ([]byt
 
 	// A body is read long after it was written, so its hash is checked each time.
 	key := k.body(id, event)
-	body, err := readPacked(txn, db.codec, key, nil)
+	body, err := db.readBody(txn, k, key)
 	if err == nil && archive.HashBody(body) != h.Hash {
 		err = damaged(key, errors.New("the body is not what was stored"))
 	}

@@ -93,8 +93,12 @@ func (db *DB) loadExcerpts(txn *badger.Txn, k keys, rows []wire.Row) error {
 			return err
 		}
 
+		plain, large, err := db.unpackState(value)
+		if err != nil {
+			return damaged(k.record(id), err)
+		}
 		// A large state may have deltas, and one of these the request.
-		if bytes.HasPrefix(value, largeState) {
+		if large {
 			state, err := db.joinState(txn, k, id, value)
 			if err != nil {
 				return err
@@ -103,7 +107,7 @@ func (db *DB) loadExcerpts(txn *badger.Txn, k keys, rows []wire.Row) error {
 			row.InputExcerpt, row.OutputExcerpt = whole.InputExcerpt, whole.OutputExcerpt
 			continue
 		}
-		archive.ReadExcerpts(value, row)
+		archive.ReadExcerpts(plain, row)
 	}
 
 	return nil

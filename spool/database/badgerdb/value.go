@@ -157,6 +157,10 @@ var tagged = []byte{2}
 // largeState is the first byte of a state that may have deltas.
 var largeState = []byte{1}
 
+// packedStateMin is the size from which a state is packed: a smaller one is in the tables, which Badger
+// packs itself.
+const packedStateMin = valueThreshold
+
 // tombstoneBytes is the length of a record's tombstone: the time of the deletion. If
 // there was no record, one more byte follows, so that counting these at a start takes
 // only their lengths.
@@ -190,6 +194,7 @@ const (
 	tableRecord    = 'r'
 	tableDelta     = 'e'
 	tableBody      = 'b'
+	tableBase      = 'a'
 	tableTime      = 't'
 	tableLate      = 'u'
 	tableBlock     = 'd'
@@ -238,6 +243,11 @@ func (k keys) record(id uuid) []byte { return append(k.table(tableRecord), id[:]
 
 func (k keys) body(id, event uuid) []byte {
 	return append(append(k.table(tableBody), id[:]...), event[:]...)
+}
+
+// base returns the key of what is packed against a body.
+func (k keys) base(id, event uuid) []byte {
+	return append(append(k.table(tableBase), id[:]...), event[:]...)
 }
 
 func (k keys) count() []byte { return k.table(tableCount) }

@@ -182,15 +182,12 @@ func (db *DB) termsOf(
 	defer it.Close()
 	var texts []string
 	for it.Rewind(); it.Valid(); it.Next() {
-		err := it.Item().Value(func(value []byte) error {
-			body, err := db.codec.Unpack(value, nil)
-			content := query.ReadContent(ctx, body)
-			texts = append(texts, content.Input, content.Output)
-			return err
-		})
+		body, err := db.readBody(txn, k, it.Item().KeyCopy(nil))
 		if err != nil {
-			return nil, damaged(it.Item().KeyCopy(nil), err)
+			return nil, err
 		}
+		content := query.ReadContent(ctx, body)
+		texts = append(texts, content.Input, content.Output)
 	}
 	// A text that was read until ctx ended may lack words.
 	if err := db.stopped(ctx); err != nil {

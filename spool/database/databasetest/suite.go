@@ -43,6 +43,7 @@ func Run(t *testing.T, open Open) {
 		{"sessions, traces and users are found by their calls", findingSessions},
 		{"spans are found by trace, whatever arrives meanwhile", findingSpans},
 		{"records that another version read are read again, once each", rereading},
+		{"a session is packed, and stays what it was whatever goes or changes", packedSession},
 	})
 }
 

@@ -142,7 +142,8 @@ func (l *Lock) Release() error {
 //	1   0.1.0
 //	2   heads of blocks are of version 2
 //	3   records are in sets: archive.Set
-const Format = 3
+//	9   bodies are packed against others, and states by themselves
+const Format = 9
 
 // formatUnreleased is the last of versions before 0.1.0, which wrote 4 to 8: after 3 comes 9.
 const formatUnreleased = 8

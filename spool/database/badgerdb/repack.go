@@ -1,0 +1,170 @@
+package badgerdb
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/archive"
+	"promptspool/spool/database/compress"
+	"promptspool/spool/database/repack"
+)
+
+// readBody reads the body under a key, and what it is packed against.
+func (db *DB) readBody(txn *badger.Txn, k keys, key []byte) (plain []byte, err error) {
+	var dependent []byte
+	item, err := txn.Get(key)
+	if err == nil {
+		err = item.Value(func(value []byte) (err error) {
+			// Badger locks the file of the value meanwhile, and that of the base may be the same.
+			if _, ok := compress.BaseOf(value); ok {
+				dependent = bytes.Clone(value)
+				return nil
+			}
+			plain, err = db.codec.Unpack(value, nil)
+			return err
+		})
+	}
+	if err == nil && dependent != nil {
+		plain, err = db.codec.UnpackBody(dependent, nil, func(b compress.Base) ([]byte, error) {
+			return loadBytes(txn, k.body(b.Request, b.Event))
+		})
+	}
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+
+	return plain, nil
+}
+
+// Repack packs bodies against each other; see repack.Store. It does so while others write, and then
+// stores nothing if one of the bodies was written meanwhile.
+func (db *DB) Repack(
+	ctx context.Context, account string, ids []uuid, pack func([]repack.Body) ([]repack.Body, error),
+) error {
+	k, err := keysOf(account)
+	if err != nil {
+		return err
+	}
+
+	var changed []repack.Body
+	read := make(map[string]stored)
+	err = db.view(func(txn *badger.Txn) error {
+		bodies, err := db.storedBodies(ctx, txn, k, ids, read)
+		if err == nil {
+			changed, err = pack(bodies)
+		}
+		return err
+	})
+	if err != nil || len(changed) == 0 {
+		return err
+	}
+
+	replaced := int64(0)
+	err = db.commit.doMany(ctx, 0, len(changed), func(txn *badger.Txn) (writes []write, err error) {
+		replaced = 0
+		for _, b := range changed {
+			key := k.body(b.Request, b.Event)
+			item, err := txn.Get(key)
+			if err != nil || !read[string(key)].is(txn, item) {
+				return nil, repack.ErrChanged
+			}
+			if b.Value != nil {
+				writes = append(writes, write{key, b.Value})
+				replaced += item.ValueSize()
+			}
+			if b.Dependants != nil {
+				writes = append(writes, write{k.base(b.Request, b.Event), b.Dependants})
+			}
+		}
+		return writes, nil
+	})
+	if err == nil {
+		db.repacked.Add(replaced)
+	}
+
+	return err
+}
+
+// stored is a value as it was read, with the version that Badger gave it.
+type stored struct {
+	version uint64
+	value   []byte
+}
+
+// is reports whether a value is still the one that was read.
+func (s stored) is(txn *badger.Txn, item *badger.Item) bool {
+	if item.Version() != s.version {
+		return false
+	}
+	if item.Version() < txn.ReadTs() {
+		return true
+	}
+
+	// A change before this one in the same transaction may have written it: what it writes has that version.
+	same := false
+	err := item.Value(func(value []byte) error {
+		same = bytes.Equal(value, s.value)
+		return nil
+	})
+	return err == nil && same
+}
+
+// storedBodies reads the bodies of records as they are stored, and notes them by key.
+func (db *DB) storedBodies(
+	ctx context.Context, txn *badger.Txn, k keys, ids []uuid, read map[string]stored,
+) (bodies []repack.Body, err error) {
+	// One iterator for all: making one takes longer than reading a body.
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableBody)})
+	defer it.Close()
+
+	for _, id := range ids {
+		if err := db.stopped(ctx); err != nil {
+			return nil, err
+		}
+
+		prefix := append(k.table(tableBody), id[:]...)
+		for it.Seek(prefix); it.ValidForPrefix(prefix); it.Next() {
+			b := repack.Body{Request: id, Event: uuid(it.Item().Key()[len(prefix):])}
+			b.Value, err = it.Item().ValueCopy(nil)
+			if err != nil || len(b.Value) == 0 {
+				return nil, damaged(it.Item().KeyCopy(nil), errUnreadable)
+			}
+			read[string(it.Item().Key())] = stored{it.Item().Version(), b.Value}
+
+			b.Dependants, err = loadBytes(txn, k.base(id, b.Event))
+			if err != nil {
+				return nil, err
+			}
+			bodies = append(bodies, b)
+		}
+	}
+
+	return bodies, nil
+}
+
+// free packs by itself each body that is packed against one which goes or changes. If the group writes such
+// a body, too, that comes after it.
+func (f *folding) free(id, event uuid) error {
+	list := f.keys.base(id, event)
+	dependants, err := loadBytes(f.txn, list)
+	if err != nil || dependants == nil {
+		return err
+	}
+	base := repack.Body{Request: id, Event: event, Dependants: dependants}
+	base.Value, err = loadBytes(f.txn, f.keys.body(id, event))
+	if err != nil {
+		return err
+	}
+	f.freed = append(f.freed, write{key: list})
+
+	return repack.Free(f.db.codec, base, func(request, event archive.UUID) ([]byte, error) {
+		if r := f.group.Record(f.account, request); r != nil && r.Removed {
+			return nil, nil
+		}
+		return loadBytes(f.txn, f.keys.body(request, event))
+	}, func(b repack.Body) {
+		f.freed = append(f.freed, write{f.keys.body(b.Request, b.Event), b.Value})
+	})
+}
