@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/spool/archive"
+	"promptspool/spool/database/compress"
+	"promptspool/spool/database/postgres/connection"
 )
 
 // place is a row that was read in full before its record is looked into.
@@ -67,11 +69,11 @@ func (s *scan) metadata(ctx context.Context) (map[string]string, error) {
 		return nil, err
 	}
 
-	packed, err := readBodies(s.tx.Query(ctx, selectBodies, s.account, s.id, s.id.Time()))
+	packed, bases, err := readBodies(ctx, s.tx, s.account, selectBodies, s.account, s.id, s.id.Time())
 	if err != nil {
 		return nil, err
 	}
-	bodies, err := s.db.codec.unpackBodies(&state.State, packed[s.id], true)
+	bodies, err := s.db.codec.unpackBodies(&state.State, packed[s.id], bases, true)
 	state.Restore(bodies)
 
 	return state.Whole(), err
@@ -108,7 +110,7 @@ const bodiesBytesDefault = 16 << 20
 
 // visitBodies visits rows together with the bodies of their requests.
 func (s *scan) visitBodies(ctx context.Context, places []place) error {
-	bodies, err := s.bodies(ctx, places)
+	bodies, bases, err := s.bodies(ctx, places)
 	if err != nil {
 		return err
 	}
@@ -118,7 +120,7 @@ func (s *scan) visitBodies(ctx context.Context, places []place) error {
 	for _, p := range places {
 		s.at, s.id, s.line = p.at, p.id, p.line
 		err := s.visitIfMatch(ctx, func() (_ []byte, err error) {
-			plain, err = s.db.codec.Unpack(bodies[p.id], plain)
+			plain, err = s.db.codec.UnpackBody(bodies[p.id], plain, bases.of)
 			if err != nil {
 				err = damaged("the body of record "+p.id.String(), err)
 			}
@@ -132,18 +134,18 @@ func (s *scan) visitBodies(ctx context.Context, places []place) error {
 	return nil
 }
 
-// bodies reads the packed bodies of the records' requests.
+// bodies reads the packed bodies of the records' requests, and what they are packed against.
 //
 // Most records have one body. One has several if different requests came under its id, or
 // part of an event could not be read; its state then says which body is the request's.
-func (s *scan) bodies(ctx context.Context, places []place) (map[uuid][]byte, error) {
+func (s *scan) bodies(ctx context.Context, places []place) (map[uuid][]byte, keptBodies, error) {
 	ids, first, last := idsAndTimes(places)
-	found, err := readBodies(s.tx.Query(ctx, `
+	found, bases, err := readBodies(ctx, s.tx, s.account, `
 		SELECT request_id, event_id, body FROM record_bodies
 		WHERE account_id = $1 AND ts >= $2 AND ts <= $3 AND request_id = ANY($4)`,
-		pgx.QueryExecModeCacheDescribe, s.account, first, last, ids))
+		pgx.QueryExecModeCacheDescribe, s.account, first, last, ids)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	// A record's state is read only if it has several bodies, which is rare.
@@ -155,33 +157,38 @@ func (s *scan) bodies(ctx context.Context, places []place) (map[uuid][]byte, err
 		if len(events) > 1 {
 			bodies[id], err = s.requestBody(ctx, id, events)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 	}
 
-	return bodies, nil
+	return bodies, bases, nil
 }
 
-// sizes returns how many bytes the bodies of each record have, packed. The database finds
-// them without reading the bodies.
+// sizes returns how many bytes the bodies of each record have, packed, and what they are packed
+// against. That counts once. The database finds them without reading the bodies.
 func (s *scan) sizes(ctx context.Context, places []place) (map[uuid]int64, error) {
 	ids, first, last := idsAndTimes(places)
 	// The lengths are stored with the pointers to the bodies: no body is fetched.
 	rows, err := s.tx.Query(ctx, `
-		SELECT request_id, sum(octet_length(body))::bigint FROM record_bodies
-		WHERE account_id = $1 AND ts >= $2 AND ts <= $3 AND request_id = ANY($4)
-		GROUP BY request_id`,
-		pgx.QueryExecModeCacheDescribe, s.account, first, last, ids)
+		SELECT request_id, octet_length(body)::bigint, substring(body FROM 1 FOR $5) FROM record_bodies
+		WHERE account_id = $1 AND ts >= $2 AND ts <= $3 AND request_id = ANY($4)`,
+		pgx.QueryExecModeCacheDescribe, s.account, first, last, ids, compress.HeadBytes)
 	if err != nil {
 		return nil, err
 	}
 
 	sizes := make(map[uuid]int64, len(places))
+	counted := make(map[compress.Base]bool)
 	var id uuid
 	var size int64
-	_, err = pgx.ForEachRow(rows, []any{&id, &size}, func() error {
-		sizes[id] = size
+	var head []byte
+	_, err = pgx.ForEachRow(rows, []any{&id, &size, &head}, func() error {
+		sizes[id] += size
+		if base, ok := compress.BaseOf(head); ok && !counted[base] {
+			counted[base] = true
+			sizes[id] += int64(base.Bytes)
+		}
 		return nil
 	})
 
@@ -241,8 +248,7 @@ func (s *scan) stored(ctx context.Context, id uuid) (state archive.Stored, err e
 	}
 
 	// The page has no transaction: a state and its deltas need one, and may be deleted by now.
-	o := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = pgx.BeginTxFunc(ctx, conn, o, func(tx pgx.Tx) (err error) {
+	err = pgx.BeginTxFunc(ctx, conn, connection.Snapshot, func(tx pgx.Tx) (err error) {
 		state, err = s.storedIn(ctx, tx, id)
 		return err
 	})

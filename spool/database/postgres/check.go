@@ -16,8 +16,10 @@ import (
 	"promptspool/spool/archive/rollup"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/archive/textindex"
+	"promptspool/spool/database/compress"
 	"promptspool/spool/database/postgres/filter"
 	"promptspool/spool/database/postgres/schema"
+	"promptspool/spool/database/repack"
 )
 
 // checkStep is how many records Check reads together.
@@ -234,7 +236,7 @@ func (c *checker) checkPart(ctx context.Context, tx pgx.Tx, part []checked) erro
 		}
 	}
 
-	bodies, err := readBodies(tx.Query(ctx, selectBodiesOfMany, part[0].account, ids, times))
+	bodies, bases, err := readBodies(ctx, tx, part[0].account, selectBodiesOfMany, part[0].account, ids, times)
 	if err != nil {
 		return err
 	}
@@ -255,15 +257,40 @@ func (c *checker) checkPart(ctx context.Context, tx pgx.Tx, part []checked) erro
 		return err
 	}
 
+	if err := checkBases(ctx, tx, part[0].account, bodies); err != nil {
+		return err
+	}
 	for i := range part {
 		r := &part[i]
 		// Each body in the history must be there, unchanged.
-		if _, err := c.db.codec.unpackBodies(&r.state.State, bodies[r.id], false); err != nil {
+		if _, err := c.db.codec.unpackBodies(&r.state.State, bodies[r.id], bases, false); err != nil {
 			return err
 		}
 		header, found := headers[r.id]
 		if err := c.checkHeader(r, header, found); err != nil {
 			return err
+		}
+	}
+
+	return nil
+}
+
+// checkBases checks that what bodies are packed against lists them.
+func checkBases(ctx context.Context, tx pgx.Tx, account string, bodies keptBodies) error {
+	ids := bodies.bases()
+	lists, err := readKept(tx.Query(ctx, `
+		SELECT request_id, event_id, dependants FROM record_bodies
+		WHERE account_id = $1 AND request_id = ANY($2) AND ts = ANY($3)`, account, ids, timesOf(ids)))
+	if err != nil {
+		return err
+	}
+
+	for id, events := range bodies {
+		for event, body := range events {
+			base, dependent := compress.BaseOf(body)
+			if dependent && !repack.Dependants(lists[base.Request][base.Event]).Has(id, event) {
+				return fmt.Errorf("record %s: what the body of event %s is packed against does not list it", id, event)
+			}
 		}
 	}
 

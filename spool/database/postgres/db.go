@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"promptspool/spool/database/accounts"
 	"promptspool/spool/database/postgres/connection"
 	"promptspool/spool/database/postgres/schema"
+	"promptspool/spool/database/repack"
 )
 
 // Config says how to reach the database and what to keep in it.
@@ -43,6 +45,7 @@ type DB struct {
 
 	pool      *connection.Pool
 	tables    *schema.Tables
+	packer    *repack.Packer
 	logger    *slog.Logger
 	now       func() time.Time
 	retention archive.Retention
@@ -108,6 +111,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	now := func() time.Time { return db.now() }
 	db.Store = accounts.New(db.small(), now)
 	db.RecordReader = db.readRecord
+	db.packer = repack.NewPacker(db, codec.Codec, c.Logger, now)
 	db.tables = schema.New(pool, c.Logger, now)
 	db.commits = newCommitter(0, db.applyTogether)
 	db.isolated.commits = newCommitter(slotsOf*lanes, db.applyIsolated)
@@ -233,6 +237,11 @@ const (
 // and renews what an earlier version wrote.
 // Of several servers one does so at a time; when it stops, another takes over.
 func (db *DB) Run(ctx context.Context) error {
+	// Each server packs what came over it.
+	var packing sync.WaitGroup
+	defer packing.Wait()
+	packing.Go(func() { db.packer.Run(ctx) })
+
 	tick := time.NewTicker(runEvery)
 	defer tick.Stop()
 

@@ -7,6 +7,7 @@ import (
 
 	"promptspool/spool/database/postgres/postgrestest"
 	"promptspool/spool/database/postgres/schema"
+	"promptspool/spool/database/repack"
 )
 
 // Empty returns a database for one test, with its tables but without records.
@@ -54,3 +55,9 @@ func (db *DB) MakeAhead(ctx context.Context) error { return db.tables.MakeAhead(
 
 // RememberUnseen bounds the tombstones of records that never arrived.
 func (db *DB) RememberUnseen(max int) { db.unseenMax = max }
+
+// PackBodies packs the bodies that wait against each other, if only they save anything at all.
+func (db *DB) PackBodies(ctx context.Context) error {
+	db.packer.Rule = repack.Rule{Most: 1e9}
+	return db.packer.PackAll(ctx)
+}

@@ -18,6 +18,7 @@ import (
 
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/compress"
 	"promptspool/spool/database/postgres/connection"
 	"promptspool/spool/database/postgres/schema"
 )
@@ -96,7 +97,7 @@ func (db *DB) Change(
 // if another server was faster. alone keeps all other writers to the accounts out.
 func (f *folding) change(ctx context.Context, alone bool, decide func() error) error {
 	// load sends the guard, prepared: by itself it would take a tenth of a small write's time.
-	return f.db.pool.Unguarded(ctx, func(tx pgx.Tx) error {
+	err := f.db.pool.Unguarded(ctx, func(tx pgx.Tx) error {
 		if err := f.load(ctx, tx, alone); err != nil {
 			return err
 		}
@@ -105,16 +106,28 @@ func (f *folding) change(ctx context.Context, alone bool, decide func() error) e
 		}
 		return f.write(ctx, tx)
 	})
+	for _, name := range f.accountNames() {
+		if err == nil {
+			f.db.packer.Add(schema.AccountOf(name), f.Came(name))
+		}
+	}
+
+	return err
 }
 
 // Bodies reads bodies of a record's events; see archive.Reader.
 func (f *folding) Bodies(r *archive.Record) (map[string]json.RawMessage, error) {
-	packed, err := readBodies(f.tx.Query(f.ctx, selectBodies, r.Account, r.ID, r.ID.Time()))
+	packed, bases, err := readBodies(f.ctx, f.tx, r.Account, selectBodies, r.Account, r.ID, r.ID.Time())
 	if err != nil {
 		return nil, err
 	}
 
-	return r.ReadBodies(f.db.codec.reader(packed[r.ID]))
+	// Between the two statements, another server may have changed a base and packed its dependants again.
+	bodies, err := r.ReadBodies(f.db.codec.reader(packed[r.ID], bases))
+	if errors.Is(err, compress.ErrBase) {
+		err = fmt.Errorf("%w: %w", connection.ErrConflict, err)
+	}
+	return bodies, err
 }
 
 // Pack packs a body; see archive.Loader.

@@ -19,7 +19,9 @@ func TestLargeArchive(t *testing.T) {
 	})
 }
 
-func TestArchiveDrawn(t *testing.T) { databasetest.RunDrawn(t, openEmpty, 5) }
+func TestArchiveDrawn(t *testing.T) {
+	databasetest.RunDrawn(t, databasetest.PackingBodies(openEmpty), 5)
+}
 
 // A copy to and from another kind of database is in the end-to-end tests.
 func TestMove(t *testing.T) {

@@ -31,7 +31,7 @@ func (db *DB) readRecord(
 	}
 
 	var stored archive.Stored
-	var kept map[uuid]map[uuid][]byte
+	var kept, bases keptBodies
 	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) error {
 		// One round trip for both, from one moment.
 		var packed []byte
@@ -45,7 +45,7 @@ func (db *DB) readRecord(
 		})
 		// All of them: a record has a bounded size (archive.RecordBytesMax).
 		b.Queue(selectBodies, key, id, id.Time()).Query(func(rows pgx.Rows) (err error) {
-			kept, err = readBodies(rows, nil)
+			kept, err = readKept(rows, nil)
 			return err
 		})
 
@@ -56,6 +56,9 @@ func (db *DB) readRecord(
 		if err == nil {
 			err = db.codec.joinDeltas(ctx, tx, key, id, &stored)
 		}
+		if err == nil {
+			bases, err = kept.readBases(ctx, tx, key)
+		}
 		return err
 	})
 	if err != nil {
@@ -64,7 +67,7 @@ func (db *DB) readRecord(
 
 	// Unpacking comes after the transaction, so that it does not occupy a connection.
 	state = stored.State
-	bodies, err = db.codec.unpackBodies(&state, kept[id], shown)
+	bodies, err = db.codec.unpackBodies(&state, kept[id], bases, shown)
 
 	return state, bodies, err
 }
@@ -84,28 +87,6 @@ const (
 		WHERE account_id = $1 AND request_id = ANY($2) AND ts = ANY($3)`
 )
 
-// readBodies reads the rows of such a statement, by record and event.
-func readBodies(rows pgx.Rows, err error) (map[uuid]map[uuid][]byte, error) {
-	if err != nil {
-		return nil, err
-	}
-
-	packed := make(map[uuid]map[uuid][]byte)
-	var id, event uuid
-	var body []byte
-	_, err = pgx.ForEachRow(rows, []any{&id, &event, &body}, func() error {
-		if packed[id] == nil {
-			packed[id] = make(map[uuid][]byte)
-		}
-		packed[id][event] = body
-		// The next row must not overwrite it.
-		body = nil
-		return nil
-	})
-
-	return packed, err
-}
-
 // fitting returns how many of the first n things fit into so many bytes together: one at least.
 func fitting(n, most int, bytes func(i int) int) (fit int) {
 	for fit < n {
@@ -120,17 +101,17 @@ func fitting(n, most int, bytes func(i int) int) (fit int) {
 // unpackBodies unpacks the bodies of a record's events; if shown is set, only those that are
 // needed to show it.
 func (c *codec) unpackBodies(
-	s *archive.State, packed map[uuid][]byte, shown bool,
+	s *archive.State, packed map[uuid][]byte, bases keptBodies, shown bool,
 ) (map[string]json.RawMessage, error) {
-	return s.Bodies(shown, c.reader(packed))
+	return s.Bodies(shown, c.reader(packed, bases))
 }
 
 // reader returns what reads the bodies of a record's events.
-func (c *codec) reader(packed map[uuid][]byte) func(h archive.Entry) ([]byte, error) {
+func (c *codec) reader(packed map[uuid][]byte, bases keptBodies) func(h archive.Entry) ([]byte, error) {
 	return func(h archive.Entry) ([]byte, error) {
 		// A body that is missing unpacks as damaged.
 		event, _ := archive.ParseUUID(h.ID)
-		return c.unpackBody(packed[event], h)
+		return c.unpackBody(packed[event], bases, h)
 	}
 }
 
@@ -234,8 +215,8 @@ func (c *codec) unpackState(packed []byte, id uuid) (s archive.Stored, err error
 }
 
 // unpackBody unpacks the body of an event and verifies its hash.
-func (c *codec) unpackBody(packed []byte, h archive.Entry) ([]byte, error) {
-	body, err := c.Unpack(packed, nil)
+func (c *codec) unpackBody(packed []byte, bases keptBodies, h archive.Entry) ([]byte, error) {
+	body, err := c.UnpackBody(packed, nil, bases.of)
 	if err == nil && archive.HashBody(body) != h.Hash {
 		err = errors.New("it is not what was stored")
 	}

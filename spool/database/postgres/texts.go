@@ -205,14 +205,14 @@ func (db *DB) readTexts(
 		for i := range some {
 			places[i].id, _ = archive.ParseUUID(some[i].RequestID)
 		}
-		bodies, err := s.bodies(ctx, places)
+		bodies, bases, err := s.bodies(ctx, places)
 		if err != nil {
 			return err
 		}
 
 		var plain []byte
 		for i := range places {
-			plain, err = db.codec.Unpack(bodies[places[i].id], plain)
+			plain, err = db.codec.UnpackBody(bodies[places[i].id], plain, bases.of)
 			if err != nil {
 				return damaged("the body of record "+places[i].id.String(), err)
 			}

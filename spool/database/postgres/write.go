@@ -63,6 +63,9 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 				return err
 			}
 		}
+		if err := f.free(ctx, tx, &changes); err != nil {
+			return err
+		}
 		changes.queue(b)
 	}
 	for _, name := range f.accountNames() {
@@ -159,9 +162,11 @@ func (f *folding) collect(r *archive.Record, c *partChanges, added *addedRows) e
 	}
 	for _, event := range dropped {
 		c.bodies.add(id, event)
+		c.going = append(c.going, bodyPlace{id, event})
 	}
 	for event, body := range r.Replaced {
 		c.replaced.add(id, event, f.db.codec.Body(body))
+		c.going = append(c.going, bodyPlace{id, event})
 	}
 	packed, after, err := f.db.codec.packState(&r.State)
 	if err != nil {
@@ -342,6 +347,7 @@ type partChanges struct {
 	bodies   columnArrays // record and event of bodies that are deleted
 	replaced columnArrays // record, event and body of bodies that are replaced
 	buried   [][]any      // tombstones
+	going    []bodyPlace  // where bodies are deleted or replaced
 }
 
 // dropDeltas deletes the deltas of a record's state, which load has joined to it.
@@ -363,6 +369,9 @@ func (c *partChanges) unlist(r *archive.Record) {
 func (c *partChanges) remove(r *archive.Record, tombstone []any) {
 	if r.Revision > 0 {
 		c.removed.add(r.ID, r.Revision)
+		for _, event := range r.State.Kept() {
+			c.going = append(c.going, bodyPlace{r.ID, event})
+		}
 		c.dropDeltas(r)
 		c.unlist(r)
 	}
@@ -401,7 +410,7 @@ func (c *partChanges) queue(b *pgx.Batch) {
 		WHERE b.account_id = $1 AND b.ts >= $2 AND b.ts < $3
 			AND b.request_id = ANY($4) AND b.request_id = u.id AND b.event_id = u.event`)
 	all(c.replaced, `
-		UPDATE record_bodies b SET body = u.body
+		UPDATE record_bodies b SET body = u.body, dependants = NULL
 		FROM unnest($4::uuid[], $5::uuid[], $6::bytea[]) AS u (id, event, body)
 		WHERE b.account_id = $1 AND b.ts >= $2 AND b.ts < $3
 			AND b.request_id = ANY($4) AND b.request_id = u.id AND b.event_id = u.event`)

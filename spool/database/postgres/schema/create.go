@@ -23,7 +23,7 @@ import (
 
 // version is the version of the tables of SQL. A server brings earlier ones to it, step by step, and
 // does not work on later ones.
-const version = 3
+const version = 4
 
 // SQL creates the tables in an empty database.
 //

@@ -81,6 +81,7 @@ CREATE TABLE record_bodies (
 	ts         timestamptz      NOT NULL,
 	event_id   uuid             NOT NULL,
 	body       bytea            NOT NULL,
+	dependants bytea,                     -- what is packed against it: package repack
 	PRIMARY KEY (account_id, request_id, event_id, ts)
 ) PARTITION BY RANGE (ts);
 ALTER TABLE record_bodies ALTER COLUMN body SET STORAGE EXTERNAL;
