@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
@@ -202,6 +201,7 @@ func benchSession(b *testing.B, load *databasetest.SessionLoad) {
 	defer db.Close()
 
 	sent := load.Send(b, db, time.Now())
+	sent.Read(b, db, "alone")
 	begun, cpu := time.Now(), cputimetest.Used()
 	if err := db.PackLater(b.Context(), time.Hour); err != nil {
 		b.Fatal(err)
@@ -213,7 +213,6 @@ func benchSession(b *testing.B, load *databasetest.SessionLoad) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	sent.Read(b, db, "packed")
 	sent.Tell(b, load.Name, db.BodyBytes(), size.DiskBytes)
-	out, _ := exec.Command("ls", "-ls", dir).CombinedOutput()
-	b.Log(string(out))
 }

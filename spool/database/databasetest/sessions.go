@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -125,6 +126,30 @@ func (l *SessionLoad) Send(b *testing.B, store archive.Store, now time.Time) (se
 		ms(cputimetest.Used()-used-making)/(float64(sent.Bytes)/1e6))
 
 	return sent
+}
+
+// Read reads all records in turn, as an export does, and reports how long each takes.
+func (s Sent) Read(b *testing.B, store archive.Store, when string) {
+	n, begun, took := 0, cputimetest.Used(), []time.Duration{}
+	for after, more := "", true; more; {
+		ids, err := store.IDs(b.Context(), "bench", after, 1000)
+		for _, id := range ids {
+			from := time.Now()
+			if err == nil {
+				_, _, err = store.Record(b.Context(), "bench", id)
+			}
+			took = append(took, time.Since(from))
+			after = id
+			n++
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		more = len(ids) == 1000
+	}
+	slices.Sort(took)
+	b.Logf("%s, %d records are read in %.2f ms of processor each, p95 %.2f ms", when, n,
+		ms(cputimetest.Used()-begun)/float64(n), ms(took[n*95/100]))
 }
 
 // Tell reports what a load takes: the bodies alone, all files, and what is not bodies.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"promptspool/metrics/cputimetest"
 	"promptspool/registry/prices"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/records"
@@ -155,4 +156,55 @@ func measureLists(b *testing.B, db *postgres.DB, name string, q rollup.Query) {
 	}
 	slices.Sort(took)
 	fmt.Printf("%-34s median %4d ms, p95 %4d ms\n", name, took[10].Milliseconds(), took[18].Milliseconds())
+}
+
+// BenchmarkSessions says how much sessions take whose calls repeat what was said: an hour later, after
+// what autovacuum does.
+func BenchmarkSessions(b *testing.B) {
+	for _, load := range databasetest.SessionLoads() {
+		b.Run(load.Name, func(b *testing.B) {
+			for range b.N {
+				benchSession(b, &load)
+			}
+		})
+	}
+}
+
+func benchSession(b *testing.B, load *databasetest.SessionLoad) {
+	dsn := postgrestest.Start(b, postgrestest.Options{Fsync: true, Settings: benchSettings}).Database(b)
+	db := open(b, dsn)
+	var first, bodies, files int64
+	wal := walBytes(b, dsn)
+	number(b, dsn, &first, `SELECT pg_database_size(current_database())`)
+	sent := load.Send(b, db, time.Now())
+	sent.Read(b, db, "alone")
+	written := walBytes(b, dsn) - wal
+
+	begun, cpu := time.Now(), cputimetest.Used()
+	wal += written
+	if err := db.PackLater(b.Context(), time.Hour); err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("%s: packed in %v, %.2f ms of our processor a MB; WAL %.2f of what was sent, and %.2f for packing",
+		load.Name, time.Since(begun).Round(time.Millisecond),
+		float64((cputimetest.Used()-cpu).Microseconds())/1000/(float64(sent.Bytes)/1e6),
+		float64(written)/float64(sent.Bytes), float64(walBytes(b, dsn)-wal)/float64(sent.Bytes))
+
+	execute(b, dsn, `VACUUM ANALYZE`)
+	number(b, dsn, &bodies, `SELECT sum(octet_length(body) + coalesce(octet_length(dependants), 0)) FROM record_bodies`)
+	number(b, dsn, &files, `SELECT pg_database_size(current_database())`)
+	sent.Read(b, db, "packed")
+	sent.Tell(b, load.Name, bodies, files-first)
+}
+
+// number reads one number.
+func number(b *testing.B, dsn string, n *int64, sql string) {
+	conn, err := pgx.Connect(b.Context(), dsn)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close(b.Context())
+	if err := conn.QueryRow(b.Context(), sql).Scan(n); err != nil {
+		b.Fatal(err)
+	}
 }

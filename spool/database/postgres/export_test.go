@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"promptspool/spool/database/postgres/postgrestest"
 	"promptspool/spool/database/postgres/schema"
@@ -55,6 +56,14 @@ func (db *DB) MakeAhead(ctx context.Context) error { return db.tables.MakeAhead(
 
 // RememberUnseen bounds the tombstones of records that never arrived.
 func (db *DB) RememberUnseen(max int) { db.unseenMax = max }
+
+// PackLater packs the bodies that are due after a while.
+func (db *DB) PackLater(ctx context.Context, after time.Duration) error {
+	now := db.now
+	db.now = func() time.Time { return now().Add(after) }
+	// The second time, calls that were found to be alone.
+	return errors.Join(db.packer.Pack(ctx), db.packer.Pack(ctx))
+}
 
 // PackBodies packs the bodies that wait against each other, if only they save anything at all.
 func (db *DB) PackBodies(ctx context.Context) error {
