@@ -255,37 +255,29 @@ func (k *Keyring) rememberLocked(hash [32]byte, askAt time.Time) {
 	k.refusals[hash] = askAt
 }
 
-// secret returns the key with this number.
-func (k *Keyring) secret(number uint32) (wire.Secret, bool) {
+// with calls fn for the key with a number, if it is in the ring. mu is held meanwhile.
+func (k *Keyring) with(number uint32, fn func(*key)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 
 	if key := k.byNumber[number]; key != nil {
-		return key.secret, true
+		fn(key)
 	}
+}
 
-	return "", false
+// secret returns the key with this number.
+func (k *Keyring) secret(number uint32) (secret wire.Secret, ok bool) {
+	k.with(number, func(key *key) { secret, ok = key.secret, true })
+	return secret, ok
 }
 
 // refused notes that the server refused a batch of this key.
 func (k *Keyring) refused(number uint32) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-
-	if key := k.byNumber[number]; key != nil {
-		k.refuseLocked(key.hash)
-	}
+	k.with(number, func(key *key) { k.refuseLocked(key.hash) })
 }
 
 // acked notes that events of this key left the spool.
-func (k *Keyring) acked(number uint32) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-
-	if key := k.byNumber[number]; key != nil {
-		k.eraseUnusedLocked(key)
-	}
-}
+func (k *Keyring) acked(number uint32) { k.with(number, k.eraseUnusedLocked) }
 
 // Identities returns a verified identity for each account with a key that has one of some rights.
 // They ask the server in the account's name. A key with a prefix is the last choice.

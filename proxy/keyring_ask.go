@@ -294,14 +294,10 @@ func (k *Keyring) recheck(ctx context.Context, number uint32) bool {
 
 // accepted asks the server about a key, and reports whether it accepts it. No verdict
 // is a no.
-func (k *Keyring) accepted(ctx context.Context, number uint32) bool {
-	if !k.recheck(ctx, number) {
-		return false
+func (k *Keyring) accepted(ctx context.Context, number uint32) (is bool) {
+	if k.recheck(ctx, number) {
+		k.with(number, func(key *key) { is = key.state == keyGood })
 	}
 
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	key := k.byNumber[number]
-
-	return key != nil && key.state == keyGood
+	return is
 }
