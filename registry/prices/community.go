@@ -2,6 +2,7 @@ package prices
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,26 +67,15 @@ func communityPrice(raw json.RawMessage) (p price, found bool, err error) {
 		return p, false, errors.New("must be an object")
 	}
 
-	p.rates, found, err = entry.rates("")
-	if err != nil {
-		return p, false, err
-	}
+	p.rates, found = entry.rates("", &err)
 	for _, long := range longPrices {
-		r, ok, err := entry.rates(long.suffix)
-		if err != nil {
-			return p, false, err
-		}
-		if ok {
+		if r, ok := entry.rates(long.suffix, &err); ok {
 			// Anything without a separate price for long calls costs the same in them.
 			p.over, p.long = long.tokens, r.or(p.rates)
 		}
 	}
 	for tier, suffix := range tierPrices {
-		r, ok, err := entry.rates(suffix)
-		if err != nil {
-			return p, false, err
-		}
-		if ok {
+		if r, ok := entry.rates(suffix, &err); ok {
 			if p.tiers == nil {
 				p.tiers = make(map[string]tierPrice)
 			}
@@ -93,7 +83,7 @@ func communityPrice(raw json.RawMessage) (p price, found bool, err error) {
 		}
 	}
 
-	return p, found && (p.rates[input] >= 0 || p.rates[output] >= 0), nil
+	return p, found && (p.rates[input] >= 0 || p.rates[output] >= 0), err
 }
 
 type communityEntry map[string]json.RawMessage
@@ -110,8 +100,9 @@ var rateNames = [kinds]string{
 	audioOut:  "output_cost_per_audio_token",
 }
 
-// rates reads the prices whose names end in a suffix. found is false if there is none.
-func (e communityEntry) rates(suffix string) (r rates, found bool, err error) {
+// rates reads the prices whose names end in a suffix, and notes what is wrong with one in fault.
+// found is false if there is none.
+func (e communityEntry) rates(suffix string, fault *error) (r rates, found bool) {
 	r = noRates
 	for kind, name := range rateNames {
 		// The same prices for a tier or for long prompts have the same names with a
@@ -123,12 +114,13 @@ func (e communityEntry) rates(suffix string) (r rates, found bool, err error) {
 		}
 		n, bad := calls.ParseDecimal(string(value), 12)
 		if bad != nil || n < 0 {
-			err = fmt.Errorf("%s must be a number of dollars per token, not %.40s", name, value)
+			bad = fmt.Errorf("%s must be a number of dollars per token, not %.40s", name, value)
+			*fault = cmp.Or(*fault, bad)
 		}
 		r[kind], found = n, true
 	}
 
-	return r, found, err
+	return r, found
 }
 
 // or fills what is unknown from other.
