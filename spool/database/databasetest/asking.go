@@ -217,14 +217,10 @@ func statistics(t *testing.T, open Open) {
 		// The order of the rows must not matter.
 		rows := rapid.Permutation(matching(&q, states, bodies)).Draw(t, "order")
 		wantAll, _, err := query.Statistics(rows, question.StatisticsQuery)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		wantParts := query.NewParts(question)
 		for i := range rows {
-			if err := wantParts.Add(&rows[i]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, wantParts.Add(&rows[i]))
 		}
 
 		all, err := a.Analyze(context.Background(), id, question.StatisticsQuery)

@@ -318,9 +318,7 @@ func goes(t *rapid.T, s archive.Store, account string, events []archive.Event, b
 			g.Remove(g.Records[0], false)
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, e := range events { // nothing keeps it out
 			if e.RequestID == id {
 				apply(t, s, account, e)
@@ -386,9 +384,7 @@ func has(states map[string]*archive.State, s *archive.State, key, value string) 
 // settle does what an account's store has left to do, as a server does soon after.
 func settle(t rapid.TB, s archive.Store, account string) {
 	t.Helper()
-	if err := archive.DoLeft(context.Background(), s, account); err != nil {
-		t.Fatal(err)
-	}
+	must(t, archive.DoLeft(context.Background(), s, account))
 }
 
 // sameAsFold compares all that a store shows of an account with what Fold makes of those records that

@@ -175,9 +175,7 @@ func (c *Clocked) Imported(t rapid.TB, s *archive.State, bodies map[string]json.
 	var events []archive.Event
 	for _, e := range s.Events(bodies) {
 		parsed, err := wire.ParseEvent(e.AppendLine(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		events = append(events, Decode(t, parsed, c.End))
 	}
 
@@ -280,9 +278,7 @@ func clocks(t *testing.T, open Open) {
 		}
 
 		state, bodies, err := s.Bodies(t.Context(), account, ID(1000))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c.Check(t, &state)
 		sameHistory(t, oracle, &state)
 		sameViews(t, s, account, rapid.Permutation(c.Placed(&state)).Draw(t, "folded"))
@@ -292,9 +288,7 @@ func clocks(t *testing.T, open Open) {
 		other := wire.NewID()
 		apply(t, s, other, rapid.Permutation(c.Imported(t, &state, bodies)).Draw(t, "imported")...)
 		imported, again, err := s.Bodies(t.Context(), other, ID(1000))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sameHistory(t, &state, &imported)
 		state.Restore(bodies)
 		imported.Restore(again)

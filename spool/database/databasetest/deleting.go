@@ -233,9 +233,7 @@ func deletingUnseen(t *testing.T, open Open) {
 		late = append(late, Event(t, 10+i, wire.KindRequest, ID(n), `{"function_name":"f"}`))
 	}
 	results, err := s.Apply(t.Context(), "a", late)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, r := range results {
 		want := wire.ResultDuplicate
 		if i == len(late)-1 {

@@ -52,9 +52,7 @@ func WithKey(t rapid.TB, e archive.Event) archive.Event {
 		*e.Request = archive.Request{}
 		err = json.Unmarshal(KeyedBody(text), e.Request)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	return e
 }
@@ -80,9 +78,7 @@ func Mask(t rapid.TB, s archive.Store, account, word string, ids ...string) (cha
 		return true, json.Unmarshal(masked(text), state)
 	}
 	changed, err := archive.Edit(context.Background(), s, account, ids, true, edit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	return changed
 }

@@ -151,9 +151,7 @@ func steps(t *testing.T, open Open) {
 			2+batch*batches, len(shown.Events), shown.EventsTruncated, shown.Metadata)
 	}
 	state, bodies, err := s.Bodies(context.Background(), account, ID(100_000))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	withBody := slices.DeleteFunc(state.History, func(h archive.Entry) bool { return h.Hash == "" })
 	if want := 2 + archive.RecordEventsMax/100; len(withBody) != want || len(bodies) != want {
 		t.Errorf("%d bodies are kept of %d events, want %d", len(bodies), len(withBody), want)

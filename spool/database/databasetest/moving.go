@@ -41,13 +41,6 @@ func RunMove(t *testing.T, from, to func(t *testing.T) Server) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // filled puts some of everything into a database. It returns the events of the account's records.
 func filled(t *testing.T, s Server) (events []archive.Event) {
 	t.Helper()
@@ -145,9 +138,7 @@ func sameRecords(t *testing.T, source, target Server) {
 		if wire.IsCode(err, wire.CodeNotFound) && wire.IsCode(err2, wire.CodeNotFound) {
 			continue
 		}
-		if err := stderrors.Join(err, err2); err != nil {
-			t.Fatal(err)
-		}
+		must(t, stderrors.Join(err, err2))
 
 		diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(archive.State{}))
 		if diff != "" || !cmp.Equal(bodies, copied) {
@@ -194,9 +185,7 @@ func small(t *testing.T, s Server) (all []keyed.Entry) {
 	t.Helper()
 	for after := (keyed.Key{}); ; after = all[len(all)-1].Key {
 		page, err := s.Small().Walk(t.Context(), after, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(page) == 0 {
 			return all
 		}

@@ -83,9 +83,7 @@ func shown(t *testing.T, s archive.Store, account string) (all []string) {
 			line = append(line, figure(r.InputTokens)+"+"+figure(r.OutputTokens))
 		}
 		linked, err := service.Request(t.Context(), id, r.RequestID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if linked.SpanRecordID == "" {
 			linked.SpanName = ""
 		}

@@ -297,9 +297,7 @@ func pagingWhileLate(t *testing.T, open Open) {
 		})
 		for more := true; more; {
 			page, err := s.Search(context.Background(), account, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for i := range page.Rows {
 				row := &page.Rows[i]
 				if met[row.RequestID] {

@@ -109,10 +109,16 @@ func LimitChecks(t *testing.T, n int) {
 		return
 	}
 
-	if err := f.Value.Set(strconv.Itoa(n)); err != nil {
+	must(t, f.Value.Set(strconv.Itoa(n)))
+	t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
+}
+
+// must ends the test if there is an error.
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
 }
 
 // apply folds events and fails the test on an error.

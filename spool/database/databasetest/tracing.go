@@ -195,9 +195,7 @@ func listOrphans(
 	}
 
 	has, err := s.Counts(context.Background(), account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	return all, has.Orphans
 }
