@@ -278,6 +278,7 @@ func decodeState(value []byte, s *State) error {
 		return err
 	}
 
+	// The state must keep nothing of value, so the ids are copied as the texts are.
 	r := rowcode.Reader{Rest: value[n:end]}
 	s.Unlisted = append([]byte(nil), r.Take(r.Uvarint()*uint64(len(UUID{})))...)
 	for len(r.Rest) > 0 && r.Err == nil {
@@ -365,6 +366,7 @@ func (s *State) enrichments() (n int) {
 
 // Weight returns about how many bytes the state has when it is stored.
 func (s *State) Weight() (n int) {
+	// What others say of the record is bounded, so it does not count.
 	for i := range s.History {
 		n += entryBytes + len(s.History[i].Sidecar)
 	}
