@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -164,7 +163,7 @@ func (k *Keyring) saveLocked(key *key) error {
 // remove removes a key's file. After a power cut it may be back; the next start
 // removes it again.
 func (k *Keyring) remove(key *key) {
-	if err := disk.Remove(k.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := disk.RemoveAll(k.path(key)); err != nil {
 		k.logger.Error("The file of a key that is not needed any more could not be removed.",
 			"key", key.number, "error", err)
 	}

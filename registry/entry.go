@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -420,14 +419,8 @@ func (d disk) write(k key, content []byte) error {
 	return files.WriteFile(d.path(k), d.path(k)+fileTemp, content)
 }
 
-// remove deletes a file. It does not sync: a removal that a crash undoes does no harm.
-func (d disk) remove(k key) error {
-	if err := files.Remove(d.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-
-	return nil
-}
+// remove deletes a file, if it is there. It does not sync: a removal that a crash undoes does no harm.
+func (d disk) remove(k key) error { return files.RemoveAll(d.path(k)) }
 
 // load reads every file, and deletes temporary files left by a killed process. The entry
 // that was confirmed last comes last, so that it counts as the most recently used.

@@ -246,7 +246,7 @@ func (g *guard) freeBallast(need int64) error {
 		return err
 	}
 
-	if err := disk.Remove(g.ballast); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := disk.RemoveAll(g.ballast); err != nil {
 		return err
 	}
 	free, _, err = g.free()

@@ -2,7 +2,6 @@ package lane
 
 import (
 	"errors"
-	"os"
 	"slices"
 
 	"promptspool/spool/crashpoint"
@@ -163,9 +162,7 @@ func (l *Lanes) dropLimitedLocked(bytes int64, pick func(segment) bool, why stri
 	// All of them share one sync: a write may wait for their space.
 	var errs []error
 	for _, g := range dropped {
-		if err := disk.Remove(g.path); !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, err)
-		}
+		errs = append(errs, disk.RemoveAll(g.path))
 	}
 	if err := errors.Join(append(errs, disk.SyncDir(l.dir))...); err != nil {
 		return false, l.diskError(err)
