@@ -207,20 +207,23 @@ func (svc *Service) Suggest(
 	}
 	q.Budget = StatisticsBudget
 
-	spent := patience{began: time.Now(), budget: s.Budget}
-	defer svc.observeQuery(spent.began)
+	begun, rows, budget, each := time.Now(), 0, s.Budget, 256
+	defer svc.observeQuery(begun)
+	isOver := func() bool {
+		rows++
+		return budget > 0 && rows%each == 0 && time.Since(begun) > budget
+	}
 	if g.Column() == rowcode.ColumnBody {
 		// Each value costs the reading of a body, so the clock is looked at after each.
-		spent.each = 1
-		spent.budget = cmp.Or(spent.budget, StatisticsBudget)
-		complete, err := svc.suggestFromBodies(ctx, id, q, g, &spent)
+		each, budget = 1, cmp.Or(budget, StatisticsBudget)
+		complete, err := svc.suggestFromBodies(ctx, id, q, g, isOver)
 		return wire.Suggestions{Success: true, Values: g.Values, Complete: complete}, err
 	}
 
 	w := wire.Suggestions{Success: true, Complete: true}
 	want := rowcode.ColumnsOf(g.Column(), rowcode.ColumnID)
 	stopped, err := svc.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {
-		more := g.Add(&query.Subject{Row: row}) && !spent.isOver()
+		more := g.Add(&query.Subject{Row: row}) && !isOver()
 		w.Complete = w.Complete && more
 		return more, nil
 	})
@@ -239,7 +242,7 @@ const suggestPage = 64
 // way: a store that waits for exclusive access would wait for the scan, and the body
 // for the store.
 func (svc *Service) suggestFromBodies(
-	ctx context.Context, id wire.Identity, q query.Query, g *query.Suggestion, spent *patience,
+	ctx context.Context, id wire.Identity, q query.Query, g *query.Suggestion, isOver func() bool,
 ) (complete bool, err error) {
 	for {
 		page, stopped, err := svc.positions(ctx, id, q, suggestPage)
@@ -261,7 +264,7 @@ func (svc *Service) suggestFromBodies(
 				Row:  &wire.Row{RequestID: p.RequestID},
 				Body: func() ([]byte, error) { return body, nil },
 			}
-			if !g.Add(&s) || spent.isOver() {
+			if !g.Add(&s) || isOver() {
 				return false, nil
 			}
 		}
@@ -271,20 +274,6 @@ func (svc *Service) suggestFromBodies(
 		}
 		q.After = &page[len(page)-1]
 	}
-}
-
-// patience bounds how long rows are looked at.
-type patience struct {
-	began  time.Time
-	budget time.Duration // 0: unlimited
-	rows   int
-	each   int // rows between two looks at the clock; 1 if each row reads a body, 0 for many
-}
-
-// isOver reports whether the budget is spent.
-func (p *patience) isOver() bool {
-	p.rows++
-	return p.budget > 0 && p.rows%cmp.Or(p.each, 256) == 0 && time.Since(p.began) > p.budget
 }
 
 // ofTemplate narrows the filter of suggestions to the template that they name by its id.
