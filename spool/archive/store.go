@@ -12,7 +12,8 @@ import (
 )
 
 // Store keeps states, bodies and rows by account and request id. Every key begins with
-// the account, so another account's data does not exist for a caller. It is safe for
+// the account, so another account's data does not exist for a caller. An empty account
+// is wire.CodeInternal: a caller that passes one has lost it. It is safe for
 // concurrent use. Errors are wire errors; CodeUnavailable is worth a retry.
 type Store interface {
 	// Apply folds events (State.Take) and returns their results, in their order. It uses

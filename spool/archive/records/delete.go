@@ -12,10 +12,6 @@ import (
 // Deleting a record that does not exist succeeds, and blocks its later arrival. With an error it
 // returns what was deleted until then, without Success.
 func (svc *Service) Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error) {
-	if err := checkAccount(id); err != nil {
-		return wire.Deleted{}, err
-	}
-
 	invalid := func(reason string) (wire.Deleted, error) {
 		return wire.Deleted{}, wire.Invalid(wire.FieldError{Field: "request_id", Reason: reason})
 	}

@@ -29,7 +29,7 @@ type Config struct {
 }
 
 // Service folds events into a Store and answers questions about records. It is safe for
-// concurrent use if the Store is.
+// concurrent use if the Store is. The Store refuses an identity without an account.
 type Service struct {
 	config Config
 	doing  sync.Map // accounts in which this server does what was left
@@ -50,17 +50,6 @@ func New(c Config) *Service {
 	}
 
 	return &Service{config: c}
-}
-
-// checkAccount rejects callers without an account. No caller should get here
-// unauthenticated; if one does, nothing may be filed under an empty account.
-func checkAccount(id wire.Identity) error {
-	if id.Account == "" {
-		return wire.Errorf(wire.CodeUnauthorized,
-			"This server does not know the key. Create one with \"promptspool keys create\".")
-	}
-
-	return nil
 }
 
 // errCursor rejects a cursor that is not the one named.
@@ -89,9 +78,6 @@ type Versions interface {
 
 // Search finds records of the identity's account, newest first.
 func (svc *Service) Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error) {
-	if err := checkAccount(id); err != nil {
-		return wire.SearchPage{}, err
-	}
 	q, err := query.Compile(s)
 	if err != nil {
 		return wire.SearchPage{}, err
@@ -134,9 +120,6 @@ func (svc *Service) positions(
 
 // Kept returns how much is kept of the identity's account.
 func (svc *Service) Kept(ctx context.Context, id wire.Identity) (wire.Kept, error) {
-	if err := checkAccount(id); err != nil {
-		return wire.Kept{}, err
-	}
 	has, err := svc.config.Store.Counts(ctx, id.Account)
 
 	return wire.Kept{Requests: has.Records, Bytes: has.Bytes}, err
@@ -148,10 +131,6 @@ func (svc *Service) Orphans(
 	ctx context.Context, id wire.Identity, q wire.OrphanQuery,
 ) (wire.OrphanPage, error) {
 	page := wire.OrphanPage{Success: true, Items: []wire.Orphan{}}
-	if err := checkAccount(id); err != nil {
-		return page, err
-	}
-
 	after := ""
 	if q.Cursor != "" {
 		// The cursor is the last request id of the page before.

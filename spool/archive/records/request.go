@@ -15,9 +15,6 @@ import (
 
 // Request returns a record of the identity's account.
 func (svc *Service) Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error) {
-	if err := checkAccount(id); err != nil {
-		return wire.Record{}, err
-	}
 	parsed, err := wire.ParseID(requestID)
 	if err != nil {
 		return wire.Record{}, wire.Errorf(wire.CodeNotFound,

@@ -82,6 +82,16 @@ func full(t *testing.T, open Open) {
 	if err != nil || len(state.History) != 2 || state.Scores[wire.ScoreSlot{Name: "default"}].Value.Number != 3 {
 		t.Errorf("the record is %+v (%v)", state, err)
 	}
+
+	// Nothing is filed under an empty account, and nothing is found there.
+	_, applied := s.Apply(t.Context(), "", []archive.Event{small})
+	_, _, read := s.Record(t.Context(), "", ID(1000))
+	_, found := s.Search(t.Context(), "", compiled(t, wire.Search{}))
+	for _, err := range []error{applied, read, found} {
+		if !wire.IsCode(err, wire.CodeInternal) {
+			t.Errorf("without an account: %v", err)
+		}
+	}
 }
 
 func large(t *testing.T, open Open) {
