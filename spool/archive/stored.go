@@ -366,7 +366,7 @@ func (s *State) enrichments() (n int) {
 
 // Weight returns about how many bytes the state has when it is stored.
 func (s *State) Weight() (n int) {
-	// What others say of the record is bounded, so it does not count.
+	// Other records add a bounded part, which does not count.
 	for i := range s.History {
 		n += entryBytes + len(s.History[i].Sidecar)
 	}
