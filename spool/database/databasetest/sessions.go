@@ -147,6 +147,7 @@ func (s Sent) Read(b *testing.B, store archive.Store, when string) {
 		}
 		more = len(ids) == 1000
 	}
+
 	slices.Sort(took)
 	b.Logf("%s, %d records are read in %.2f ms of processor each, p95 %.2f ms", when, n,
 		ms(cputimetest.Used()-begun)/float64(n), ms(took[n*95/100]))
