@@ -29,4 +29,5 @@ const (
 	FillPart     = "fill-part"     // some rows may have the values of new columns
 	FillDone     = "fill-done"     // all have them, and that is not noted
 	RenewWritten = "renew-written" // an index of words was made again, with what belongs to it
+	BodiesPacked = "bodies-packed" // bodies of a session were packed against each other
 )

@@ -15,6 +15,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/crashpoint"
 	"promptspool/spool/database/compress"
 )
 
@@ -50,7 +51,7 @@ const (
 	sessionsMax = 1 << 16
 	activeFor   = 6 * time.Hour
 	togetherMax = 64
-	bytesMax    = 16 << 20
+	bytesMax    = 8 << 20
 )
 
 // skipped is how many times as many bodies are left as they are after some that have nothing in common.
@@ -253,7 +254,9 @@ func (p *Packer) packSession(ctx context.Context, account string, w *waiting) (k
 		if err != nil {
 			return nil, err
 		}
-		if packed == 0 {
+		if packed > 0 {
+			crashpoint.Reach(crashpoint.BodiesPacked)
+		} else {
 			// Nor have most of those that follow anything in common.
 			n *= skipped
 		}

@@ -17,6 +17,7 @@ var renewing = []string{
 	crashpoint.FillPart,
 	crashpoint.FillDone,
 	crashpoint.RenewWritten,
+	crashpoint.BodiesPacked,
 }
 
 // A server is killed at each point of a step, and of what it renews after it in the background. The
