@@ -156,10 +156,7 @@ func (c *Counts) Change(before, now Footprint) {
 
 // AddSet adds a set that was loaded.
 func (a *GroupAccount) AddSet(key UUID, set Set) {
-	if a.Sets == nil {
-		a.Sets = make(map[UUID]*Set)
-	}
-	a.Sets[key] = &set
+	a.Sets = with(a.Sets, key, &set)
 }
 
 // one is 1 for what counts.
@@ -347,13 +344,9 @@ func (g *Group) Settle() {
 
 // DroppedBodies returns the events whose stored bodies go, because the record no longer lists
 // them. Those that came with the group are not stored.
-func (r *Record) DroppedBodies() (stored []UUID, err error) {
+func (r *Record) DroppedBodies() (stored []UUID) {
 	for _, dropped := range r.State.Dropped() {
-		event, ok := ParseUUID(dropped)
-		if !ok {
-			return nil, BadID(dropped)
-		}
-
+		event, _ := ParseUUID(dropped)
 		came := len(r.Bodies)
 		r.Bodies = slices.DeleteFunc(r.Bodies, func(b PackedBody) bool { return b.Event == event })
 		if came == len(r.Bodies) {
@@ -364,7 +357,7 @@ func (r *Record) DroppedBodies() (stored []UUID, err error) {
 		stored = append(stored, r.ID.joint())
 	}
 
-	return stored, nil
+	return stored
 }
 
 // BadID returns the error for an id that the archive should not have passed on.

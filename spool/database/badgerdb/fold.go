@@ -293,11 +293,7 @@ func (f *folding) delete(key []byte) { f.set(key, nil) }
 // store writes a record's state, its bodies, and what finds it by values that its row does
 // not show.
 func (f *folding) store(r *archive.Record) error {
-	dropped, err := r.DroppedBodies()
-	if err != nil {
-		return err
-	}
-	for _, event := range dropped {
+	for _, event := range r.DroppedBodies() {
 		if err := f.free(r.ID, event); err != nil {
 			return err
 		}

@@ -84,10 +84,7 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 func (db *DB) loadExcerpts(txn *badger.Txn, k keys, rows []wire.Row) error {
 	for i := range rows {
 		row := &rows[i]
-		id, ok := parseUUID(row.RequestID)
-		if !ok {
-			return archive.BadID(row.RequestID)
-		}
+		id, _ := parseUUID(row.RequestID)
 		value, err := loadBytes(txn, k.record(id))
 		if err != nil {
 			return err

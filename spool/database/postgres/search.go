@@ -262,10 +262,7 @@ func (s *scan) loadExcerpts(ctx context.Context, rows []wire.Row) error {
 	byID := make(map[uuid]*wire.Row)
 	byWeek := make(map[time.Time][]uuid)
 	for i := range rows {
-		id, ok := archive.ParseUUID(rows[i].RequestID)
-		if !ok {
-			return archive.BadID(rows[i].RequestID)
-		}
+		id, _ := archive.ParseUUID(rows[i].RequestID)
 		byID[id] = &rows[i]
 		week := schema.WeekOf(id.Time())
 		byWeek[week] = append(byWeek[week], id)

@@ -156,11 +156,7 @@ func (f *folding) collect(r *archive.Record, c *partChanges, added *addedRows) e
 		return nil
 	}
 
-	dropped, err := r.DroppedBodies()
-	if err != nil {
-		return err
-	}
-	for _, event := range dropped {
+	for _, event := range r.DroppedBodies() {
 		c.bodies.add(id, event)
 		c.going = append(c.going, bodyPlace{id, event})
 	}
