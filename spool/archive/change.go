@@ -88,14 +88,8 @@ func (r *Record) edit(bodies map[string]json.RawMessage, change EditFunc) (chang
 		if h.Hash == hashes[h.ID] {
 			continue
 		}
-		event, ok := ParseUUID(h.ID)
-		if !ok {
-			return false, BadID(h.ID)
-		}
-		if r.Replaced == nil {
-			r.Replaced = make(map[UUID]json.RawMessage)
-		}
-		r.Replaced[event] = bodies[h.ID]
+		event, _ := ParseUUID(h.ID)
+		r.Replaced = with(r.Replaced, event, bodies[h.ID])
 	}
 
 	return true, nil

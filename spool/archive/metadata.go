@@ -25,13 +25,10 @@ func (s *State) putMetadata(key string, stamp Stamp, value string) {
 		loser = Stamped[string]{stamp, value}
 	}
 
-	if s.Past == nil {
-		s.Past = make(map[string][]Stamped[string])
-	}
 	past := s.Past[key]
 	byStamp := func(v Stamped[string], stamp Stamp) int { return v.Compare(stamp) }
 	i, _ := slices.BinarySearchFunc(past, loser.Stamp, byStamp)
-	s.Past[key] = slices.Insert(past, i, loser)
+	s.Past = with(s.Past, key, slices.Insert(past, i, loser))
 }
 
 // addRival keeps the metadata of a request that is not the record's. One without metadata

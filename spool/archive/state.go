@@ -368,12 +368,7 @@ func put[K comparable, T any](m map[K]Stamped[T], name K, stamp Stamp, value T) 
 		return m
 	}
 
-	if m == nil {
-		m = make(map[K]Stamped[T])
-	}
-	m[name] = Stamped[T]{stamp, value}
-
-	return m
+	return with(m, name, Stamped[T]{stamp, value})
 }
 
 // skewMax is how far an accepted time may be ahead of the server's clock and still order

@@ -204,10 +204,7 @@ func (s *State) joinRequest(o *State) {
 // the past ones.
 func (s *State) joinMetadata(o *State) {
 	past := func(key string, values ...Stamped[string]) {
-		if s.Past == nil {
-			s.Past = make(map[string][]Stamped[string])
-		}
-		s.Past[key] = append(s.Past[key], values...)
+		s.Past = with(s.Past, key, append(s.Past[key], values...))
 	}
 
 	for key, v := range o.Metadata {
@@ -285,10 +282,7 @@ func decodeState(value []byte, s *State) error {
 		key := r.Text()
 		seconds, nanos := r.Uvarint(), r.Uvarint()
 		v := Stamped[string]{Stamp{time.Unix(int64(seconds), int64(nanos)).UTC(), r.Text()}, r.Text()}
-		if s.Past == nil {
-			s.Past = make(map[string][]Stamped[string])
-		}
-		s.Past[key] = append(s.Past[key], v)
+		s.Past = with(s.Past, key, append(s.Past[key], v))
 	}
 	if r.Err != nil {
 		return fmt.Errorf("%w: it ends early", errStoredValue)
