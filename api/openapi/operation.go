@@ -246,16 +246,10 @@ type PartialSuccess struct {
 
 // Trace is a wire.Trace or a wire.TraceTree.
 type Trace struct {
-	Success   bool        `json:"success"`
-	TraceID   string      `json:"trace_id"`
-	Spans     []TraceSpan `json:"spans"`               // by start; of a tree its roots
-	Closed    bool        `json:"closed,omitempty"`    // set once the trace was closed
-	Truncated bool        `json:"truncated,omitempty"` // whether the trace has more spans than the 40,000 of an answer
-	Complete  bool        `json:"complete"`            // false while calls of a long trace take its user and session
-	SessionID string      `json:"session_id,omitempty"`
-	UserID    string      `json:"user_id,omitempty"`
-
-	OwnScores []wire.Score `json:"own_scores"` // of the trace itself, by name
+	Success bool        `json:"success"`
+	TraceID string      `json:"trace_id"`
+	Spans   []TraceSpan `json:"spans"` // by start; of a tree its roots
+	wire.TraceFacts
 	// The sums of all spans of a tree.
 	Total *wire.TraceTotal `json:"total,omitempty"`
 	// Of a tree: the root has not ended.

@@ -23,17 +23,7 @@ func Of(t wire.Trace) wire.TraceTree {
 	for i := range b.nodes {
 		b.place(i)
 	}
-	tree := wire.TraceTree{
-		Success:   true,
-		TraceID:   t.TraceID,
-		Spans:     []*wire.TraceNode{},
-		Closed:    t.Closed,
-		Truncated: t.Truncated,
-		Complete:  t.Complete,
-		SessionID: t.SessionID,
-		UserID:    t.UserID,
-		OwnScores: t.OwnScores,
-	}
+	tree := wire.TraceTree{Success: true, TraceID: t.TraceID, Spans: []*wire.TraceNode{}, TraceFacts: t.TraceFacts}
 	for i := range b.nodes {
 		if p := b.parents[i]; p >= 0 {
 			b.nodes[p].Children = append(b.nodes[p].Children, &b.nodes[i])

@@ -266,7 +266,11 @@ type Trace struct {
 	Success bool        `json:"success"`
 	TraceID string      `json:"trace_id"`
 	Spans   []TraceSpan `json:"spans"` // by start
+	TraceFacts
+}
 
+// TraceFacts is what is known of a trace besides its spans.
+type TraceFacts struct {
 	// Closed is set once the trace was closed.
 	Closed bool `json:"closed,omitempty"`
 
@@ -277,9 +281,8 @@ type Trace struct {
 	// its first span.
 	Complete bool `json:"complete"`
 
-	// Those of one of its spans.
-	SessionID string `json:"session_id,omitempty"`
-	UserID    string `json:"user_id,omitempty"`
+	SessionID string `json:"session_id,omitempty"` // that of one of its spans
+	UserID    string `json:"user_id,omitempty"`    // that of one of its spans
 
 	OwnScores []Score `json:"own_scores"` // of the trace itself, by name
 }
@@ -313,14 +316,7 @@ type TraceTree struct {
 	Spans   []*TraceNode `json:"spans"` // the roots, by start
 	Total   TraceTotal   `json:"total"`
 	Running bool         `json:"running,omitempty"` // the root has not ended
-
-	Closed    bool   `json:"closed,omitempty"`
-	Truncated bool   `json:"truncated,omitempty"`
-	Complete  bool   `json:"complete"`
-	SessionID string `json:"session_id,omitempty"`
-	UserID    string `json:"user_id,omitempty"`
-
-	OwnScores []Score `json:"own_scores"` // of the trace itself, by name
+	TraceFacts
 }
 
 // TraceNode is a span of a TraceTree with the spans below it.
