@@ -161,8 +161,7 @@ func (a *Auth) RotateKey(
 		next := a.newKey(wire.NewKey{Account: k.AccountName, Name: k.Name, Scope: k.Scope, Prefix: k.Prefix})
 		next.AccountID = k.AccountID
 		if k.ExpiresAt != nil {
-			at := next.CreatedAt.Add(k.ExpiresAt.Sub(k.CreatedAt))
-			next.ExpiresAt = &at
+			next.ExpiresAt = new(next.CreatedAt.Add(k.ExpiresAt.Sub(k.CreatedAt)))
 		}
 
 		k.Successor = next.ID

@@ -32,16 +32,6 @@ func Both(f, g *wire.Filter) *wire.Filter {
 
 func isEmpty(f *wire.Filter) bool { return f.Field == "" && f.Operator == "" && len(f.Filters) == 0 }
 
-// Read parses a line and compiles it.
-func Read(text string, clock Clock) (*wire.Filter, error) {
-	line, err := Parse(text)
-	if err != nil {
-		return nil, err
-	}
-
-	return line.Compile(clock)
-}
-
 // Compile returns the filter of what a line selects at this time; nil is every record. Its errors are
 // 422 and name the place.
 func (l Line) Compile(clock Clock) (*wire.Filter, error) {

@@ -11,8 +11,13 @@ import (
 var noon = filterline.Clock{Now: time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC), Zone: time.UTC}
 
 // A line becomes the filter of a search.
-func ExampleRead() {
-	selected, err := filterline.Read(`status:error latency:>2s`, noon)
+func ExampleLine_Compile() {
+	line, err := filterline.Parse(`status:error latency:>2s`)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	selected, err := line.Compile(noon)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -26,8 +31,9 @@ func ExampleRead() {
 }
 
 // A fault names its place.
-func ExampleRead_fault() {
-	_, err := filterline.Read(`latency:>soon`, noon)
+func ExampleLine_Compile_fault() {
+	line, _ := filterline.Parse(`latency:>soon`)
+	_, err := line.Compile(noon)
 	fmt.Println(err)
 	// Output: invalid: filter is wrong at character 9: latency takes a time with its unit, as in 2s, 500ms or 1m30s.
 }

@@ -107,7 +107,7 @@ func TestEveryFieldAndOperatorOfALine(t *testing.T) {
 // carriedOut returns the search that a line makes, or its fault.
 func carriedOut(t *testing.T, text string) string {
 	t.Helper()
-	s, err := filterline.Read(text, clock)
+	s, err := read(text, clock)
 	if err != nil {
 		return faultOf(t, err).Reason
 	}
@@ -172,8 +172,8 @@ func rows() []query.Subject {
 // checkNegation checks that a term and its negation divide the rows.
 func checkNegation(t *testing.T, text string) {
 	t.Helper()
-	s, err := filterline.Read(text, clock)
-	not, errNot := filterline.Read("-"+text, clock)
+	s, err := read(text, clock)
+	not, errNot := read("-"+text, clock)
 	switch {
 	case err != nil && errNot != nil:
 		return

@@ -53,8 +53,7 @@ func (r *ring) Keys(context.Context) ([]wire.Key, error) {
 }
 
 func (r *ring) RotateKey(_ context.Context, id string, overlap time.Duration) (wire.Secret, wire.Key, wire.Key, error) {
-	end := noon.Add(overlap)
-	old := wire.Key{ID: id, AccountID: "a1", ExpiresAt: &end, Successor: "key_new"}
+	old := wire.Key{ID: id, AccountID: "a1", ExpiresAt: new(noon.Add(overlap)), Successor: "key_new"}
 	return "ps_next", wire.Key{ID: "key_new", AccountID: "a1"}, old, nil
 }
 

@@ -172,9 +172,7 @@ func sum[N int64 | float64](a, b *N) *N {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}
-	both := *a + *b
-
-	return &both
+	return new(*a + *b)
 }
 
 // Row is a node of a tree as a line of a list.

@@ -151,8 +151,7 @@ func (f *fields) readMember(m *member, field any) {
 		*field = f.boolean(m.name, m.absent == "true")
 	case **bool:
 		if _, ok := f.raw(m.name, false); ok {
-			is := f.boolean(m.name, false)
-			*field = &is
+			*field = new(f.boolean(m.name, false))
 		}
 	case *int:
 		*field = f.readInt(m)

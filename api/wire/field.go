@@ -610,6 +610,5 @@ func OrNull(text string) *string {
 	}
 
 	// A copy, so that only texts that are not empty go to the heap.
-	notEmpty := text
-	return &notEmpty
+	return new(text)
 }

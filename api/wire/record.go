@@ -149,12 +149,10 @@ func NewPaging(page, perPage, total int) Paging {
 
 	// Null and not 0 at the ends, as the peer's clients look for.
 	if p.HasPrev {
-		n := page - 1
-		p.PrevNum = &n
+		p.PrevNum = new(page - 1)
 	}
 	if p.HasNext {
-		n := page + 1
-		p.NextNum = &n
+		p.NextNum = new(page + 1)
 	}
 
 	return p

@@ -314,8 +314,7 @@ func TestASidecarThatWasCutOffDeliversWhatItsKeysCouldLog(t *testing.T) {
 		t.Helper()
 		n := ops.NewKey{NewKey: wire.NewKey{Account: "default", Scope: scope}}
 		if life > 0 {
-			end := now().Add(life)
-			n.ExpiresAt = &end
+			n.ExpiresAt = new(now().Add(life))
 		}
 		control("POST", "/keys", n, &k)
 		return k

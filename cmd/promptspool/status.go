@@ -254,8 +254,7 @@ func clockAhead(upstream *client.Client) *float64 {
 	if !known {
 		return nil
 	}
-	seconds := ahead.Seconds()
-	return &seconds
+	return new(ahead.Seconds())
 }
 
 // serverStatus is what /statusz and the control socket of a server return.

@@ -170,9 +170,7 @@ func (v value) count() *int64 {
 	if !ok || x < 0 || x > 1<<53 || x != math.Trunc(x) {
 		return nil
 	}
-	n := int64(x)
-
-	return &n
+	return new(int64(x))
 }
 
 // inner returns the JSON object or array that a string holds, also in Python's notation.

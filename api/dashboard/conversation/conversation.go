@@ -272,8 +272,7 @@ func (t *Texts) Call(c Call) Shown {
 		v.Failure = &failure{c.Failure.Type, t.Show("error", c.Failure.Message, false)}
 	}
 	if c.Raw != nil {
-		raw := t.Show("raw", c.RawText(), false)
-		v.Raw = &raw
+		v.Raw = new(t.Show("raw", c.RawText(), false))
 	}
 
 	return v

@@ -52,9 +52,7 @@ func LatencyMS(ms *float64) string {
 	if ms == nil {
 		return "unknown"
 	}
-	seconds := *ms / 1000
-
-	return Latency(&seconds)
+	return Latency(new(*ms / 1000))
 }
 
 // twoUnits prints n small units, of which perLarge are one large unit.

@@ -140,8 +140,7 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 	v.Parameters, v.Tools = t.Sent(read)
 	v.MoreSent = len(read.Sent.Parameters) + len(read.Sent.Tools) - len(v.Parameters) - len(v.Tools)
 	if r.Prompt != nil && len(r.Prompt.InputVariables) > 0 {
-		variables := t.Show("variables", string(r.Prompt.InputVariables), false)
-		v.Variables = &variables
+		v.Variables = new(t.Show("variables", string(r.Prompt.InputVariables), false))
 	}
 	// No list shows spans.
 	if v.Failure != nil && !r.IsSpan() {

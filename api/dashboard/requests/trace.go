@@ -89,9 +89,7 @@ func millisecondsBetween(from, to *time.Time) *float64 {
 	if from == nil || to == nil || to.Before(*from) {
 		return nil
 	}
-	ms := float64(to.Sub(*from).Nanoseconds()) / 1e6
-
-	return &ms
+	return new(float64(to.Sub(*from).Nanoseconds()) / 1e6)
 }
 
 func (p *pages) tracePage(c *frame.Exchange) error {

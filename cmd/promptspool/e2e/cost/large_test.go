@@ -62,8 +62,7 @@ func (o *others) write() {
 			`"request_start_time":1,"request_end_time":2}`
 		begun := time.Now()
 		if status, answer := o.p.call("POST", "/track-request", body, "X-API-KEY", o.key); status != 200 {
-			why := fmt.Sprintf("%d %.200s", status, answer)
-			o.refused.Store(&why)
+			o.refused.Store(new(fmt.Sprintf("%d %.200s", status, answer)))
 		}
 		took = append(took, time.Since(begun))
 
