@@ -108,8 +108,6 @@ func newCode() wire.Secret {
 	return wire.Secret(text[:5] + "-" + text[5:10] + "-" + text[10:15] + "-" + text[15:20])
 }
 
-func newToken(n int) string { return base64.RawURLEncoding.EncodeToString(random(n)) }
-
 // Join signs a person up, and begins a session. ip is the caller's address.
 //
 // wire.CodeInvalid names the fields at fault. wire.CodeForbidden means that the code is
@@ -456,7 +454,7 @@ func (p *People) newSession(ctx context.Context, u wire.User, s wire.Session) (w
 	}
 	s.UserID, s.Account, s.CreatedAt = u.ID, u.AccountID, p.now().UTC()
 	s.ExpiresAt = s.CreatedAt.Add(age)
-	token := wire.Secret(newToken(32))
+	token := wire.Secret(base64.RawURLEncoding.EncodeToString(random(32)))
 
 	return wire.SignedIn{Token: token, User: u, Session: s}, p.store.CreateSession(ctx, hash(token), s)
 }

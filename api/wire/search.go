@@ -351,6 +351,14 @@ type Rollup struct {
 	MeanScore    *float64  `json:"mean_score"` // of all integer scores; null without any
 }
 
+// Score returns the mean score as lists show it; "" without one.
+func (r Rollup) Score() string {
+	if r.MeanScore == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*r.MeanScore, 'f', 1, 64)
+}
+
 // Calls returns the search for the calls of a session, oldest first.
 func (r Rollup) Calls() Search {
 	return Search{

@@ -250,11 +250,10 @@ func idOf(data string) (string, error) {
 
 // clockAhead is by how many seconds the clock is ahead of the server's; nil before its first answer.
 func clockAhead(upstream *client.Client) *float64 {
-	ahead, _, known := upstream.Skew()
-	if !known {
-		return nil
+	if ahead, _, known := upstream.Skew(); known {
+		return new(ahead.Seconds())
 	}
-	return new(ahead.Seconds())
+	return nil
 }
 
 // serverStatus is what /statusz and the control socket of a server return.

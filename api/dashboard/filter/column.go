@@ -91,9 +91,7 @@ func (c Column) IsEmpty(r *wire.Row) bool {
 }
 
 func templateCell(r *wire.Row) (c Cell) {
-	if r.PromptName != nil {
-		c.Text = *r.PromptName
-	}
+	c.Text = wire.OrZero(r.PromptName)
 	if r.PromptVersion != nil {
 		c.Soft = "v" + r.Cell("version")
 	}

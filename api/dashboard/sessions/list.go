@@ -47,14 +47,6 @@ type row struct{ wire.Rollup }
 // Duration returns the time from the first call to the last.
 func (r row) Duration() string { return number.Span(r.LastSeen.Sub(r.FirstSeen)) }
 
-// Score returns the mean score; "" without one.
-func (r row) Score() string {
-	if r.MeanScore == nil {
-		return ""
-	}
-	return strconv.FormatFloat(*r.MeanScore, 'f', 1, 64)
-}
-
 // list shows the list at its path, or saves it as a file.
 func (p *pages) list(c *frame.Exchange) error {
 	query := c.URL.Query()
@@ -149,7 +141,7 @@ func writeCSV(w io.Writer, r *wire.Rollup) error {
 		r.Turns, r.Spans, r.Cost, r.InputTokens, r.OutputTokens, r.Errors, r.Scores)
 	line := append([]string{wire.CSVCell(r.ID)}, strings.Fields(facts)...)
 
-	return csv.NewWriter(w).WriteAll([][]string{append(line, row{*r}.Score())})
+	return csv.NewWriter(w).WriteAll([][]string{append(line, r.Score())})
 }
 
 // export answers with all pages of a list, in one of the forms.
@@ -344,9 +336,7 @@ func (p *pages) readTurns(c *frame.Exchange, v *sessionView) error {
 		}
 
 		number++
-		if r.Price != nil {
-			total += *r.Price
-		}
+		total += wire.OrZero(r.Price)
 		t := turn{Record: r, Number: number, Total: total, Again: len(added) == 0 && len(call.Input) > 0}
 		t.Earlier = max(len(added)-turnAddedMax, 0)
 		texts.At = "/requests/" + r.RequestID + "/text?"

@@ -137,7 +137,7 @@ func (p *pages) backtest(c *frame.Exchange, v *backtestView, id string) (backtes
 		return row, err
 	}
 
-	row.Warning = warning(rendered)
+	row.Warning = wire.OrZero(rendered.Warning)
 	now := calls.Read(encoded(map[string]any{"kwargs": rendered.LLMKwargs}))
 	own := ownMessages(sent.Input, now.Input)
 	row.History = len(sent.Input) - len(own)

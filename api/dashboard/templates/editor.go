@@ -298,7 +298,7 @@ func (p *pages) renderDraft(c *frame.Exchange, v draft) previewView {
 				out.Unused = append(out.Unused, name)
 			}
 		}
-		out.Warning = warning(plain)
+		out.Warning = wire.OrZero(plain.Warning)
 	}
 	if out.Provider == "" {
 		out.Error = previewFault(err)
@@ -317,7 +317,7 @@ func (p *pages) renderDraft(c *frame.Exchange, v draft) previewView {
 		return out
 	}
 	out.Kwargs = markup.Indent(string(rendered.LLMKwargs))
-	out.Warning = warning(rendered)
+	out.Warning = wire.OrZero(rendered.Warning)
 
 	return out
 }
@@ -354,14 +354,6 @@ func previewFault(err error) *wire.Error {
 	}
 
 	return e
-}
-
-func warning(t wire.RenderedTemplate) string {
-	if t.Warning == nil {
-		return ""
-	}
-
-	return *t.Warning
 }
 
 func variablesIn(blueprint json.RawMessage) []string {

@@ -104,16 +104,13 @@ func listRollups(t *print.Table, of string, rollups ...wire.Rollup) {
 		if short != nil {
 			id = short[i]
 		}
-		failed, score := print.Unstyled, "-"
+		failed := print.Unstyled
 		if r.Errors > 0 {
 			failed = print.Red
 		}
-		if r.MeanScore != nil {
-			score = strconv.FormatFloat(*r.MeanScore, 'f', 1, 64)
-		}
 		t.Row(print.Styled(id, print.Cyan), t.Moment(r.LastSeen), number.Span(r.LastSeen.Sub(r.FirstSeen)),
 			r.Turns, r.Spans, print.Styled(strconv.FormatInt(r.Errors, 10), failed),
-			tokens(wire.Row{InputTokens: &r.InputTokens, OutputTokens: &r.OutputTokens}), money(&r.Cost), score, r.Name)
+			tokens(wire.Row{InputTokens: &r.InputTokens, OutputTokens: &r.OutputTokens}), money(&r.Cost), cmp.Or(r.Score(), "-"), r.Name)
 	}
 }
 
@@ -136,9 +133,7 @@ func getSession(c *cli.Context) error {
 		Calls []wire.Record `json:"calls"`
 	}{found, []wire.Record{}}
 	show := func(row wire.Row, r wire.Record) {
-		if row.Price != nil {
-			total += *row.Price
-		}
+		total += wire.OrZero(row.Price)
 		printTurn(p, story, row, r, total)
 	}
 	if v.AsData() {
