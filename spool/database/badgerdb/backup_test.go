@@ -24,6 +24,9 @@ func stocked(t *testing.T, n int) *DB {
 	for i := range n {
 		addRecord(t, db, i)
 	}
+	if err := db.PackBodies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 
 	return db
 }

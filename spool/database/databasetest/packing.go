@@ -82,7 +82,7 @@ type packing struct {
 }
 
 // packBodies packs the bodies that wait.
-func packBodies(t *testing.T, s archive.Store) {
+func packBodies(t testing.TB, s any) {
 	if err := s.(interface{ PackBodies(context.Context) error }).PackBodies(context.Background()); err != nil {
 		t.Errorf("pack bodies: %v", err)
 	}

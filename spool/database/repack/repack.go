@@ -67,12 +67,13 @@ const triesMost = 4
 
 // Rule is what is worth to be packed against another body.
 type Rule struct {
-	Least int     // a body of so many bytes, as it was sent
-	Most  float64 // if it takes less than this share of what it takes by itself
+	Least, Largest int     // a body of so many bytes, as it was sent
+	Most           float64 // if it takes less than this share of what it takes by itself
 }
 
-// DefaultRule leaves out what is not worth its place in a list.
-var DefaultRule = Rule{Least: 512, Most: 0.75}
+// DefaultRule leaves out what is not worth its place in a list, and what would take much memory: several
+// times its size.
+var DefaultRule = Rule{Least: 512, Largest: 8 << 20, Most: 0.75}
 
 // roundsMax bounds how many bases bodies that came together get: the agents within a session each have
 // a history.
@@ -96,7 +97,10 @@ func (r Rule) Pack(codec *compress.Codec, bodies []Body) (changed []Body, keep [
 			base = b
 		}
 	}
-	alone = slices.DeleteFunc(alone, func(b *Body) bool { return compress.Size(b.Value) < r.Least })
+	alone = slices.DeleteFunc(alone, func(b *Body) bool {
+		size := compress.Size(b.Value)
+		return size < r.Least || size > r.Largest
+	})
 	slices.SortStableFunc(alone, func(a, b *Body) int {
 		return cmp.Compare(compress.Size(b.Value), compress.Size(a.Value))
 	})

@@ -200,8 +200,9 @@ func TestBodiesStayWhatTheyWere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShelf(t)
 		rule := repack.Rule{
-			Least: rapid.IntRange(0, 100).Draw(t, "least"),
-			Most:  rapid.SampledFrom([]float64{0.75, 1e9}).Draw(t, "most"),
+			Least:   rapid.IntRange(0, 100).Draw(t, "least"),
+			Largest: 1000,
+			Most:    rapid.SampledFrom([]float64{0.75, 1e9}).Draw(t, "most"),
 		}
 		parts := rapid.SliceOfN(rapid.StringN(0, 60, 200), 1, 8).Draw(t, "parts")
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
