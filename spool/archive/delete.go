@@ -313,6 +313,7 @@ func (w *deletion) together(ctx context.Context, ids []string) error {
 		sum = wire.Deleted{}
 		g.Deleted = w.before
 		unseen := 0
+		var going []*Record
 		for _, r := range slices.Clone(g.Records) {
 			events := len(r.State.History)
 			switch {
@@ -332,9 +333,20 @@ func (w *deletion) together(ctx context.Context, ids []string) error {
 					return err
 				}
 			}
-			if err := w.remove(g, reader, r, &sum); err != nil {
+			call, err := w.call(g, reader, r)
+			if err != nil {
 				return err
 			}
+			going = append(going, call...)
+		}
+
+		// Only now: without one that goes, the rule may make another call of those that stay.
+		for _, r := range going {
+			if events := len(r.State.History); events > 0 && !r.Removed {
+				sum.Records++
+				sum.Events += int64(events)
+			}
+			g.Remove(r, w.tombstones)
 		}
 		return nil
 	})
@@ -348,27 +360,15 @@ func (w *deletion) together(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// remove deletes a record. All other reports of the same call go with it, because they have the same
-// content, but for those that state another value themselves.
-func (w *deletion) remove(g *Group, reader Reader, r *Record, sum *wire.Deleted) error {
+// call returns what goes with a record: all reports of the same call, because they have the same content,
+// but for those that state another value themselves.
+func (w *deletion) call(g *Group, reader Reader, r *Record) ([]*Record, error) {
 	call, err := g.CallOf(reader, r)
-	if err != nil {
-		return err
-	}
 
-	for _, other := range call {
-		if _, own := other.State.ownMetadata()[w.key]; own && other != r && !w.which(&other.State.State) {
-			continue
-		}
-		r := other
-		if events := len(r.State.History); events > 0 && !r.Removed {
-			sum.Records++
-			sum.Events += int64(events)
-		}
-		g.Remove(r, w.tombstones)
-	}
-
-	return nil
+	return slices.DeleteFunc(slices.Clone(call), func(other *Record) bool {
+		_, own := other.State.ownMetadata()[w.key]
+		return own && other != r && !w.which(&other.State.State)
+	}), err
 }
 
 // Retention bounds what a Store keeps of each account. Zero values keep everything.
