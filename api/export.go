@@ -59,6 +59,9 @@ func (a *API) exportRequests(c *exchange) error {
 	if e.Format == wire.FormatCSV {
 		// This page is the beginning of the CSV.
 		first.PerPage = wire.PageItemsMax
+	} else if wire.IsOffList(first.Cursor) {
+		// It is none of a search.
+		first.Cursor = ""
 	}
 	page, err := a.recorded.Search(c.context, c.id, first)
 	if err != nil {

@@ -319,3 +319,25 @@ func TestACSVExportHoldsNoFormulas(t *testing.T) {
 		t.Errorf("the heading is %v", lines[0])
 	}
 }
+
+// strict takes the cursors of searches only, as a search does.
+type strict struct{ querier }
+
+func (strict) Search(_ context.Context, _ wire.Identity, s wire.Search) (wire.SearchPage, error) {
+	if s.Cursor != "" {
+		return wire.SearchPage{}, wire.Invalid(wire.FieldError{Field: "cursor", Reason: "is none of a search"})
+	}
+	return wire.SearchPage{Success: true, Items: []wire.Row{}}, nil
+}
+
+func TestAnExportIsTakenUpAgainPastTheLists(t *testing.T) {
+	s, _ := startTCP(t, func(c *api.Config) { c.Records = strict{} })
+	for cursor, status := range map[string]int{"o.": 200, "s.019ca945": 200, "elsewhere": 422} {
+		res := s.send("POST", exportPath, `{"cursor":"`+cursor+`"}`, "X-API-KEY", "full")
+		said, _ := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if res.StatusCode != status {
+			t.Errorf("an export after %q: %d, %s", cursor, res.StatusCode, said)
+		}
+	}
+}

@@ -17,6 +17,17 @@ type ExportMark struct {
 	Done   bool   `json:"done"`   // whether the export is complete
 }
 
+// The first bytes of the cursors of records that no list shows.
+const (
+	OrphanCursor = "o."
+	SpanCursor   = "s."
+)
+
+// IsOffList reports whether a cursor is past all records that lists show.
+func IsOffList(cursor string) bool {
+	return strings.HasPrefix(cursor, OrphanCursor) || strings.HasPrefix(cursor, SpanCursor)
+}
+
 // The formats of an export.
 const (
 	FormatEvents = "events" // newline-delimited JSON, with an ExportMark now and then; the default

@@ -69,7 +69,7 @@ func (svc *Service) ExportEvents(
 	fn func([]wire.Event) error, mark func(cursor string) error,
 ) error {
 	s.Page, s.PerPage = 0, exportStep
-	for !isOffList(s.Cursor) {
+	for !wire.IsOffList(s.Cursor) {
 		q, err := query.Compile(s)
 		if err != nil {
 			return err
@@ -87,7 +87,7 @@ func (svc *Service) ExportEvents(
 		}
 
 		if page.NextCursor == nil {
-			s.Cursor = orphanCursor
+			s.Cursor = wire.OrphanCursor
 			break
 		}
 		s.Cursor = *page.NextCursor

@@ -335,17 +335,6 @@ func (w *walk) run(ctx context.Context) error {
 	}
 }
 
-// The first bytes of the cursors of records that no list shows.
-const (
-	orphanCursor = "o."
-	spanCursor   = "s."
-)
-
-// isOffList reports whether a cursor is past all records that lists show.
-func isOffList(cursor string) bool {
-	return strings.HasPrefix(cursor, orphanCursor) || strings.HasPrefix(cursor, spanCursor)
-}
-
 // walked is a record of a walk, and the cursor that continues after it.
 type walked struct{ requestID, cursor string }
 
@@ -353,19 +342,19 @@ type walked struct{ requestID, cursor string }
 // the newest on those that lists show, then the orphans, then those that are only a span. next
 // continues after them; it is "" at the end.
 func (svc *Service) partBehind(ctx context.Context, account, cursor string) (part []walked, next string, err error) {
-	if after, isOrphan := strings.CutPrefix(cursor, orphanCursor); isOrphan {
+	if after, isOrphan := strings.CutPrefix(cursor, wire.OrphanCursor); isOrphan {
 		states, last, err := svc.config.Store.States(ctx, account, archive.Orphaned, after, exportStep)
 		for i := range states {
-			part = append(part, walked{states[i].RequestID, orphanCursor + states[i].RequestID})
+			part = append(part, walked{states[i].RequestID, wire.OrphanCursor + states[i].RequestID})
 		}
-		next = spanCursor
+		next = wire.SpanCursor
 		if last != "" {
-			next = orphanCursor + last
+			next = wire.OrphanCursor + last
 		}
 		return part, next, err
 	}
 
-	after, isSpan := strings.CutPrefix(cursor, spanCursor)
+	after, isSpan := strings.CutPrefix(cursor, wire.SpanCursor)
 	var behind *query.Position
 	if after != "" {
 		p, ok := query.ParseCursor(after)
@@ -377,9 +366,9 @@ func (svc *Service) partBehind(ctx context.Context, account, cursor string) (par
 
 	var page []query.Position
 	prefix, limit := "", exportPage
-	next = orphanCursor
+	next = wire.OrphanCursor
 	if isSpan {
-		prefix, limit, next = spanCursor, exportStep, ""
+		prefix, limit, next = wire.SpanCursor, exportStep, ""
 		page, err = svc.config.Store.Spans(ctx, account, behind, limit)
 	} else {
 		page, _, err = svc.positions(ctx, wire.Identity{Account: account}, query.Query{After: behind}, limit)
