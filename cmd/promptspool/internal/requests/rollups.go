@@ -110,7 +110,8 @@ func listRollups(t *print.Table, of string, rollups ...wire.Rollup) {
 		}
 		t.Row(print.Styled(id, print.Cyan), t.Moment(r.LastSeen), number.Span(r.LastSeen.Sub(r.FirstSeen)),
 			r.Turns, r.Spans, print.Styled(strconv.FormatInt(r.Errors, 10), failed),
-			tokens(wire.Row{InputTokens: &r.InputTokens, OutputTokens: &r.OutputTokens}), money(&r.Cost), cmp.Or(r.Score(), "-"), r.Name)
+			tokens(wire.Row{InputTokens: &r.InputTokens, OutputTokens: &r.OutputTokens}), money(&r.Cost),
+			cmp.Or(r.Score(), "-"), r.Name)
 	}
 }
 
