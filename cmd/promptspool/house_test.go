@@ -111,7 +111,7 @@ var imports = map[string]string{
 	"spool/archive/rowcode":   "api/wire api/calls",
 	"spool/database/compress": "",
 	"spool/database/repack": "api/calls/otel/dialect api/wire spool/archive spool/archive/query " +
-		"spool/archive/rowcode spool/crashpoint spool/database/compress",
+		"spool/archive/rollup spool/archive/rowcode spool/crashpoint spool/database/compress",
 	"api/calls":              "api/wire api/wire/jsonscan api/calls/otel",
 	"api/calls/otel":         "api/otlp api/wire api/wire/jsonscan api/calls/otel/dialect",
 	"api/calls/otel/dialect": "",

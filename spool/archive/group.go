@@ -3,7 +3,6 @@ package archive
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"sync"
@@ -541,21 +540,9 @@ func (c *Committer[T]) Close(err error) {
 
 // Came is a record that got bodies, and what it belongs to.
 type Came struct {
-	Of    string // see BelongsTo
+	Of    string // the name of its session, or else of its trace; "" without both
 	ID    UUID
 	Bytes int // of the new bodies, packed
-}
-
-// BelongsTo returns a name for the session of a call or, without one, for its trace. It is empty for
-// calls that have neither.
-func BelongsTo(session, trace string) string {
-	switch {
-	case session != "":
-		return "session " + session
-	case trace != "":
-		return "trace " + trace
-	}
-	return ""
 }
 
 // Came returns the records of an account that got bodies in the group, once it is written.
@@ -564,11 +551,9 @@ func (g *Group) Came(account string) (came []Came) {
 		if r.Account != account || !r.Changed || r.Removed || len(r.Bodies) == 0 {
 			continue
 		}
-		trace := ""
-		if id, ok := r.State.Trace(); ok {
-			trace = hex.EncodeToString(id[:])
-		}
-		c := Came{Of: BelongsTo(r.State.SessionID(), trace), ID: r.ID}
+
+		names := &r.After.Rollups.Names
+		c := Came{Of: cmp.Or(names[rollup.Session], names[rollup.Trace]), ID: r.ID}
 		for _, body := range r.Bodies {
 			c.Bytes += len(body.Bytes)
 		}

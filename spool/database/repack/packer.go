@@ -1,6 +1,7 @@
 package repack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rollup"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/crashpoint"
 	"promptspool/spool/database/compress"
@@ -347,9 +349,11 @@ func (p *Packer) isHalfFull() bool {
 
 // nameOf returns what a row belongs to, as Came.Of.
 func nameOf(row *wire.Row) string {
-	i := slices.IndexFunc(row.Metadata, func(m wire.MetadataRow) bool { return m.Key == dialect.SessionKey })
-	if i >= 0 {
-		return archive.BelongsTo(row.Metadata[i].Value, row.TraceID)
+	session := ""
+	for _, m := range row.Metadata {
+		if m.Key == dialect.SessionKey {
+			session = rollup.Name(m.Value)
+		}
 	}
-	return archive.BelongsTo("", row.TraceID)
+	return cmp.Or(session, row.TraceID)
 }
