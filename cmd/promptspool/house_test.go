@@ -35,6 +35,7 @@ var imports = map[string]string{
 	"api/admission":           "api/edge api/wire api/wire/jsonscan metrics",
 	"api/otlp":                "api/wire api/wire/jsonscan api/wire/secrets",
 	"api/edge":                "api/wire metrics",
+	"api/mcp":                 "api/wire api/wire/jsonscan",
 	"api/ops":                 "api/edge api/wire metrics",
 	"api/access":              "api/wire",
 	"api/auth":                "api/wire",
