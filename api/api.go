@@ -29,6 +29,7 @@ import (
 
 	"promptspool/api/admission"
 	"promptspool/api/edge"
+	"promptspool/api/mcp"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )
@@ -151,6 +152,7 @@ type API struct {
 	longTraces  sync.Mutex      // its holder answers one
 	continued   continuedExports
 	busy        *busy
+	agents      *mcp.Server
 	appRequests map[string]requestMetrics // by the route's name; of the routes for apps
 
 	version []byte // Config.Version
@@ -212,6 +214,8 @@ func New(c Config) *API {
 	if c.Upstream != nil {
 		a.recorded, a.c.Fleet, a.c.Scoring = c.Upstream, c.Upstream, c.Upstream
 	}
+
+	a.agents = mcp.New(mcp.Config{Version: c.Version, Call: a.callRoute, Panicked: a.notePanic})
 
 	a.root, a.cancelRoot = context.WithCancel(context.Background())
 	a.initMetrics()

@@ -119,11 +119,16 @@ func (a *API) newExchange(ctx *fasthttp.RequestCtx, r *route, ident string, star
 // answerPanic answers a request whose handler panicked. The connection is closed, because the
 // handler may have left part of the body unread.
 func (a *API) answerPanic(ctx *fasthttp.RequestCtx, p any) {
-	a.c.Metrics.Panics.Inc()
-	a.c.Logger.Error("a handler panicked", "panic", p, "stack", string(debug.Stack()))
+	a.notePanic(p)
 	ctx.SetConnectionClose()
 	writeError(ctx, a.c.Logger,
 		wire.Errorf(wire.CodeInternal, "Something failed inside promptspool. Its log has the details."))
+}
+
+// notePanic logs and counts a panic. It is called while the goroutine panics.
+func (a *API) notePanic(p any) {
+	a.c.Metrics.Panics.Inc()
+	a.c.Logger.Error("a handler panicked", "panic", p, "stack", string(debug.Stack()))
 }
 
 // finish sets the headers that every answer has, and counts the request.
@@ -320,6 +325,11 @@ func (a *API) authenticate(c *exchange) error {
 		return err
 	}
 
+	return a.mayCall(c)
+}
+
+// mayCall checks that the caller's key may call the route.
+func (a *API) mayCall(c *exchange) error {
 	// The sidecar's own key may have the scope full. Its callers may be anybody, and must not
 	// inherit that.
 	if a.c.OwnKey && !c.route.isForApps() {

@@ -256,3 +256,71 @@ func TestASearchKnowsItsPathWithASlash(t *testing.T) {
 		}
 	}
 }
+
+// agentHeader is what an agent sends beside a message.
+var agentHeader = []string{"X-API-KEY", "full"}
+
+// toolCall is the message that calls a tool.
+func toolCall(tool, arguments string) string {
+	return `{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "` + tool +
+		`", "arguments": ` + arguments + `}}`
+}
+
+func TestAToolIsARouteWithItsChecks(t *testing.T) {
+	s, f := startQueries(t)
+	for _, tt := range []struct {
+		message, want string
+		asked         int
+	}{
+		{toolCall("search", `{"filter": "status:error"}`), `\"items\":`, 1},
+		{toolCall("search", `{"filters": "status:error"}`), `the closest is filter`, 0},
+		{toolCall("search", `{"filter": "status:"}`), `filter is wrong at character`, 0},
+		{toolCall("suggest_values", `{"field": "tags"}`), `\"complete\":false`, 1},
+		{toolCall("get", `{"id": "no id"}`), `request_id`, 0},
+		{toolCall("get", `{"id": "suggestions"}`), `field is missing`, 0},
+		{toolCall("render_template", `{"prompt_name": "a"}`), `The variable name is missing.`, 0},
+		{`{"jsonrpc": "2.0", "id": 1, "method": "prompts/list"}`, `"prompts":[]`, 1},
+	} {
+		f.asked = 0
+		res, text, err := s.read("POST", "/mcp", tt.message, agentHeader...)
+		if err != nil || res.StatusCode != 200 || !strings.Contains(text, tt.want) || f.asked != tt.asked {
+			t.Errorf("%s: %d, asked %d times: %s", tt.message, res.StatusCode, f.asked, text)
+		}
+	}
+}
+
+func TestAMessageThatIsNoneIsRefusedAsOtherCallsAre(t *testing.T) {
+	s, _ := startQueries(t)
+	message := toolCall("search", "{}")
+	for _, tt := range []struct {
+		method, body string
+		header       []string
+		status       int
+		want         string
+	}{
+		{"POST", message, nil, 401, "The key is missing"},
+		{"POST", "{", agentHeader, 400, "JSON"},
+		{"POST", "{}", agentHeader, 400, "malformed payload"},
+		{"POST", message, append([]string{"Mcp-Protocol-Version", "1999-01-01"}, agentHeader...), 400, "Unsupported"},
+		{"GET", "", agentHeader, 405, "takes POST"},
+		{"DELETE", "", agentHeader, 405, "takes POST"},
+	} {
+		a := s.call(tt.method, "/mcp", tt.body, tt.header...)
+		if a.Status != tt.status || !strings.Contains(a.Message, tt.want) {
+			t.Errorf("%s %s: %+v; want %d, %q", tt.method, tt.body, a, tt.status, tt.want)
+		}
+	}
+}
+
+func TestAPanicOfAToolEndsOnlyItsCall(t *testing.T) {
+	s, _ := startQueries(t)
+	// The finder knows no traces.
+	_, text, err := s.read("POST", "/mcp", toolCall("get", `{"kind": "traces", "id": "1"}`), agentHeader...)
+	if err != nil || !strings.Contains(text, "Its log has the details") {
+		t.Errorf("%s %v", text, err)
+	}
+	_, text, err = s.read("POST", "/mcp", toolCall("search", "{}"), agentHeader...)
+	if err != nil || !strings.Contains(text, "items") {
+		t.Error(text, err)
+	}
+}

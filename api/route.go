@@ -55,7 +55,7 @@ func (r *route) isReadOnly() bool {
 	case scoring:
 		return r.method == "GET"
 	default:
-		return r.needs == templates && (r.method == "GET" || r.name == "fetch-template")
+		return r.needs == templates && (r.method == "GET" || r.name == "fetch-template" || r.name == "mcp")
 	}
 }
 

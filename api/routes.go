@@ -105,6 +105,10 @@ var routes = expandSpellings([]route{
 		members: knownMembers("", "prompt_template.folder_id prompt_template.workspace_id").keeping(),
 		handle:  (*API).publishTemplate},
 
+	// Tools of agents, which read the routes of templates and of what is recorded.
+	{name: "mcp", path: "/mcp",
+		needs: templates, body: objectBody, handle: (*API).mcp},
+
 	// Recorded requests.
 	{name: "export-requests", path: "/api/public/v2/requests/export",
 		needs: readRecords, body: optionalBody,

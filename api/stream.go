@@ -166,13 +166,16 @@ func answerFrom[Q, A any](
 // answer does not reveal.
 func writeError(ctx *fasthttp.RequestCtx, logger *slog.Logger, err error) {
 	e := wire.AsError(err)
+	logError(ctx, logger, e)
+	edge.WriteError(ctx, e)
+}
+
+func logError(ctx *fasthttp.RequestCtx, logger *slog.Logger, e *wire.Error) {
 	if e.Status() == 500 {
 		logger.Error("a request failed", "path", string(ctx.Path()), "error", e)
 	} else if e.Cause != nil {
 		logger.Debug("a request was refused", "path", string(ctx.Path()), "error", e)
 	}
-
-	edge.WriteError(ctx, e)
 }
 
 // parseError answers what fasthttp could not read as a request. fasthttp closes the connection

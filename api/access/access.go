@@ -97,6 +97,10 @@ var Table = []Entry{
 		Routes: "sync-events sync-key sync-heartbeat",
 	},
 	{
+		Does: "Ask over MCP, each tool by the right of the route that it reads", Scope: wire.ScopeFull,
+		Routes: "mcp",
+	},
+	{
 		Does: "Hear which templates have changed", Scope: fetches,
 		Routes: "sync-changes",
 	},

@@ -75,6 +75,23 @@ type CreateGroup struct {
 	WithKey
 }
 
+// RPC is a message of JSON-RPC 2.0, as the Model Context Protocol has it, or the answer to one.
+type RPC struct {
+	open
+	// The version of JSON-RPC: 2.0.
+	JSONRPC string `json:"jsonrpc,omitempty"`
+	// The same in a message and its answer; a notification has none.
+	ID any `json:"id,omitempty" jsonschema:"anyof_type=string;integer"`
+	// The method, such as tools/call.
+	Method string `json:"method,omitempty"`
+	// The arguments of the method.
+	Params any `json:"params,omitempty" jsonschema:"type=object"`
+	// The answer, also that of a tool whose route refuses the call.
+	Result any `json:"result,omitempty" jsonschema:"type=object"`
+	// Why there is no answer: an object of JSON-RPC, or the code of an error of this API.
+	Error any `json:"error,omitempty"`
+}
+
 // Blueprint is what goes to a model or comes from it, in a form that belongs to no
 // provider.
 type Blueprint struct {

@@ -294,7 +294,7 @@ var types = byName(
 	BacktestQuery{}, Continue{}, CreateGroup{}, CreateLabel{}, DefineScore{}, Empty{}, ExportLine{},
 	ExportLogs{}, ExportMetrics{}, ExportTraces{}, Exported{}, Export{}, FetchTemplate{}, Heartbeat{},
 	LogRequest{}, MoveLabel{}, OK{}, PartsQuery{}, PatchTemplate{}, PublishTemplateOld{},
-	PublishTemplate{}, RollupSearch{}, Scan{}, Search{}, SpanSearch{}, SpansBulk{}, StatisticsQuery{},
+	PublishTemplate{}, RPC{}, RollupSearch{}, Scan{}, Search{}, SpanSearch{}, SpansBulk{}, StatisticsQuery{},
 	Trace{}, TrackAnyRequest{}, TrackGroup{}, TrackMetadata{}, TrackPrompt{}, TrackRequest{}, TrackScore{},
 	wire.Analytics{}, wire.Backtest{}, wire.BatchAnswer{}, wire.ChangesQuery{}, wire.Changes{},
 	wire.CloseQuery{}, wire.Deleted{}, wire.DeletionQuery{}, wire.Done{}, wire.Event{}, wire.Fleet{},

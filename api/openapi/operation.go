@@ -123,7 +123,9 @@ func (o *operation) responses(s *schemas) map[string]*Response {
 
 	for _, code := range o.errorCodes() {
 		status := strconv.Itoa(wire.Errorf(code, "").Status())
-		all[status] = &Response{Ref: "#/components/responses/" + string(code)}
+		if all[status] == nil {
+			all[status] = &Response{Ref: "#/components/responses/" + string(code)}
+		}
 	}
 
 	return all

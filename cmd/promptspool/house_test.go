@@ -22,7 +22,7 @@ var imports = map[string]string{
 	"metrics":             "",
 	"metrics/cputimetest": "",
 	"metrics/partstest":   "",
-	"api": "api/access api/admission api/edge api/filterline api/otlp api/tracetree api/wire " +
+	"api": "api/access api/admission api/edge api/filterline api/mcp api/otlp api/tracetree api/wire " +
 		"api/wire/calendar api/wire/jsonscan api/wire/secrets api/words metrics",
 	"api/filterline":          "api/wire api/wire/calendar api/words",
 	"api/words":               "",

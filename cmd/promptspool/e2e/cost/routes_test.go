@@ -134,6 +134,14 @@ func routeAttacks() []attack {
 			p.call("GET", "/template/backtest?name=tested&v=1&sent=1", "")
 			return size
 		}},
+		{name: "agent: a deep record with long names", n: 2, send: func(p target, n int) int {
+			step := `[{"` + strings.Repeat("n", 1000) + `":"` + strings.Repeat("t", 1000) + `"},`
+			deep := strings.Repeat(step, 100) + "1" + strings.Repeat("]", 100)
+			id, size := track(p, `"kwargs":{"a":[`+strings.Repeat(deep+",", n)+`1]}`)
+			p.call("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get",`+
+				`"arguments":{"id":"`+id+`"}}}`)
+			return size
+		}},
 		{name: "orphans: many", n: 400, most: 1600, send: func(p target, n int) int {
 			size := batch(p, n, func(int) wire.Event {
 				body := json.RawMessage(`{"score":1,"name":"n"}`)
