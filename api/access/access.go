@@ -98,7 +98,8 @@ var Table = []Entry{
 	},
 	{
 		Does: "Ask over MCP, each tool by the right of the route that it reads", Scope: wire.ScopeFull,
-		Routes: "mcp",
+		Routes:   "mcp",
+		Commands: "mcp",
 	},
 	{
 		Does: "Hear which templates have changed", Scope: fetches,

@@ -17,6 +17,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -113,6 +114,14 @@ func (c *Client) URL(path string) string { return c.base + path }
 
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Call calls a route and returns its answer as it came. target is a path with a query, escaped; a
+// nil body is none.
+func (c *Client) Call(
+	ctx context.Context, id wire.Identity, method, target string, body []byte,
+) (json.RawMessage, error) {
+	return ask[json.RawMessage](ctx, c, request{method: method, path: target, key: id.Key, body: body})
+}
 
 // request is one HTTP request.
 type request struct {

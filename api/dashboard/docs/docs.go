@@ -55,7 +55,7 @@ var sections = []struct{ title, pages string }{
 	{"Log calls", "log-python log-javascript log-go log-curl log-langchain " +
 		"log-opentelemetry coding-agents metadata scores evaluate"},
 	{"Templates", "templates templates-ci"},
-	{"Find and count", "search filter"},
+	{"Find and count", "search filter mcp"},
 	{"Operate", "production deploy people projects oidc access reverse-proxy kubernetes postgresql citus scale " +
 		"backup upgrade alerts troubleshooting"},
 	{"Reference", "commands configuration metrics opentelemetry-requests opentelemetry-attributes limits security"},

@@ -167,7 +167,7 @@ func TestASearchFindsThePageOfAPlainQuestion(t *testing.T) {
 		"port in use": "troubleshooting", "setup code lost": "people", "how do I upgrade": "upgrade",
 		"--spool-bytes-max": "configuration", "streaming python": "log-python", "jinja": "templates",
 		"CREATE ROLE": "postgresql", "citus workers": "citus", "idempotency": "api-log",
-		"production on two machines": "production",
+		"production on two machines": "production", "let an agent read logs": "mcp",
 	} {
 		hits := Search(query)
 		found := slices.IndexFunc(hits, func(h Hit) bool { return h.Page.Name == want })

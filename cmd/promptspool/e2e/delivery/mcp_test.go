@@ -4,6 +4,7 @@ package delivery
 
 import (
 	"net/http"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -194,5 +195,31 @@ func TestASidecarWithAKeyOfItsOwnHasTemplatesForAnyAgent(t *testing.T) {
 		if serves := tool == "get_template" || tool == "render_template"; failed == serves {
 			t.Errorf("%s: %s", tool, text)
 		}
+	}
+}
+
+func TestAnAgentStartsTheProgramItself(t *testing.T) {
+	t.Parallel()
+	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
+	logForAgents(t, server)
+	start := func(key string) *mcp.ClientSession {
+		program := exec.Command(harness.Program(t), "mcp")
+		program.Env = append(program.Environ(), "PROMPTSPOOL_URL=http://"+server.Addr, "PROMPTSPOOL_KEY="+key)
+		return connected(t, &mcp.CommandTransport{Command: program})
+	}
+
+	session := start(harness.AdminKey)
+	for tool := range agentTools {
+		over := agent(t, server, harness.AdminKey)
+		here, failed := askTool(t, session, tool)
+		if there, _ := askTool(t, over, tool); failed || here != there {
+			t.Errorf("%s over stdin and HTTP:\n%s\n%s", tool, here, there)
+		}
+	}
+	if list, err := session.ListPrompts(t.Context(), nil); err != nil || len(list.Prompts) != 1 {
+		t.Error(list, err)
+	}
+	if text, failed := askTool(t, start("a wrong key"), "search"); !failed || !strings.Contains(text, "unauthorized") {
+		t.Error(text)
 	}
 }
