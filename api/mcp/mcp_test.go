@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -278,4 +279,33 @@ func TestTemplatesArePrompts(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// A panic in a goroutine of the SDK would end the process.
+func FuzzMessage(f *testing.F) {
+	for _, method := range []string{
+		"initialize", "server/discover", "tools/list", "tools/call", "prompts/list", "prompts/get", "ping",
+		"resources/read", "logging/setLevel", "completion/complete", "subscriptions/listen", "notifications/cancelled",
+	} {
+		f.Add([]byte(`{"jsonrpc": "2.0", "id": 1, "method": "`+method+`", "params": {"name": "get", "uri": "a:b",
+			"arguments": {"id": "1"}, "cursor": "2", "protocolVersion": "2025-06-18", "notifications": {},
+			"requestId": 1, "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "progressToken": 1}}}`),
+			"2026-07-28")
+	}
+	f.Add([]byte(`[{"jsonrpc": "2.0", "id": null, "result": {}}, {"jsonrpc": "2.0", "method": "x"}]`), "2025-03-26")
+	s := New(Config{Version: "test", Call: always(map[string]any{"success": true}), Panicked: func(p any) { panic(p) }})
+
+	f.Fuzz(func(t *testing.T, message []byte, version string) {
+		r := httptest.NewRequest("POST", "/mcp", bytes.NewReader(message))
+		r.Header = http.Header{
+			"Content-Type":         {"application/json"},
+			"Accept":               {"*/*"},
+			"Mcp-Protocol-Version": {version},
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if kind := w.Header().Get("Content-Type"); kind == "application/json" && !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
 }
