@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/base64"
@@ -239,7 +240,8 @@ func (a *API) serveBatch(c *exchange) error {
 
 // readBody reads the request's body. Then the caller must call releaseBody.
 func (a *API) readBody(c *exchange) error {
-	b, err := a.intake.Read(c.ctx, a.c.BodyBytesMax, a.headKey(c))
+	most := min(a.c.BodyBytesMax, cmp.Or(c.route.bodyMax, a.c.BodyBytesMax))
+	b, err := a.intake.Read(c.ctx, most, a.headKey(c))
 	if err != nil {
 		return err
 	}

@@ -300,6 +300,7 @@ func TestAMessageThatIsNoneIsRefusedAsOtherCallsAre(t *testing.T) {
 	}{
 		{"POST", message, nil, 401, "The key is missing"},
 		{"POST", "{", agentHeader, 400, "JSON"},
+		{"POST", toolCall("search", `"`+strings.Repeat("x", 256<<10)+`"`), agentHeader, 413, "than 262144 bytes"},
 		{"POST", "{}", agentHeader, 400, "malformed payload"},
 		{"POST", message, append([]string{"Mcp-Protocol-Version", "1999-01-01"}, agentHeader...), 400, "Unsupported"},
 		{"GET", "", agentHeader, 405, "takes POST"},

@@ -18,6 +18,8 @@ type route struct {
 	body   bodyKind
 	scope  wire.Scope // a key must have one of these rights; from package access
 
+	bodyMax int64 // bytes of the body; 0 means Config.BodyBytesMax
+
 	// takesExpired means that a key which has ended may call it, for wire.KeyGrace: to deliver what
 	// was accepted before.
 	takesExpired bool

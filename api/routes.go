@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"promptspool/api/access"
+	"promptspool/api/mcp"
 	"promptspool/api/wire"
 )
 
@@ -107,7 +108,7 @@ var routes = expandSpellings([]route{
 
 	// Tools of agents, which read the routes of templates and of what is recorded.
 	{name: "mcp", path: "/mcp",
-		needs: templates, body: objectBody, handle: (*API).mcp},
+		needs: templates, body: objectBody, bodyMax: mcp.MessageBytesMax, handle: (*API).mcp},
 
 	// Recorded requests.
 	{name: "export-requests", path: "/api/public/v2/requests/export",

@@ -18,6 +18,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
+// MessageBytesMax bounds a message, because the SDK takes many times its bytes of memory.
+const MessageBytesMax = 256 << 10
+
 // Call calls a route of the API, and returns its answer. target is a path with a query; body is nil
 // for a GET. Errors are those of the route. It may be called concurrently.
 type Call func(ctx context.Context, method, target string, body []byte) (json.RawMessage, error)

@@ -13,6 +13,7 @@ import (
 
 	"promptspool/api"
 	"promptspool/api/dashboard/docs"
+	"promptspool/api/mcp"
 	"promptspool/api/wire"
 )
 
@@ -112,6 +113,7 @@ func TestThePageOfLimitsIsOfTheProgram(t *testing.T) {
 			comma(wire.MetadataKeyRunesMax) + " characters, " + humanize.IBytes(wire.MetadataValueBytesMax) + " |",
 		"| metadata of one write, keys and values | " + humanize.IBytes(wire.MetadataBytesMax) + " |",
 		"| " + comma(wire.PageItemsMax) + " records; the first " + comma(wire.PageOffsetMax) + " records |",
+		"| a message of an agent | " + humanize.IBytes(mcp.MessageBytesMax) + " |",
 		"| " + comma(sidecarConnectionsMax) + ", 16,384, 128; ",
 	} {
 		if !strings.Contains(page, line) {
