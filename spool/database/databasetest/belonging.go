@@ -334,8 +334,8 @@ func goes(t *rapid.T, s archive.Store, account string, events []archive.Event, b
 		d.SessionID = "s-1"
 		traced := func(id string) bool { return before[id].TraceID() != "" }
 		spared = func(of *archive.State) bool {
-			return !has(before, of, "session_id", "s-1") && !slices.ContainsFunc(callOf(before, of.RequestID), traced) &&
-				!answered(before, of, traced)
+			return !has(before, of, "session_id", "s-1") && !answered(before, of, traced) &&
+				!slices.ContainsFunc(callOf(before, of.RequestID), traced)
 		}
 	}
 	remove(t, s, account, d)
@@ -361,8 +361,8 @@ func goes(t *rapid.T, s archive.Store, account string, events []archive.Event, b
 	}
 }
 
-// answered reports whether the answer of a record is that of a traced one, too. A trace goes in several steps:
-// without those that went, a record may be a report of the calls that are left, and goes with them.
+// answered reports whether the answer of a record is that of a traced one, too. A trace goes in several
+// steps: without those that went, a record may be a report of the calls that are left, and goes with them.
 func answered(states map[string]*archive.State, of *archive.State, traced func(id string) bool) bool {
 	id := func(s *archive.State) string {
 		if s.Request == nil {

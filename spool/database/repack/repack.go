@@ -71,8 +71,8 @@ type Rule struct {
 	Most           float64 // if it takes less than this share of what it takes by itself
 }
 
-// DefaultRule leaves out what is not worth its place in a list, and what would take much memory: several
-// times its size.
+// DefaultRule leaves out what is not worth its place in a list, and what is large. Packing takes several
+// times its size in memory.
 var DefaultRule = Rule{Least: 512, Largest: 8 << 20, Most: 0.75}
 
 // roundsMax bounds how many bases bodies that came together get: the agents within a session each have
