@@ -388,20 +388,7 @@ type SpanSearch struct {
 
 // DefineScore defines the scores of a name.
 type DefineScore struct {
-	// The name in the path, once more.
-	Name string `json:"name,omitempty" jsonschema:"maxLength=512"`
-	// The kind of the values. A number may also be sent as score.
-	Kind string `json:"kind" jsonschema:"enum=number,enum=boolean,enum=category"`
-	// The least number that fits.
-	Min *float64 `json:"min,omitempty"`
-	// The greatest number that fits.
-	Max *float64 `json:"max,omitempty"`
-	// The categories that fit; all do if there are none.
-	Categories []string `json:"categories,omitempty" jsonschema:"maxItems=50"`
-	// The direction that comparisons call better; without it, neither.
-	Better string `json:"better,omitempty" jsonschema:"enum=higher,enum=lower"`
-	// A text for reviewers.
-	Description string `json:"description,omitempty" jsonschema:"maxLength=1000"`
+	wire.ScoreDefinition
 }
 
 // Heartbeat is what a sidecar reports about itself.

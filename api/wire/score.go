@@ -267,20 +267,20 @@ const (
 
 // ScoreDefinition is what a project expects of the scores of one name.
 type ScoreDefinition struct {
-	// The scores' name.
-	Name string `json:"name" read:"-"`
-	// The kind of the values: number, boolean or category.
-	Kind string `json:"kind"`
+	// The scores' name, which is in the path of a definition.
+	Name string `json:"name,omitempty" read:"-" jsonschema:"maxLength=512"`
+	// The kind of the values. A number may also be sent as score.
+	Kind string `json:"kind" jsonschema:"enum=number,enum=boolean,enum=category"`
 	// The least number that fits.
 	Min *float64 `json:"min,omitempty" jsonschema:"minimum=-1000000000,maximum=1000000000"`
 	// The greatest number that fits.
 	Max *float64 `json:"max,omitempty" jsonschema:"minimum=-1000000000,maximum=1000000000"`
 	// The categories that fit; all do if there are none.
 	Categories []string `json:"categories,omitempty" jsonschema:"maxItems=50"`
-	// The direction that comparisons call better, higher or lower; without it, neither.
-	Better string `json:"better,omitempty"`
-	// The thing that is judged.
-	Description string `json:"description,omitempty"`
+	// The direction that comparisons call better; without it, neither.
+	Better string `json:"better,omitempty" jsonschema:"enum=higher,enum=lower"`
+	// The thing that is judged, for reviewers.
+	Description string `json:"description,omitempty" jsonschema:"maxLength=1000"`
 }
 
 // DefinedKinds are the kinds of scores that can be defined, as ScoreKind.String returns them.
