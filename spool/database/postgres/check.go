@@ -228,14 +228,15 @@ type storedHeader struct {
 // checkPart checks the bodies and headers of some records of an account, which it reads by one
 // statement each.
 func (c *checker) checkPart(ctx context.Context, tx pgx.Tx, part []checked) error {
-	ids, times, places := make([]uuid, len(part)), make([]time.Time, len(part)), make([]int64, 0, len(part))
+	ids, places := make([]uuid, len(part)), make([]int64, 0, len(part))
 	for i := range part {
-		ids[i], times[i] = part[i].id, part[i].ts
+		ids[i] = part[i].id
 		if part[i].state.Listed() {
 			places = append(places, schema.Nanos(part[i].state.ListTime()))
 		}
 	}
 
+	times := timesOf(ids)
 	bodies, bases, err := readBodies(ctx, tx, part[0].account, selectBodiesOfMany, part[0].account, ids, times)
 	if err != nil {
 		return err

@@ -259,15 +259,13 @@ func (f *folding) queueSets(b *pgx.Batch, account string, keys []uuid, end strin
 		return
 	}
 
-	times := make([]time.Time, len(keys))
-	for i, key := range keys {
-		times[i] = key.Time()
+	for _, key := range keys {
 		f.Accounts[account].AddSet(key, archive.Set{})
 	}
 	b.Queue(`
 		SELECT call, revision, members FROM record_calls
 		WHERE account_id = $1 AND call = ANY($2) AND ts = ANY($3) `+end,
-		account, keys, distinctTimes(times)).Query(func(rows pgx.Rows) error {
+		account, keys, timesOf(keys)).Query(func(rows pgx.Rows) error {
 		var key uuid
 		var revision int64
 		var value []byte
@@ -279,12 +277,6 @@ func (f *folding) queueSets(b *pgx.Batch, account string, keys []uuid, end strin
 		})
 		return err
 	})
-}
-
-// distinctTimes sorts times and removes duplicates, in place.
-func distinctTimes(times []time.Time) []time.Time {
-	slices.SortFunc(times, time.Time.Compare)
-	return slices.CompactFunc(times, time.Time.Equal)
 }
 
 // loadDeltas reads the deltas of large states, which completes the states.

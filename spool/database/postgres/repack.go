@@ -77,7 +77,9 @@ func timesOf(ids []uuid) []time.Time {
 	for i, id := range ids {
 		times[i] = id.Time()
 	}
-	return distinctTimes(times)
+	slices.SortFunc(times, time.Time.Compare)
+
+	return slices.CompactFunc(times, time.Time.Equal)
 }
 
 // readBodies reads bodies by a statement like selectBodies, and what they are packed against.
