@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -49,13 +50,28 @@ func Answer(form Form, member string, rejected int, message string) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial)
 }
 
-// Status returns the body of an error in protobuf, a google.rpc.Status.
+// Status returns the body of an error in protobuf, a google.rpc.Status. One that comes with a time to
+// wait has a google.rpc.RetryInfo.
 func Status(e *wire.Error) []byte {
 	b := protowire.AppendTag(nil, 1, protowire.VarintType)
 	b = protowire.AppendVarint(b, uint64(StatusCode(e)))
 	b = protowire.AppendTag(b, 2, protowire.BytesType)
+	b = protowire.AppendString(b, e.Message)
+	if e.RetryAfter <= 0 {
+		return b
+	}
 
-	return protowire.AppendString(b, e.Message)
+	// A Duration within a RetryInfo within an Any.
+	delay := protowire.AppendTag(nil, 1, protowire.VarintType)
+	delay = protowire.AppendVarint(delay, uint64(e.RetryAfter/time.Second))
+	delay = protowire.AppendTag(delay, 2, protowire.VarintType)
+	delay = protowire.AppendVarint(delay, uint64(e.RetryAfter%time.Second))
+	info := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), delay)
+	detail := protowire.AppendTag(nil, 1, protowire.BytesType)
+	detail = protowire.AppendString(detail, "type.googleapis.com/google.rpc.RetryInfo")
+	detail = protowire.AppendBytes(protowire.AppendTag(detail, 2, protowire.BytesType), info)
+
+	return protowire.AppendBytes(protowire.AppendTag(b, 3, protowire.BytesType), detail)
 }
 
 // StatusCode returns the code of google.rpc.Status that fits an error.
@@ -65,7 +81,7 @@ func StatusCode(e *wire.Error) int {
 		return 16 // unauthenticated
 	case 403:
 		return 7 // permission denied
-	case 404, 405, 501:
+	case 404, 405, 415, 501:
 		return 12 // unimplemented
 	case 409:
 		return 9 // failed precondition
