@@ -144,6 +144,7 @@ type API struct {
 	c           Config
 	recorded    wire.Recorded // of Config.Records, or of its Upstream
 	conns       *edge.Connections
+	grpc        *edge.GRPC
 	intake      *admission.Intake
 	polls       *admission.Pool // by the key's id
 	exports     *admission.Pool // by the key's id
@@ -216,6 +217,7 @@ func New(c Config) *API {
 	}
 
 	a.agents = mcp.New(mcp.Config{Version: c.Version, Call: a.callRoute, Panicked: a.notePanic})
+	a.grpc = edge.NewGRPC(a.conns, a.handleGRPC)
 
 	a.root, a.cancelRoot = context.WithCancel(context.Background())
 	a.initMetrics()

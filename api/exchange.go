@@ -43,19 +43,19 @@ type exchange struct {
 
 // Handle answers one request. A panic in a handler is answered 500, logged and counted, because
 // fasthttp itself would end the process.
-func (a *API) Handle(ctx *fasthttp.RequestCtx) { a.handle(ctx, false) }
+func (a *API) Handle(ctx *fasthttp.RequestCtx) { _ = a.handle(ctx, false) }
 
 // handleOTLP is Handle for a listener that serves nothing but what OpenTelemetry exporters send.
-func (a *API) handleOTLP(ctx *fasthttp.RequestCtx) { a.handle(ctx, true) }
+func (a *API) handleOTLP(ctx *fasthttp.RequestCtx) { _ = a.handle(ctx, true) }
 
-// handle is Handle, or with onlyOTLP handleOTLP.
-func (a *API) handle(ctx *fasthttp.RequestCtx, onlyOTLP bool) {
+// handle is Handle, or with onlyOTLP handleOTLP. It returns the error that it has answered.
+func (a *API) handle(ctx *fasthttp.RequestCtx, onlyOTLP bool) (err error) {
 	started := time.Now()
 	name := "none"
 	a.busy.begin()
 	defer func() {
 		if p := recover(); p != nil {
-			a.answerPanic(ctx, p)
+			err = a.answerPanic(ctx, p)
 		}
 		a.finish(ctx, name, started)
 	}()
@@ -74,7 +74,7 @@ func (a *API) handle(ctx *fasthttp.RequestCtx, onlyOTLP bool) {
 	switch {
 	case r == nil && string(ctx.Method()) == "PRI": // HTTP/2
 		err = nil
-		a.refuseGRPC(ctx)
+		a.grpc.Take(ctx)
 	case wire.IsCode(err, wire.CodeBadJSON): // the head is bad, so not even a page is served
 	case err != nil && !onlyOTLP && a.isForPages(ctx):
 		name, err = "page", nil
@@ -101,6 +101,8 @@ func (a *API) handle(ctx *fasthttp.RequestCtx, onlyOTLP bool) {
 			writeError(ctx, a.c.Logger, err)
 		}
 	}
+
+	return err
 }
 
 func (a *API) newExchange(ctx *fasthttp.RequestCtx, r *route, ident string, started time.Time) *exchange {
@@ -119,11 +121,13 @@ func (a *API) newExchange(ctx *fasthttp.RequestCtx, r *route, ident string, star
 
 // answerPanic answers a request whose handler panicked. The connection is closed, because the
 // handler may have left part of the body unread.
-func (a *API) answerPanic(ctx *fasthttp.RequestCtx, p any) {
+func (a *API) answerPanic(ctx *fasthttp.RequestCtx, p any) error {
 	a.notePanic(p)
 	ctx.SetConnectionClose()
-	writeError(ctx, a.c.Logger,
-		wire.Errorf(wire.CodeInternal, "Something failed inside promptspool. Its log has the details."))
+	err := wire.Errorf(wire.CodeInternal, "Something failed inside promptspool. Its log has the details.")
+	writeError(ctx, a.c.Logger, err)
+
+	return err
 }
 
 // notePanic logs and counts a panic. It is called while the goroutine panics.
@@ -496,19 +500,6 @@ func answerMisdirected(ctx *fasthttp.RequestCtx) bool {
 	}
 
 	return false
-}
-
-// refuseGRPC tells a client of gRPC, such as an exporter with its default protocol, what to set.
-func (a *API) refuseGRPC(ctx *fasthttp.RequestCtx) {
-	settings := "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf and OTEL_EXPORTER_OTLP_ENDPOINT=http://" +
-		ctx.LocalAddr().String() + a.c.BasePath
-	a.c.Metrics.OTLPRefused.WithLabelValues("grpc").Inc()
-	if a.c.Drops.add("", wire.Drop{Count: 1, What: "gRPC connection", Why: "set " + settings}) {
-		a.c.Logger.Warn("A client speaks gRPC, which is not served. Nothing that it sends is kept.",
-			"from", ctx.RemoteIP(), "set", settings)
-	}
-	ctx.SetStatusCode(fasthttp.StatusHTTPVersionNotSupported) // as it is counted
-	a.conns.RefuseHTTP2(ctx, "promptspool takes OpenTelemetry over HTTP, not over gRPC: set "+settings)
 }
 
 // guard rejects what a web page in a browser could send to this listener. These are requests that

@@ -10,15 +10,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/valyala/fasthttp/fasthttputil"
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"promptspool/api"
 	"promptspool/api/wire"
@@ -272,67 +270,75 @@ func TestAListenerForExportersServesNothingElse(t *testing.T) {
 	}
 }
 
-// A client of gRPC, as exporters are by default, sees what to set.
-func TestAClientOfGRPCIsToldWhatToSet(t *testing.T) {
-	m, drops, log := metrics.New("sidecar", "test"), new(api.DropCounter), new(logText)
-	_, addr := startTCP(t, func(c *api.Config) {
-		c.Metrics, c.Drops, c.Logger = m, drops, slog.New(slog.NewTextHandler(log, nil))
-	})
-	wanted := "set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf and OTEL_EXPORTER_OTLP_ENDPOINT=http://" + addr
+// A slow caller is cut even when nobody needs its place: after 15 s, with an answer.
+func TestASlowCallIsCutInTime(t *testing.T) {
+	const head = "POST /rest/track-request HTTP/1.1\r\nHost: localhost\r\nX-API-KEY: app\r\n"
+	for name, text := range map[string]string{
+		"nothing":                   "",
+		"half a head":               head[:60],
+		"a long head without end":   head + "X-Long: " + strings.Repeat("x", 15<<10),
+		"a body that does not come": head + "Content-Length: 1000\r\n\r\n{",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, conn := net.Pipe()
+				ln := &oneConn{conns: make(chan net.Conn, 1)}
+				ln.conns <- conn
+				server := api.New(api.Config{
+					Name:          "here",
+					ClockID:       clockID,
+					Version:       "test",
+					Recorder:      &recorder{},
+					Authenticator: keys{},
+					Metrics:       metrics.New("sidecar", "test"),
+					Logger:        slog.New(slog.DiscardHandler),
+				}).NewServer()
+				ended := make(chan error)
+				go func() { ended <- server.Serve(ln) }()
 
-	for _, calls := range []bool{true, false} {
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-		_, _ = io.WriteString(conn, http2.ClientPreface)
-		frames := http2.NewFramer(conn, conn)
-		frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-		_ = frames.WriteSettings(http2.Setting{ID: http2.SettingEnablePush})
+				asked := time.Now()
+				go func() { _, _ = io.WriteString(client, text) }()
 
-		first, err := frames.ReadFrame()
-		if _, ok := first.(*http2.SettingsFrame); !ok {
-			t.Fatalf("%v %v", first, err)
-		}
-		if calls {
-			var head bytes.Buffer
-			fields := hpack.NewEncoder(&head)
-			_ = fields.WriteField(hpack.HeaderField{Name: ":method", Value: "POST"})
-			_ = frames.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndHeaders: true})
-			_ = frames.WriteData(1, true, []byte("\x00\x00\x00\x00\x00"))
+				in := bufio.NewReader(client)
+				res, err := http.ReadResponse(in, nil)
+				// With Close, a client does not take it for the answer to another call.
+				if err != nil || res.StatusCode != http.StatusRequestTimeout || !res.Close {
+					t.Fatalf("it is answered %+v, %v", res, err)
+				}
+				_, _ = io.Copy(io.Discard, res.Body)
+				if _, err := io.Copy(io.Discard, in); err != nil {
+					t.Errorf("it is not cut: %v", err)
+				}
+				if took := time.Since(asked); took < 14*time.Second || took > 16*time.Second {
+					t.Errorf("it is cut after %v", took)
+				}
 
-			answer, err := frames.ReadFrame()
-			headers, ok := answer.(*http2.MetaHeadersFrame)
-			if !ok || !headers.StreamEnded() {
-				t.Fatalf("%v %v", answer, err)
-			}
-			got := map[string]string{}
-			for _, f := range headers.Fields {
-				got[f.Name] = f.Value
-			}
-			if got[":status"] != "200" || got["content-type"] != "application/grpc" || got["grpc-status"] != "12" ||
-				!strings.Contains(got["grpc-message"], wanted) {
-				t.Errorf("the answer is %v", got)
-			}
-		}
-
-		last, err := frames.ReadFrame()
-		goAway, ok := last.(*http2.GoAwayFrame)
-		if !ok || (goAway.LastStreamID == 1) != calls ||
-			!strings.Contains(string(goAway.DebugData()), wanted) {
-			t.Errorf("calls %v: %v %v", calls, last, err)
-		}
-		_ = conn.Close()
-	}
-
-	if drops.Of("")[0].Count != 2 || metric(t, m, "promptspool_otlp_refused_total") != 2 {
-		t.Errorf("counted are %+v", drops.Of(""))
-	}
-	if text := log.String(); strings.Count(text, "speaks gRPC") != 1 || !strings.Contains(text, addr) {
-		t.Errorf("logged is\n%s", text)
-	}
-	for metric(t, m, "promptspool_connections") > 0 { // both are forgotten once they are closed
-		runtime.Gosched()
+				if err := server.Shutdown(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+				<-time.After(time.Minute) // for fasthttp's own housekeeping to end
+			})
+		})
 	}
 }
+
+// oneConn is a listener with one connection, of which time can be a test's own.
+type oneConn struct{ conns chan net.Conn }
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	conn, ok := <-l.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+
+func (l *oneConn) Close() error {
+	close(l.conns)
+	return nil
+}
+
+func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }

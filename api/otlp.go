@@ -291,21 +291,27 @@ func errOnlyOTLP(ctx *fasthttp.RequestCtx) error {
 // instead of sending them again.
 const otlpRetry = 2 * time.Second
 
-// writeOTLPError answers an exporter with an error in the encoding of its request.
-func (a *API) writeOTLPError(ctx *fasthttp.RequestCtx, err error) {
+// exporterError returns an error as exporters are told it.
+func exporterError(err error) *wire.Error {
 	e := *wire.AsError(err)
 	e.RetryAfter = min(e.RetryAfter, otlpRetry)
-	writeError(ctx, a.c.Logger, &e)
+	return &e
+}
+
+// writeOTLPError answers an exporter with an error in the encoding of its request.
+func (a *API) writeOTLPError(ctx *fasthttp.RequestCtx, err error) {
+	e := exporterError(err)
+	writeError(ctx, a.c.Logger, e)
 
 	if form, err := otlpForm(ctx, nil); err == nil && form == otlp.Protobuf {
 		ctx.SetContentType(form.ContentType())
-		ctx.SetBody(otlp.Status(&e))
+		ctx.SetBody(otlp.Status(e))
 		return
 	}
 
 	// Our error, with the number beside it that exporters look for.
 	body := e.Body()
-	body.Code = otlp.StatusCode(&e)
+	body.Code = otlp.StatusCode(e)
 	edge.WriteJSON(ctx, e.Status(), body)
 }
 

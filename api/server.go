@@ -110,12 +110,13 @@ func (s *Server) Quiet() time.Duration { return s.api.busy.quiet() }
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.api.cancelRoot()
 
-	// Together: neither may take requests while the other waits for its own.
-	ended := make(chan error, 1)
+	// Together: none may take requests while another waits for its own.
+	ended := make(chan error, 2)
 	go func() { ended <- s.otlp.Shutdown(ctx) }()
+	go func() { ended <- s.api.grpc.Shutdown(ctx) }()
 	err := s.s.Shutdown(ctx)
 
-	return errors.Join(err, <-ended)
+	return errors.Join(err, <-ended, <-ended)
 }
 
 // printfLogger passes fasthttp's own messages, all of them about connections, to slog.

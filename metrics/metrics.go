@@ -140,9 +140,8 @@ func (m *Metrics) both(f factory, role, version string) {
 		"Events that were answered as accepted: by a sidecar once they are on its disk, by a server "+
 			"once they are folded.")
 	m.OTLPRefused = f.counters("promptspool_otlp_refused_total",
-		"What OTLP exporters sent and was not kept because of a fault: spans and log records. And connections that "+
-			"spoke gRPC, which is not served.",
-		"signal", "spans", "logs", "metrics", "grpc")
+		"What OTLP exporters sent and was not kept because of a fault: spans and log records.",
+		"signal", "spans", "logs", "metrics")
 	m.OTLPDropped = f.counters("promptspool_otlp_dropped_total",
 		"What OTLP exporters sent and was dropped because it is not about model calls: "+
 			"spans of HTTP and database instrumentation, log records, and requests with metrics.",

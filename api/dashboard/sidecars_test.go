@@ -18,7 +18,7 @@ type dropped struct {
 func (d dropped) Fleet(context.Context, wire.Identity) (wire.Fleet, error) {
 	heartbeat := wire.Heartbeat{Name: "pod-1", DroppedToday: []wire.Drop{
 		{Count: 1204, What: "log record", Why: "not about model calls"},
-		{Count: 1, What: "gRPC connection", Why: "<x>"},
+		{Count: 1, What: "faulty item", Why: "<x>"},
 	}}
 	return wire.Fleet{
 		Items:        []wire.FleetSidecar{{Heartbeat: heartbeat, LastSeen: time.Now(), Alive: d.alive}},
@@ -36,7 +36,7 @@ func TestThePageOfSidecarsShowsWhatWasDroppedToday(t *testing.T) {
 		// What a silent one dropped may have been on another day.
 		for text, want := range map[string]bool{
 			"dropped today</a>: not about model calls": alive,
-			"1 gRPC connection <a":                     alive,
+			"1 faulty item <a":                         alive,
 			"dropped today</a>: &lt;x&gt;":             alive,
 			"This server: 2 metrics exports <a":        true,
 			">online<":                                 alive,

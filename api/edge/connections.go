@@ -142,8 +142,8 @@ func (c *plainConn) SetReadDeadline(t time.Time) error {
 	return err
 }
 
-// Read reads from the connection. A preface of HTTP/2 becomes a request that fasthttp reads: it
-// answers other versions itself, and RefuseHTTP2 has a better answer.
+// Read reads from the connection. A preface of HTTP/2 becomes a request that fasthttp reads, so that
+// its handler can give the connection to an HTTP2.
 func (c *plainConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if !c.begun && n > 0 {
@@ -252,10 +252,10 @@ func (c *Connections) candidatesLocked() []candidate {
 func (c *Connections) state(conn net.Conn, now fasthttp.ConnState) {
 	k, ok := conn.(counted)
 	switch {
-	case !ok, now == fasthttp.StateNew: // admit has seen it
+	case !ok, now == fasthttp.StateNew, now == fasthttp.StateHijacked: // admit and HTTP2 have seen it
 	case now == fasthttp.StateClosed:
 		c.forget(k)
-	default: // it begins a request, its request was answered, or it is hijacked
+	default: // it begins a request, or its request was answered
 		k.turn().Store(c.turns.Add(1))
 	}
 }

@@ -142,8 +142,9 @@ func (l *LiveTLS) serverConfig(*tls.ClientHelloInfo) (*tls.Config, error) {
 	}
 
 	c := &tls.Config{
-		MinVersion:   tls.VersionTLS12,
-		NextProtos:   []string{"http/1.1"},
+		MinVersion: tls.VersionTLS12,
+		// h2 is for clients of gRPC, which speak nothing else. All others get HTTP/1.1.
+		NextProtos:   []string{"http/1.1", "h2"},
 		Certificates: []tls.Certificate{*now.Cert},
 	}
 	if now.roots != nil {

@@ -1,8 +1,12 @@
 package api
 
 import (
+	"encoding/binary"
+	"io"
 	"slices"
+	"strings"
 	"testing"
+	"testing/iotest"
 
 	"promptspool/api/wire"
 )
@@ -28,4 +32,23 @@ func TestDropsCountByAccountAndFromZeroEachDay(t *testing.T) {
 	if got := d.Of(""); got != nil || !d.add("a", lines) {
 		t.Errorf("on the next day %+v, or nothing is logged", got)
 	}
+}
+
+// The reader of a message over gRPC gives what its frame says, or an error.
+func FuzzTheFrameOfAMessage(f *testing.F) {
+	for _, sent := range []string{
+		"", "\x00", "\x00\x00\x00\x00\x03abc", "\x01\x00\x00\x00\x00", "\x00\x00\x00\x00\x03ab",
+		"\x00\x00\x00\x00\x00x", "\x02\x00\x00\x00\x00", "\x00\xff\xff\xff\xffabc",
+	} {
+		f.Add(sent)
+	}
+	f.Fuzz(func(t *testing.T, sent string) {
+		m := readFrame(iotest.OneByteReader(strings.NewReader(sent)))
+		got, err := io.ReadAll(m)
+		isWhole := len(sent) >= 5 && sent[0] <= 1 &&
+			uint64(binary.BigEndian.Uint32([]byte(sent)[1:])) == uint64(len(sent)-5)
+		if isWhole != (err == nil) || isWhole && (string(got) != sent[5:] || m.packed != (sent[0] == 1)) {
+			t.Errorf("%q is read as %q, %v, %v", sent, got, m.packed, err)
+		}
+	})
 }
