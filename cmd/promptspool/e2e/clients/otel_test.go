@@ -30,6 +30,7 @@ func TestOpenTelemetrysOwnSDKExportsSpans(t *testing.T) {
 	node.Dir = harness.NPMModules(t, "testdata/otel")
 	node.Env = append(os.Environ(),
 		"OTEL_EXPORTER_OTLP_ENDPOINT=http://"+harness.ComparingProxy(t, listener),
+		"GRPC_ENDPOINT=http://"+listener,
 		"OTEL_EXPORTER_OTLP_HEADERS=X-API-KEY="+harness.AdminKey,
 		"OTEL_EXPORTER_OTLP_COMPRESSION=gzip")
 	var errs strings.Builder
@@ -43,7 +44,7 @@ func TestOpenTelemetrysOwnSDKExportsSpans(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(out, &exported)
 	}
-	if err != nil || errs.Len() > 0 || len(exported) != 2 {
+	if err != nil || errs.Len() > 0 || len(exported) != 3 {
 		t.Fatalf("node: %v\n%s\n%s", err, out, errs.String())
 	}
 	sidecar.Emptied()

@@ -1,6 +1,7 @@
-// Exports a trace with OpenTelemetry's SDK twice, in protobuf and in JSON. The exporters have no settings but the environment's.
+// Exports a trace with OpenTelemetry's SDK in protobuf, in JSON and over gRPC. The exporters have no settings but the environment's.
 // Writes {form: {trace, spans: {name: id}}} of what was exported, as one JSON object.
 import { context, diag, DiagLogLevel, SpanStatusCode, trace } from "@opentelemetry/api";
+import { OTLPTraceExporter as GRPCExporter } from "@opentelemetry/exporter-trace-otlp-grpc";
 import { OTLPTraceExporter as JSONExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { OTLPTraceExporter as ProtobufExporter } from "@opentelemetry/exporter-trace-otlp-proto";
 import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
@@ -50,5 +51,7 @@ process.stdout.write(
     // More than one batch of 512.
     protobuf: await run(new ProtobufExporter(), 600),
     json: await run(new JSONExporter(), 20),
+    // The proxy between is of HTTP/1.1.
+    grpc: await run(new GRPCExporter({ url: process.env.GRPC_ENDPOINT }), 600),
   }),
 );
