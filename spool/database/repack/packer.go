@@ -49,8 +49,8 @@ const (
 // Bounds of a Packer: how many bodies may wait, in how many sessions that were active lately, how
 // many are packed together, and how many bytes these have as they are stored.
 const (
-	waitingMax  = 1 << 18
-	sessionsMax = 1 << 16
+	waitingMax  = 1 << 17
+	sessionsMax = 1 << 15
 	activeFor   = 6 * time.Hour
 	togetherMax = 64
 	bytesMax    = 8 << 20
@@ -142,7 +142,7 @@ func (p *Packer) due(all bool) map[session]waiting {
 	for key, w := range p.sessions {
 		n := len(w.came)
 		switch {
-		case n == 0 && (len(p.sessions) > sessionsMax || now.Sub(w.last) > activeFor):
+		case n == 0 && (len(w.keep) == 0 || len(p.sessions) > sessionsMax || now.Sub(w.last) > activeFor):
 			delete(p.sessions, key)
 		case n >= aloneMost, n > 0 && (all || now.Sub(w.last) >= quietFor || now.Sub(w.first) >= aloneFor):
 			due[key] = *w
@@ -196,38 +196,51 @@ func (p *Packer) pack(ctx context.Context, all bool) error {
 	p.fresh = false
 	p.mu.Unlock()
 
+	var err error
 	for key, w := range p.due(all) {
-		if len(w.came)+len(w.keep) == 1 && key.name != "" {
-			w.came[0].Of = ""
+		if err == nil && ctx.Err() == nil {
+			err = p.packDue(ctx, key, &w)
+		} else {
 			p.Add(key.account, w.came)
-			continue
 		}
-		keep, err := p.packSession(ctx, key.account, &w)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, ErrChanged):
-			p.Add(key.account, w.came)
-			continue
-		case err != nil:
-			p.logger.Error("bodies of a session could not be packed against each other; "+
-				"they stay as they are", "project", key.account, "error", err)
-			continue
-		}
-
-		p.mu.Lock()
-		if now := p.sessions[key]; now != nil {
-			now.keep = keep
-		}
-		p.mu.Unlock()
 	}
-
-	if !fresh || p.saved.IsZero() || begun.Sub(p.saved) < time.Minute {
-		return nil
+	if err != nil || ctx.Err() != nil || !fresh || p.saved.IsZero() || begun.Sub(p.saved) < time.Minute {
+		return err
 	}
 	p.saved = begun
 
 	return p.store.SetPacked(ctx, begun)
+}
+
+// packDue packs what waits of a session. Its error is that of a store which is away, for the others.
+func (p *Packer) packDue(ctx context.Context, key session, w *waiting) error {
+	if len(w.came)+len(w.keep) == 1 && key.name != "" {
+		w.came[0].Of = ""
+		p.Add(key.account, w.came)
+		return nil
+	}
+
+	keep, err := p.packSession(ctx, key.account, w)
+	switch {
+	case errors.Is(err, ErrChanged):
+		p.Add(key.account, w.came)
+		return nil
+	case wire.IsCode(err, wire.CodeUnavailable):
+		p.Add(key.account, w.came)
+		return err
+	case err != nil:
+		p.logger.Error("bodies of a session could not be packed against each other; they stay as they are",
+			"project", key.account, "error", err)
+		return nil
+	}
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := p.sessions[key]; now != nil {
+		now.keep = keep
+	}
+
+	return nil
 }
 
 // packSession packs what waits of a session, some records at a time.
