@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"promptspool/api/wire"
@@ -180,15 +181,7 @@ func (svc *Service) resolve(ctx context.Context, account string, e *archive.Even
 }
 
 // isNumber reports whether a template's identifier may be an id.
-func isNumber(ident string) bool {
-	for _, c := range []byte(ident) {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-
-	return ident != ""
-}
+func isNumber(ident string) bool { return ident != "" && strings.Trim(ident, "0123456789") == "" }
 
 // ageMax is how long before its arrival an event may be ordered, unless a key of scope
 // full imports it. So a key that may only write cannot rewrite years of history, while a
