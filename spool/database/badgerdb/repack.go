@@ -49,9 +49,9 @@ func (db *DB) Repack(
 	}
 
 	var changed []repack.Body
-	read := make(map[string]stored)
+	versions := make(map[string]uint64)
 	err = db.view(func(txn *badger.Txn) error {
-		bodies, err := db.storedBodies(ctx, txn, k, ids, read)
+		bodies, err := db.storedBodies(ctx, txn, k, ids, versions)
 		if err == nil {
 			changed, err = pack(bodies)
 		}
@@ -62,12 +62,11 @@ func (db *DB) Repack(
 	}
 
 	replaced := int64(0)
-	err = db.commit.doMany(ctx, 0, len(changed), func(txn *badger.Txn) (writes []write, err error) {
-		replaced = 0
+	err = db.exclusively(func(txn *badger.Txn) (writes []write, err error) {
 		for _, b := range changed {
 			key := k.body(b.Request, b.Event)
 			item, err := txn.Get(key)
-			if err != nil || !read[string(key)].is(txn, item) {
+			if err != nil || item.Version() != versions[string(key)] {
 				return nil, repack.ErrChanged
 			}
 			if b.Value != nil {
@@ -87,33 +86,9 @@ func (db *DB) Repack(
 	return err
 }
 
-// stored is a value as it was read, with the version that Badger gave it.
-type stored struct {
-	version uint64
-	value   []byte
-}
-
-// is reports whether a value is still the one that was read.
-func (s stored) is(txn *badger.Txn, item *badger.Item) bool {
-	if item.Version() != s.version {
-		return false
-	}
-	if item.Version() < txn.ReadTs() {
-		return true
-	}
-
-	// A change before this one in the same transaction may have written it: what it writes has that version.
-	same := false
-	err := item.Value(func(value []byte) error {
-		same = bytes.Equal(value, s.value)
-		return nil
-	})
-	return err == nil && same
-}
-
-// storedBodies reads the bodies of records as they are stored, and notes them by key.
+// storedBodies reads the bodies of records as they are stored, and notes their versions by key.
 func (db *DB) storedBodies(
-	ctx context.Context, txn *badger.Txn, k keys, ids []uuid, read map[string]stored,
+	ctx context.Context, txn *badger.Txn, k keys, ids []uuid, versions map[string]uint64,
 ) (bodies []repack.Body, err error) {
 	// One iterator for all: making one takes longer than reading a body.
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableBody)})
@@ -131,7 +106,7 @@ func (db *DB) storedBodies(
 			if err != nil || len(b.Value) == 0 {
 				return nil, damaged(it.Item().KeyCopy(nil), errUnreadable)
 			}
-			read[string(it.Item().Key())] = stored{it.Item().Version(), b.Value}
+			versions[string(it.Item().Key())] = it.Item().Version()
 
 			b.Dependants, err = loadBytes(txn, k.base(id, b.Event))
 			if err != nil {

@@ -170,45 +170,40 @@ func (c *Codec) UnpackBody(packed, buffer []byte, read func(Base) ([]byte, error
 	return decoder.DecodeAll(packed[HeadBytes:], buffer[:0])
 }
 
-// basesBytesMax bounds the bases that are kept unpacked. A single one may be larger.
-const basesBytesMax = 16 << 20
+// keptBytesMax is the size of the largest base that is kept unpacked.
+const keptBytesMax = 1 << 20
 
-// bases are the bases that were used last, unpacked: bodies of a session are often read together. It is
+// bases are the bases that were read last, unpacked: bodies of a session are often read together. It is
 // safe for concurrent use.
 type bases struct {
-	mu    sync.Mutex
-	kept  []keptBase // mu: the one used last is the last
-	bytes int        // mu: of kept
+	mu   sync.Mutex
+	kept [16]struct { // mu
+		base  Base
+		plain []byte
+	}
+	next int // mu: in kept, which is overwritten in turns
 }
 
-type keptBase struct {
-	base  Base
-	plain []byte
-}
-
+// get returns a base, nil if it is not kept.
 func (b *bases) get(base Base) []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	for i := len(b.kept) - 1; i >= 0; i-- {
-		if kept := b.kept[i]; kept.base == base {
-			copy(b.kept[i:], b.kept[i+1:])
-			b.kept[len(b.kept)-1] = kept
-			return kept.plain
+	for i := range b.kept {
+		if b.kept[i].base == base {
+			return b.kept[i].plain
 		}
 	}
 	return nil
 }
 
 func (b *bases) put(base Base, plain []byte) {
+	if len(plain) > keptBytesMax {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	b.kept = append(b.kept, keptBase{base, plain})
-	b.bytes += len(plain)
-	for len(b.kept) > 1 && b.bytes > basesBytesMax {
-		b.bytes -= len(b.kept[0].plain)
-		b.kept[0] = keptBase{}
-		b.kept = b.kept[1:]
-	}
+	b.kept[b.next].base, b.kept[b.next].plain = base, plain
+	b.next = (b.next + 1) % len(b.kept)
 }
