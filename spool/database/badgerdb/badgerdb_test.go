@@ -48,7 +48,7 @@ func closeChecked(t *testing.T, db *badgerdb.DB) {
 }
 
 func TestArchive(t *testing.T) {
-	databasetest.Run(t, databasetest.PackingBodies(openWith((*badgerdb.DB).PackEagerly)))
+	databasetest.Run(t, openWith((*badgerdb.DB).PackEagerly))
 }
 
 // openWith opens databases for a suite. Rows stand alone, unless they are packed into blocks

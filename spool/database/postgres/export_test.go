@@ -67,6 +67,6 @@ func (db *DB) PackLater(ctx context.Context, after time.Duration) error {
 
 // PackBodies packs the bodies that wait against each other, if only they save anything at all.
 func (db *DB) PackBodies(ctx context.Context) error {
-	db.packer.Rule = repack.Rule{Largest: 1 << 20, Most: 1e9}
+	db.packer.Use(repack.Rule{Largest: 1 << 20, Most: 1e9})
 	return db.packer.PackAll(ctx)
 }

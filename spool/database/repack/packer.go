@@ -65,14 +65,13 @@ const skipped = 4
 //
 // The calls that wait are in memory only. After a start, Recall looks at those of the last hour before.
 type Packer struct {
-	Rule Rule // what is packed; DefaultRule unless it is set before the first use
-
 	store  Store
 	codec  *compress.Codec
 	logger *slog.Logger
 	now    func() time.Time
 
 	packing sync.Mutex // held while packing: one session at a time, for its memory
+	rule    Rule       // packing
 	saved   time.Time  // packing: what SetPacked got last; zero before Recall has ended
 
 	mu       sync.Mutex
@@ -98,9 +97,16 @@ type waiting struct {
 // NewPacker returns a packer of the bodies of a store.
 func NewPacker(store Store, codec *compress.Codec, logger *slog.Logger, now func() time.Time) *Packer {
 	return &Packer{
-		Rule: DefaultRule, store: store, codec: codec, logger: logger, now: now,
+		store: store, codec: codec, logger: logger, now: now, rule: DefaultRule,
 		sessions: make(map[session]*waiting),
 	}
+}
+
+// Use has it pack by another rule than DefaultRule from now on.
+func (p *Packer) Use(rule Rule) {
+	p.packing.Lock()
+	defer p.packing.Unlock()
+	p.rule = rule
 }
 
 // Add notes records that got bodies, in the account that is given.
@@ -262,7 +268,7 @@ func (p *Packer) packSession(ctx context.Context, account string, w *waiting) (k
 		}
 		packed := 0
 		err := p.store.Repack(ctx, account, ids, func(bodies []Body) (changed []Body, err error) {
-			changed, keep, err = p.Rule.Pack(p.codec, bodies)
+			changed, keep, err = p.rule.Pack(p.codec, bodies)
 			packed = len(changed)
 			return changed, err
 		})
