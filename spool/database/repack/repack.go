@@ -106,14 +106,8 @@ func (r Rule) Pack(codec *compress.Codec, bodies []Body) (changed []Body, keep [
 	})
 
 	for range roundsMax {
-		if base != nil && len(alone) > 0 {
-			outgrown, err := outgrows(codec, base, alone)
-			if err != nil {
-				return nil, nil, err
-			}
-			if outgrown {
-				base = nil
-			}
+		if base != nil && len(alone) > 0 && outgrows(alone[0], base) {
+			base = nil
 		}
 		if base == nil {
 			if len(alone) < 2 {
@@ -143,25 +137,10 @@ func (r Rule) Pack(codec *compress.Codec, bodies []Body) (changed []Body, keep [
 	return changed, slices.Compact(keep), nil
 }
 
-// longRun is at least how many more bodies of a session are expected.
-const longRun = 8
-
-// outgrows reports whether the longest body that stands alone is better a base itself. Each following
-// body repeats what is new in the one before. So what base saves of the longest, those between have
-// to save half of.
-func outgrows(codec *compress.Codec, base *Body, alone []*Body) (bool, error) {
-	longest := alone[0]
-	packer, err := codec.NewPacker(base.Request, base.Event, base.Value)
-	if err != nil {
-		return false, err
-	}
-	plain, err := codec.Unpack(longest.Value, nil)
-	if err != nil {
-		return false, err
-	}
-	packed, err := packer.Pack(plain)
-
-	return len(packed)*max(len(alone), longRun)/2 > len(longest.Value), err
+// outgrows reports whether a body is better a base itself: what it has more than the base, those that
+// follow it have as well, each for itself.
+func outgrows(longest, base *Body) bool {
+	return compress.Size(longest.Value) > compress.Size(base.Value)*5/4
 }
 
 // packAgainst packs bodies against a base. rest are those that stay alone.
