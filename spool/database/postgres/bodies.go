@@ -200,18 +200,12 @@ func (s *scan) sizes(ctx context.Context, places []place) (map[uuid]int64, error
 func idsAndTimes(places []place) (ids []uuid, first, last time.Time) {
 	// Rows next to each other in the list have ids of nearly the same time.
 	ids = make([]uuid, len(places))
-	first, last = places[0].id.Time(), places[0].id.Time()
-
 	for i, p := range places {
 		ids[i] = p.id
-		if ts := p.id.Time(); ts.Before(first) {
-			first = ts
-		} else if ts.After(last) {
-			last = ts
-		}
 	}
+	times := timesOf(ids)
 
-	return ids, first, last
+	return ids, times[0], times[len(times)-1]
 }
 
 // requestBody returns the body of the request among the bodies of a record.
