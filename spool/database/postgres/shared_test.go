@@ -6,12 +6,15 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"promptspool/api/wire"
 	"promptspool/registry"
+	"promptspool/spool/archive"
+	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/postgres/connection"
 )
 
@@ -201,6 +204,48 @@ func TestSigningUpDoesNotWaitForMaintenance(t *testing.T) {
 		return err
 	})
 	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Each server looks at what came over others before it began, too. One is packing while another deletes.
+func TestServersPackASessionTogether(t *testing.T) {
+	dbs := servers(t, 3)
+	said, bodies := "", []string(nil)
+	for n := range 12 {
+		said += fmt.Sprintf("%d: %s. ", n, strings.Repeat(fmt.Sprint("what was said ", n), 50))
+		bodies = append(bodies, `{"kwargs":{"prompt":"`+said+`"},"metadata":{"session_id":"s"}}`)
+		e := databasetest.Event(t, n, wire.KindRequest, databasetest.ID(1000+n), bodies[n])
+		if _, err := dbs[n%3].Apply(t.Context(), "acme", []archive.Event{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var working sync.WaitGroup
+	for _, db := range dbs {
+		working.Go(func() {
+			if err := db.packer.Recall(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	working.Go(func() {
+		for n := 11; n > 8; n-- {
+			d := wire.Deletion{RequestID: databasetest.ID(1000 + n)}
+			if _, err := archive.Delete(t.Context(), dbs[0], "acme", d); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	working.Wait()
+
+	for n, body := range bodies[:9] {
+		_, got, err := dbs[n%3].Bodies(t.Context(), "acme", databasetest.ID(1000+n))
+		if err != nil || string(got[databasetest.ID(n)]) != body {
+			t.Errorf("body %d is %.60q (%v)", n, got[databasetest.ID(n)], err)
+		}
+	}
+	if err := dbs[0].Check(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
