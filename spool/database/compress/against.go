@@ -1,12 +1,13 @@
 package compress
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"math/bits"
+	"slices"
 	"sync"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -22,8 +23,8 @@ const against = 3
 // Base names what a body is packed against: the body of an event of another record.
 type Base struct {
 	Request, Event [16]byte
-	Sum            [8]byte // the beginning of the SHA-256 of the base as it was sent
-	Bytes          uint32  // of the base as it was packed
+	Sum            uint64 // XXH64 of the base as it was sent
+	Bytes          uint32 // of the base as it was packed
 }
 
 // baseBytes is the length of a Base as it is stored.
@@ -40,7 +41,7 @@ func BaseOf(packed []byte) (b Base, ok bool) {
 	rest := packed[1:]
 	copy(b.Request[:], rest)
 	copy(b.Event[:], rest[16:])
-	copy(b.Sum[:], rest[32:])
+	b.Sum = binary.BigEndian.Uint64(rest[32:])
 	b.Bytes = binary.BigEndian.Uint32(rest[40:])
 
 	return b, true
@@ -57,13 +58,6 @@ func Size(packed []byte) int {
 		return 0
 	}
 	return int(min(head.FrameContentSize, unpackedMax))
-}
-
-// sumOf returns Base.Sum of a body.
-func sumOf(plain []byte) (sum [8]byte) {
-	whole := sha256.Sum256(plain)
-	copy(sum[:], whole[:])
-	return sum
 }
 
 // windowMax bounds how far apart two places may be that the packing of a body finds to be alike, and
@@ -87,7 +81,7 @@ func (c *Codec) NewPacker(request, event [16]byte, packed []byte) (*Packer, erro
 	if err != nil {
 		return nil, err
 	}
-	base := Base{Request: request, Event: event, Sum: sumOf(plain), Bytes: uint32(len(packed))}
+	base := Base{Request: request, Event: event, Sum: xxhash.Sum64(plain), Bytes: uint32(len(packed))}
 
 	return &Packer{base: base, plain: plain}, nil
 }
@@ -119,7 +113,8 @@ func (p *Packer) Pack(body []byte) ([]byte, error) {
 	}
 
 	packed := append(make([]byte, 0, HeadBytes+len(body)/16+64), against)
-	packed = append(append(append(packed, p.base.Request[:]...), p.base.Event[:]...), p.base.Sum[:]...)
+	packed = append(append(packed, p.base.Request[:]...), p.base.Event[:]...)
+	packed = binary.BigEndian.AppendUint64(packed, p.base.Sum)
 	packed = binary.BigEndian.AppendUint32(packed, p.base.Bytes)
 
 	return p.encoder.EncodeAll(body, packed), nil
@@ -145,7 +140,7 @@ func (c *Codec) UnpackBody(packed, buffer []byte, read func(Base) ([]byte, error
 		if err == nil {
 			plain, err = c.Unpack(value, nil)
 		}
-		if err == nil && sumOf(plain) != base.Sum {
+		if err == nil && xxhash.Sum64(plain) != base.Sum {
 			err = ErrBase
 		}
 		if err != nil {
@@ -170,18 +165,20 @@ func (c *Codec) UnpackBody(packed, buffer []byte, read func(Base) ([]byte, error
 	return decoder.DecodeAll(packed[HeadBytes:], buffer[:0])
 }
 
-// keptBytesMax is the size of the largest base that is kept unpacked.
-const keptBytesMax = 1 << 20
+// keptBytesMax bounds the bases that are kept unpacked. A single one may be larger.
+const keptBytesMax = 16 << 20
 
 // bases are the bases that were read last, unpacked: bodies of a session are often read together. It is
 // safe for concurrent use.
 type bases struct {
-	mu   sync.Mutex
-	kept [16]struct { // mu
-		base  Base
-		plain []byte
-	}
-	next int // mu: in kept, which is overwritten in turns
+	mu    sync.Mutex
+	kept  []keptBase // mu: the one that came first is the first
+	bytes int        // mu: of kept
+}
+
+type keptBase struct {
+	base  Base
+	plain []byte
 }
 
 // get returns a base, nil if it is not kept.
@@ -198,12 +195,12 @@ func (b *bases) get(base Base) []byte {
 }
 
 func (b *bases) put(base Base, plain []byte) {
-	if len(plain) > keptBytesMax {
-		return
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	b.kept[b.next].base, b.kept[b.next].plain = base, plain
-	b.next = (b.next + 1) % len(b.kept)
+	b.kept = append(b.kept, keptBase{base, plain})
+	for b.bytes += len(plain); len(b.kept) > 1 && b.bytes > keptBytesMax; {
+		b.bytes -= len(b.kept[0].plain)
+		b.kept = slices.Delete(b.kept, 0, 1)
+	}
 }
