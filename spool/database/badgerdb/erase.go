@@ -74,18 +74,25 @@ func (db *DB) eraseFiles(ctx context.Context) error {
 	// Twice: copying a value log leaves pointers to the old one, which are old values
 	// too.
 	for range 2 {
-		if err := db.reopen(); err != nil {
-			return err
-		}
-		if err := db.compact(db.hold, nil); err != nil {
-			return err
-		}
-		if err := db.collect(ctx, 1e-9); err != nil {
+		if err := db.rewrite(ctx, 1e-9); err != nil {
 			return err
 		}
 	}
 
 	return ctx.Err()
+}
+
+// rewrite rewrites the tables, and the value logs of which more than a share is waste, those that were being
+// written included.
+func (db *DB) rewrite(ctx context.Context, share float64) error {
+	err := db.reopen()
+	if err == nil {
+		err = db.compact(db.hold, nil)
+	}
+	if err == nil {
+		err = db.collect(ctx, share)
+	}
+	return err
 }
 
 // Bodies that were packed against others have left waste in value logs that Badger still writes to, or
@@ -95,7 +102,7 @@ const (
 	reclaimShare = 4 // a fourth
 )
 
-// reclaim makes waste of packed bodies known to Badger, for collect, if there is enough.
+// reclaim gives back the waste of packed bodies, if there is enough.
 func (db *DB) reclaim(ctx context.Context) error {
 	waste := db.repacked.Load()
 	if waste < max(reclaimLeast, diskBytes(db.dir)/reclaimShare) {
@@ -105,11 +112,8 @@ func (db *DB) reclaim(ctx context.Context) error {
 	defer db.erasing.Unlock()
 
 	db.repacked.Add(-waste)
-	err := db.reopen()
-	if err == nil {
-		err = db.compact(db.hold, nil)
-	}
-	return err
+
+	return db.rewrite(ctx, collectShare)
 }
 
 // recallErase finds out after a restart whether something was still to be erased.
