@@ -351,19 +351,12 @@ func (p *Packer) recall(ctx context.Context, account string, q query.Query) (err
 			return !more, nil
 		})
 		p.Add(account, came)
-		if err == nil && p.isHalfFull() {
-			err = p.PackAll(ctx)
+		if err == nil {
+			err = p.Pack(ctx)
 		}
 	}
 
 	return err
-}
-
-// isHalfFull reports whether half as many bodies wait as may.
-func (p *Packer) isHalfFull() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.waiting >= waitingMax/2
 }
 
 // nameOf returns what a row belongs to, as Came.Of.

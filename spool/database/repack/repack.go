@@ -54,8 +54,9 @@ func (d Dependants) All(fn func(request, event archive.UUID) error) error {
 
 // Has reports whether a body is among the dependants.
 func (d Dependants) Has(request, event archive.UUID) bool {
+	wanted := append(request[:], event[:]...)
 	for one := range slices.Chunk(d, dependantBytes) {
-		if bytes.Equal(one, append(request[:], event[:]...)) {
+		if bytes.Equal(one, wanted) {
 			return true
 		}
 	}
