@@ -146,6 +146,7 @@ func TestAnAccountsKeysAreAskedAboutWhenOneIsInDoubt(t *testing.T) {
 		wantVerified(t, s, annsKey, "ann", 0)
 		wantVerified(t, s, bobsKey, "bob", 0)
 		inBackground(t, s.keys.Run)
+		synctest.Wait() // its first round would ask, too, when it met the doubt
 		srv.set(func(s *server) { delete(s.keys, annsKey) })
 
 		s.keys.Doubt("ann")
