@@ -97,13 +97,33 @@ func TestASessionReadsAsOneConversation(t *testing.T) {
 		t.Error("the session does not lead to its request")
 	}
 
-	// The user's next session is not that of somebody else.
-	next := s.follow(ann, page, "next")
-	if next != "/sessions/"+later || s.follow(ann, next, "prev") != page {
-		t.Errorf("the next session is %s, and the one before that %s", next, s.follow(ann, next, "prev"))
+	// Opened from a list, it leads back to that list and to the sessions beside it there.
+	list := "/sessions?filter=user%3Aann-1&sort=first_seen"
+	rows := s.links(ann, list, `href="(/sessions/[^"]*)" title`)
+	if len(rows) != 2 || !strings.HasPrefix(rows[1], page+"?list=") {
+		t.Fatalf("the list leads to %q", rows)
 	}
-	if end := s.follow(ann, next, "next"); !strings.Contains(s.read(ann, end), "There is no later session") {
-		t.Errorf("after the last one comes %s", end)
+	if text := s.read(ann, list); !strings.Contains(text, "Where is it? It is overloaded") {
+		t.Errorf("the list does not have the first input and the last output:\n%s", text)
+	}
+	if back := s.links(ann, rows[1], `href="([^"]*)" data-key="u"`); back[0] != list {
+		t.Errorf("it leads back to %s", back)
+	}
+	if to := s.follow(ann, rows[1], "prev"); to != rows[0] || s.follow(ann, to, "next") != rows[1] {
+		t.Errorf("the session before it is %s, and the one after that %s", to, s.follow(ann, to, "next"))
+	}
+	for at, relation := range map[string]string{rows[0]: "prev", rows[1]: "next", page: "next"} {
+		if to := s.beside(ann, at, relation); to != "" {
+			t.Errorf("%s of %s is %s", relation, at, to)
+		}
+	}
+	for path, want := range map[string]string{
+		"/sessions?id=ann&row=7&step=next":                       "/sessions/ann?list=row%3D7&done=at-end",
+		"/sessions?filter=user:ann-1&id=ann&row=7&step=previous": rows[1][:len(page)],
+	} {
+		if to := s.call(ann, "GET", path, nil).Header().Get("Location"); !strings.HasPrefix(to, want) {
+			t.Errorf("%s leads to %s", path, to)
+		}
 	}
 	for who, path := range map[string]string{mallory: page, ann: "/sessions/chat"} {
 		if got := s.call(who, "GET", path, nil); got.Code != http.StatusNotFound {

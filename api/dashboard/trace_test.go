@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,9 +53,22 @@ func TestThePageOfATraceIsATree(t *testing.T) {
 	s.record(ann, lost)
 
 	list := s.call(ann, "GET", "/traces", nil).Body.String()
-	want := `title="` + testTrace + `">the &lt;root&gt;</a> <small class="soft">5b8efff7</small>`
+	want := `title="` + testTrace + `">the &lt;root&gt;</a> <br><small class="soft">5b8efff7</small>`
 	if !strings.Contains(list, want) {
 		t.Errorf("the list of traces has no %s:\n%s", want, list)
+	}
+
+	from := "/traces/" + testTrace + "?list=filter%3Derrors%253A%253E0%26n%3D1%26of%3D1%26row%3D0"
+	opened := s.links(ann, "/traces?filter=errors:>0", `href="([^"]*)" title="`+testTrace)
+	if len(opened) != 1 || opened[0] != from {
+		t.Errorf("the row leads to %q, want %s", opened, from)
+	}
+	back := s.links(ann, from+"&span=0000000000000004", `href="([^"]*)" data-key="u"`)
+	if !slices.Equal(back, []string{"/traces?filter=errors%3A%3E0"}) {
+		t.Errorf("the trace leads back to %q", back)
+	}
+	if to := s.links(ann, from, `href="([^"]*)" rel="nofollow" dir="auto">second`); !strings.HasPrefix(to[0], from) {
+		t.Errorf("a span forgets the list: %s", to)
 	}
 
 	// The first failure is selected, and shown beside the tree.

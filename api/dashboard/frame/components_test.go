@@ -66,6 +66,7 @@ type components struct {
 	Head       head
 	Order      table.Order
 	Tree       tree
+	Trail      filter.Trail
 	Scoring    Scoring
 	Choices    []choices
 	Shares     []Share
@@ -137,6 +138,8 @@ func shownComponents() view {
 		Counted:    Counted{Progress: wire.Progress{Incomplete: true}, Everything: "/?all="},
 	}
 	v.Tree = shownTree()
+	v.Trail = filter.Trail{List: "Requests", Back: "/requests", Place: filter.Number{At: 3, Of: 9},
+		Previous: filter.Step{Href: "#newer", Text: "Newer"}, Next: filter.Step{Href: "#older", Text: "Older"}}
 	v.Scoring = Scoring{
 		Scores: []wire.Score{
 			wire.IntegerScore("helpful", 80),

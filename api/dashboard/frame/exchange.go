@@ -55,6 +55,14 @@ func (c *Exchange) Filter(q url.Values) filter.Filter {
 	return filter.Read(q, c.Now(), c.zone().Location)
 }
 
+// Walk returns the trail of a trace or a session. Its query has the list that it was opened from.
+func (c *Exchange) Walk(list, path, id string, q url.Values) filter.Trail {
+	opened, _ := url.ParseQuery(q.Get(filter.OpenedFrom))
+	f := c.Filter(opened).OfRollups(opened)
+
+	return f.Walk(list, path, filter.ReadPlace(id, opened))
+}
+
 // Note writes what the request did into the account's audit log.
 func (c *Exchange) Note(ctx context.Context, action, target, detail string) error {
 	return c.frame.People.Note(ctx, c.User, action, target, detail)

@@ -16,9 +16,6 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
-	"net/url"
-	"slices"
-	"strconv"
 	"time"
 
 	"promptspool/api/dashboard/address"
@@ -69,16 +66,13 @@ func (p *pages) requestsPage(c *frame.Exchange) error {
 
 	var main string
 	v.Page = page
-	n := readNumber(query)
-	if query.Get("cursor") == "" {
-		n.At = 1
-	}
+	n := filter.ReadNumber(query)
 	if !page.TotalIsLowerBound {
 		n.Of = page.Total
 	} else if n.At == 1 || n.Of == 0 { // else the first page knows better: it counted from there
 		n.Of = -page.Total
 	}
-	v.Count = n.count()
+	v.Count = count(n)
 	v.Rows, main = requestRows(f, page, n)
 	v.Shown = filled(v.Shown, f, v.Rows)
 	v.ByDays = f.Order.Direction(filter.ByTime) != ""
@@ -90,7 +84,7 @@ func (p *pages) requestsPage(c *frame.Exchange) error {
 	if page.NextCursor != nil {
 		next := f.Values()
 		next.Set("cursor", *page.NextCursor)
-		n.plus(len(page.Items)).set(next)
+		n.Plus(len(page.Items)).Set(next)
 		v.Next = address.Of(v.Path, next)
 	}
 	if query.Get("cursor") != "" {
@@ -105,6 +99,15 @@ func (v requestsView) Excerpt(text string) template.HTML {
 	return conversation.Excerpt(text, v.Filter.Sought())
 }
 
+// count returns how many requests there are, in words.
+func count(n filter.Number) string {
+	if n.Of < 0 {
+		return "At least " + number.Quantity(-int64(n.Of), "request")
+	}
+
+	return number.Quantity(int64(n.Of), "request")
+}
+
 // Review returns the address where the list is scored, one request after another.
 func (v requestsView) Review() string {
 	q := v.Filter.Values()
@@ -116,117 +119,13 @@ func (v requestsView) Review() string {
 // Erase returns the address of the question which requests to delete.
 func (v requestsView) Erase() string { return eraseAddress(v.Filter, "", "") }
 
-// neighbour is a link to the record before another one in a list, or after it.
-type neighbour struct{ Href, Text string }
-
-// steps names the ways to the previous and to the next record of a list.
-func steps(o filter.Order) (previous, next string) {
-	switch o.Direction(filter.ByTime) {
-	case "":
-		return "Previous", "Next"
-	case "ascending":
-		return "Older", "Newer"
-	}
-
-	return "Newer", "Older"
-}
-
-// listPlace is a record's place in a list: how many rows after a cursor. Without an id
-// there is none.
-type listPlace struct {
-	ID     string
-	Cursor string
-	Row    int
-	rowNumber
-}
-
-// rowNumber is the number of a row in the whole list, as it was when the list was opened.
-type rowNumber struct {
-	At int // from 1; unknown if it is less
-	Of int // how many rows there are; negative if there are at least so many
-}
-
-// readNumber reads the number in an address, which may be anything.
-func readNumber(q url.Values) (n rowNumber) {
-	n.At, _ = strconv.Atoi(q.Get("n"))
-	n.Of, _ = strconv.Atoi(q.Get("of"))
-
-	return n
-}
-
-// plus returns the number of a row so many rows later.
-func (n rowNumber) plus(rows int) rowNumber {
-	if n.At > 0 {
-		n.At += rows
-	}
-
-	return n
-}
-
-// set adds the number to an address.
-func (n rowNumber) set(q url.Values) {
-	if n.At > 0 {
-		q.Set("n", strconv.Itoa(n.At))
-		q.Set("of", strconv.Itoa(n.Of))
-	}
-}
-
-// String returns the number in words, such as "3 of 9"; "" if it is unknown.
-func (n rowNumber) String() string {
-	at := number.Grouped(int64(n.At))
-	switch {
-	case n.At <= 0:
-		return ""
-	case -n.Of >= n.At:
-		return at + " of at least " + number.Grouped(-int64(n.Of))
-	case n.Of < n.At:
-		return at
-	}
-
-	return at + " of " + number.Grouped(int64(n.Of))
-}
-
-// count returns how many rows there are, in words.
-func (n rowNumber) count() string {
-	if n.Of < 0 {
-		return "At least " + number.Quantity(-int64(n.Of), "request")
-	}
-
-	return number.Quantity(int64(n.Of), "request")
-}
-
-// backAddress returns the address of the page of a list that has the record at a place.
-func backAddress(f filter.Filter, p listPlace) string {
-	q := f.Values()
-	if first := p.plus(-p.Row); first.At > 1 {
-		q.Set("cursor", p.Cursor)
-		first.set(q)
-	}
-
-	return address.Of("/requests", q)
-}
-
-// readPlace reads a record's place in an address.
-func readPlace(id string, q url.Values) listPlace {
-	row, err := strconv.Atoi(q.Get("row"))
-	if err != nil || row < 0 || q.Get("cursor") == "" {
-		// It was not opened from a list.
-		return listPlace{}
-	}
-
-	return listPlace{id, q.Get("cursor"), row, readNumber(q)}
-}
-
 // recordAddress returns the address of a record at its place in the list of the filter, with a view of its
 // texts; "" for none.
-func recordAddress(f filter.Filter, p listPlace, view string) string {
+func recordAddress(f filter.Filter, p filter.Place, view string) string {
 	if p.ID == "" {
 		return ""
 	}
-	q := f.Values()
-	q.Set("cursor", p.Cursor)
-	q.Set("row", strconv.Itoa(p.Row))
-	p.set(q)
+	q := f.At(p)
 	if view == sentView {
 		q.Set("view", view)
 	}
@@ -241,7 +140,7 @@ const neighboursTimeMax = time.Second
 // neighbours returns the addresses of the records before one and after it, in the list
 // that its page was opened from; "" is none. They are not found for a record far from the cursor, or late.
 func (p *pages) neighbours(
-	c *frame.Exchange, f filter.Filter, at listPlace,
+	c *frame.Exchange, f filter.Filter, at filter.Place,
 ) (previous, next string, err error) {
 	if at.ID == "" {
 		return "", "", nil
@@ -261,30 +160,10 @@ func (p *pages) neighbours(
 		return "", "", nil
 	}
 
-	before, after := at.neighbours(page.Items)
+	before, after := at.Neighbours(len(page.Items), func(i int) string { return page.Items[i].RequestID })
 	view := c.URL.Query().Get("view")
 
 	return recordAddress(f, before, view), recordAddress(f, after, view), err
-}
-
-// neighbours returns the places before a place and after it, among the rows after its cursor.
-func (p listPlace) neighbours(rows []wire.Row) (before, after listPlace) {
-	// A record may have left the list since, such as by a score: then others are where it was.
-	i := slices.IndexFunc(rows, func(r wire.Row) bool { return r.RequestID == p.ID })
-	next := i + 1
-	if i < 0 {
-		i = min(p.Row, len(rows))
-		next = i
-	}
-
-	if i > 0 {
-		before = listPlace{rows[i-1].RequestID, p.Cursor, i - 1, p.plus(-1)}
-	}
-	if next < len(rows) {
-		after = listPlace{rows[next].RequestID, p.Cursor, next, p.plus(1)}
-	}
-
-	return before, after
 }
 
 // pages are the pages of requests.

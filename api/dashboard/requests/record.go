@@ -37,12 +37,9 @@ type recordView struct {
 	Alike      *failuresAlike     // nil unless the call failed
 	Others     []otherRequest     // logged under the same id
 	MoreOthers int                // how many more of them the page has no section for
-	Back       string             // the address of the list with its filter
 	Erase      string             // the address of the question before it is deleted
 	Scoring    frame.Scoring
-
-	Previous, Next neighbour // in that list
-	Place          string    // the record's number there, such as "3 of 9"; "" if it is unknown
+	Trail      filter.Trail
 
 	AsSent bool   // texts are not laid out
 	Toggle string // the address of the page with the texts the other way
@@ -106,12 +103,11 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 	read := conversation.Read(r.Content())
 	t := recordTexts(c, f, r)
 	query := keepPlace(f.Values(), c.URL.Query())
-	at := readPlace(r.RequestID, query)
+	at := filter.ReadPlace(r.RequestID, query)
 	v := recordView{
 		outcome: outcome(r.Status),
 		Record:  r,
-		Back:    backAddress(f, at),
-		Place:   at.String(),
+		Trail:   f.Trail("Requests", "/requests", at),
 		Scoring: c.Scoring("POST /requests/{id}/score", "/requests/"+r.RequestID+"/score", r.Scores,
 			frame.Field{Name: "view", Value: query.Encode()}),
 		AsSent: t.AsSent,
@@ -167,11 +163,10 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 		v.Dropped = call.Dropped
 	}
 
-	v.Previous.Href, v.Next.Href, err = p.neighbours(c, f, at)
+	v.Trail.Previous.Href, v.Trail.Next.Href, err = p.neighbours(c, f, at)
 	if err != nil {
 		return err
 	}
-	v.Previous.Text, v.Next.Text = steps(f.Order)
 
 	return c.Show(http.StatusOK, "record", frame.Title(append([]string{v.Ended()}, v.Subjects()...)...), "requests", v)
 }

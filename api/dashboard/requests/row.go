@@ -33,14 +33,14 @@ func (r requestRow) Cell(c filter.Column) filter.Cell { return c.Cell(&r.Row) }
 
 // requestRows returns the rows of a page of the list, and the name of the score that they show.
 // n is the number of the first.
-func requestRows(f filter.Filter, page wire.SearchPage, n rowNumber) (rows []requestRow, main string) {
+func requestRows(f filter.Filter, page wire.SearchPage, n filter.Number) (rows []requestRow, main string) {
 	main, sorted := strings.CutPrefix(f.Order.By, wire.ScoreSort)
 	if !sorted {
 		main = mainScore(page.Items)
 	}
 	sought := f.Sought()
 	for i, item := range page.Items {
-		at := listPlace{item.RequestID, page.Start, i, n.plus(i)}
+		at := filter.Place{ID: item.RequestID, Cursor: page.Start, Row: i, Number: n.Plus(i)}
 		row := requestRow{Row: item, outcome: outcome(item.Status), Href: recordAddress(f, at, "")}
 		row.showHit(sought)
 		for _, s := range item.Scores {

@@ -19,7 +19,7 @@ func TestAListShowsTheScoreThatMostRowsHave(t *testing.T) {
 		{RequestID: "c", Scores: []wire.Score{score("csat"), score("helpful")}},
 		{RequestID: "d"},
 		{RequestID: "e", Scores: []wire.Score{score("helpful")}},
-	}}, rowNumber{})
+	}}, filter.Number{})
 
 	var got []string
 	for _, r := range rows {

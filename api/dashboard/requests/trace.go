@@ -12,6 +12,7 @@ import (
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/conversation"
+	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/dashboard/number"
 	"promptspool/api/tracetree"
@@ -31,6 +32,7 @@ const (
 type traceView struct {
 	*tracetree.Whole
 
+	Trail          filter.Trail
 	OwnScores      []wire.Score
 	Root           traceRow // the first row
 	Rows           []traceRow
@@ -98,13 +100,14 @@ func (p *pages) tracePage(c *frame.Exchange) error {
 		return err
 	}
 
+	s := readTraceState(trace.TraceID, c.URL.Query())
 	v := traceView{Whole: p.trees.Of(trace), OwnScores: trace.OwnScores}
+	v.Trail = c.Walk("Traces", "/traces", trace.TraceID, s.query)
 	all := v.Whole.Rows
 	if len(all) == 0 {
 		return c.Show(http.StatusOK, "trace", "Trace", "requests", v)
 	}
 
-	s := readTraceState(v.TraceID, c.URL.Query())
 	at := s.selected(all)
 	v.show(s, all, at)
 	v.Failed = s.with("span", all[tracetree.FirstFault(all)].ID)
@@ -238,7 +241,7 @@ func (p *pages) selectedSpan(c *frame.Exchange, row traceRow) (*spanView, error)
 }
 
 // traceState is what the address of the page has: which span is selected, which are opened and folded
-// by hand, and the first row.
+// by hand, the first row, and the list that it was opened from.
 type traceState struct {
 	path  string
 	query url.Values
@@ -246,7 +249,7 @@ type traceState struct {
 
 func readTraceState(trace string, all url.Values) traceState {
 	s := traceState{"/traces/" + trace, url.Values{}}
-	for _, name := range []string{"span", "open", "shut", "from"} {
+	for _, name := range []string{"span", "open", "shut", "from", filter.OpenedFrom} {
 		if value := all.Get(name); value != "" && len(value) <= traceFoldsBytes {
 			s.query.Set(name, value)
 		}

@@ -9,9 +9,11 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"html/template"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +44,11 @@ type listView struct {
 }
 
 // row is a session, a trace or a user.
-type row struct{ wire.Rollup }
+type row struct {
+	wire.Rollup
+	Href          string // of its page
+	Input, Output string // what its first call was asked, and what its last one answered; "" if unknown
+}
 
 // Duration returns the time from the first call to the last.
 func (r row) Duration() string { return number.Span(r.LastSeen.Sub(r.FirstSeen)) }
@@ -59,6 +65,9 @@ func (p *pages) list(c *frame.Exchange) error {
 	if err == nil && query.Has("format") {
 		return p.export(c, f, search)
 	}
+	if at := filter.ReadPlace(query.Get("id"), query); err == nil && at.ID != "" {
+		return p.step(c, v, search, at)
+	}
 
 	if err == nil {
 		v.RollupPage, err = p.records.Rollups(c.Context(), c.Identity(), search)
@@ -72,20 +81,125 @@ func (p *pages) list(c *frame.Exchange) error {
 		return err
 	}
 
-	for _, item := range v.Items {
-		v.Rows = append(v.Rows, row{item})
+	n := filter.ReadNumber(query)
+	if v.Complete && n.At == 1 {
+		n.Of = v.Total
+	}
+	for i, item := range v.Items {
+		at := filter.Place{ID: item.ID, Cursor: search.Cursor, Row: i, Number: n.Plus(i)}
+		v.Rows = append(v.Rows, row{Rollup: item, Href: v.open(at)})
+	}
+
+	if v.One != "user" {
+		p.readTexts(c, v)
 	}
 
 	here := address.Of(v.Path, f.Values())
 	v.Export = address.With(here, "format", "")
 	if v.NextCursor != nil {
-		v.Next = address.With(here, "cursor", *v.NextCursor)
+		next := f.Values()
+		next.Set("cursor", *v.NextCursor)
+		n.Plus(len(v.Items)).Set(next)
+		v.Next = address.Of(v.Path, next)
 	}
 	if search.Cursor != "" {
 		v.First = here
 	}
 
 	return c.Show(http.StatusOK, "list", f.Title(v.Title), "requests", v)
+}
+
+// Bounds of the reading of the texts of a page's rows. A search is as cheap as its time is short.
+const (
+	textsTimeMax = 300 * time.Millisecond // the page is of use without them
+	textsWithin  = 10 * time.Minute       // of its first and of its last moment, a row's calls are looked for
+	textsTurns   = 10                     // that are read at once
+)
+
+// readTexts reads the texts of the rows, those of the first ones if there is no time for more.
+func (p *pages) readTexts(c *frame.Exchange, v listView) {
+	ctx, cancel := context.WithTimeout(c.Context(), textsTimeMax)
+	defer cancel()
+	for i := range v.Rows {
+		r := &v.Rows[i]
+		of := wire.Where(v.One+"_id", "is", r.ID)
+		from, to := r.FirstSeen, r.LastSeen.Add(time.Millisecond) // lists are to the millisecond
+		read := func(from, to time.Time, order string, most int) []wire.Row {
+			page, _ := p.records.Search(ctx, c.Identity(), wire.Search{
+				FilterGroup: &wire.Filter{Filters: []wire.Filter{
+					of, wire.Where(filter.ByTime, "gte", from), wire.Where(filter.ByTime, "lte", to),
+				}},
+				SortBy:    filter.ByTime,
+				SortOrder: order,
+				PerPage:   most,
+			})
+			return page.Items
+		}
+
+		first, turns := to.Add(-textsWithin), 1
+		if isShort := r.Turns <= textsTurns && from.After(first); isShort {
+			first, turns = from, textsTurns
+		}
+		newest := read(first, to, "desc", turns)
+		oldest := newest
+		if turns == 1 {
+			oldest = read(from, from.Add(textsWithin), "asc", 1)
+		}
+		if len(oldest) > 0 {
+			r.Input = oldest[len(oldest)-1].InputExcerpt
+		}
+		if len(newest) > 0 {
+			r.Output = newest[0].OutputExcerpt
+		}
+	}
+}
+
+// Excerpt returns an excerpt in which what the filter looks for is marked.
+func (v listView) Excerpt(text string) template.HTML {
+	return conversation.Excerpt(text, v.Filter.Sought())
+}
+
+// Seen returns the field of the time that the list shows: the one that it is sorted by, or else the last.
+func (v listView) Seen() string {
+	if v.Filter.Order.By == "first_seen" {
+		return "first_seen"
+	}
+	return "last_seen"
+}
+
+// Scored reports whether a row has a score.
+func (v listView) Scored() bool {
+	return slices.ContainsFunc(v.Rows, func(r row) bool { return r.MeanScore != nil })
+}
+
+// open returns the address of a row's page, which leads back to the list.
+func (v listView) open(at filter.Place) string {
+	if v.One == "user" {
+		return v.SessionsOf(at.ID)
+	}
+	opened := url.Values{filter.OpenedFrom: {v.Filter.At(at).Encode()}}
+
+	return address.Of(v.Path+"/"+url.PathEscape(at.ID), opened)
+}
+
+// step leads to the page of the row beside one.
+func (p *pages) step(c *frame.Exchange, v listView, s wire.RollupSearch, at filter.Place) error {
+	s.PerPage = min(max(at.Row+2, listPerPage), wire.PageItemsMax)
+	page, err := p.records.Rollups(c.Context(), c.Identity(), s)
+	if err != nil {
+		return err
+	}
+
+	way := c.URL.Query().Get("step")
+	to, after := at.Neighbours(len(page.Items), func(i int) string { return page.Items[i].ID })
+	if way == "next" {
+		to = after
+	}
+	if to.ID == "" {
+		return c.Redirect(v.open(at), "at-end")
+	}
+
+	return c.Redirect(v.open(to), "")
 }
 
 // Heading returns the heading of a column of numbers, which sorts by a field.
@@ -211,8 +325,7 @@ func Pages(records wire.Archive, recorder wire.Recorder) frame.Section {
 			{Pattern: "GET /users", Page: p.list},
 		},
 		Notices: map[string]string{
-			"no-next":     "There is no later session.",
-			"no-previous": "There is no earlier session.",
+			"at-end": "The list ends here.",
 		},
 		Undos: map[string]frame.Undoing{"session_id": frame.UndoScore(recorder, p.scored)},
 	}
@@ -234,10 +347,10 @@ type sessionView struct {
 	OwnScores []wire.Score
 	Scoring   frame.Scoring
 
-	Previous, Following string // the addresses of the sessions before and after it
-	First, Next         string // the addresses of the first page and of the next one; or ""
-	OfUser, Traces      string // the addresses of the lists of the user's sessions and of its traces
-	Erase               string // the address of the question before it is deleted
+	Trail          filter.Trail
+	First, Next    string // the addresses of the first page and of the next one; or ""
+	OfUser, Traces string // the addresses of the lists of the user's sessions and of its traces
+	Erase          string // the address of the question before it is deleted
 }
 
 // turn is a call of a session, with what it added.
@@ -260,24 +373,28 @@ func (p *pages) sessionPage(c *frame.Exchange) error {
 		return err
 	}
 	v := sessionView{row: row{Rollup: found.Rollup}, OwnScores: found.OwnScores}
-	if way := c.URL.Query().Get("to"); way != "" {
-		return p.step(c, v, way)
-	}
-
+	opened := c.URL.Query().Get(filter.OpenedFrom)
+	v.Href = sessionAddress(v.ID, opened)
+	v.Trail = c.Walk("Sessions", "/sessions", v.ID, c.URL.Query())
 	if err := p.readTurns(c, &v); err != nil {
 		return err
 	}
-	beside := func(way string) string {
-		return address.Of(address.Session(v.ID), url.Values{"to": {way}, "user": {v.User}})
-	}
-	v.Previous, v.Following = beside("previous"), beside("next")
 	v.OfUser = listView{}.SessionsOf(v.User)
 	v.Traces = address.Of("/traces", filter.Filter{}.With(filterline.Where("session", "", v.ID)).Values())
-	v.Scoring = c.Scoring(scoreRoute, address.Session(v.ID)+"/score", v.OwnScores)
+	v.Scoring = c.Scoring(scoreRoute, address.Session(v.ID)+"/score", v.OwnScores,
+		frame.Field{Name: filter.OpenedFrom, Value: opened})
 	v.Scoring.Parts = "facts scores"
 	v.Erase = address.Of("/requests/delete", url.Values{"session_id": {v.ID}})
 
 	return c.Show(http.StatusOK, "session", frame.Title(v.ID, "Session"), "requests", v)
+}
+
+// sessionAddress returns the address of a session that was opened from a list; "" is none.
+func sessionAddress(id, opened string) string {
+	if opened == "" {
+		return address.Session(id)
+	}
+	return address.With(address.Session(id), filter.OpenedFrom, opened)
 }
 
 // scoreRoute is the form that scores a session.
@@ -286,7 +403,7 @@ const scoreRoute = "POST /sessions/{id}/score"
 // setScore scores a session as a whole.
 func (p *pages) setScore(c *frame.Exchange) error {
 	id := c.PathValue("id")
-	return c.SetScore(p.recorder, p.scored, "session_id", id, address.Session(id))
+	return c.SetScore(p.recorder, p.scored, "session_id", id, sessionAddress(id, c.PostForm.Get(filter.OpenedFrom)))
 }
 
 // scored reads the scores of a session.
@@ -307,7 +424,7 @@ func (p *pages) readTurns(c *frame.Exchange, v *sessionView) error {
 	rows, known := page.Items, 0
 	s.Cursor = query.Get("cursor")
 	if s.Cursor != "" {
-		v.First = address.Session(v.ID)
+		v.First = v.Href
 		known = min(len(rows), turnsBefore)
 		page, err = p.records.Search(c.Context(), c.Identity(), s)
 		if err != nil {
@@ -353,33 +470,10 @@ func (p *pages) readTurns(c *frame.Exchange, v *sessionView) error {
 			"cursor": {*page.NextCursor},
 			"n":      {strconv.Itoa(number)},
 			"total":  {strconv.FormatFloat(total, 'g', -1, 64)},
+
+			filter.OpenedFrom: {query.Get(filter.OpenedFrom)},
 		})
 	}
 
 	return nil
-}
-
-// step leads to the session before or after one, of the same user or, without one, of the project.
-// The search takes a while in a large project, so it waits for a click.
-func (p *pages) step(c *frame.Exchange, v sessionView, way string) error {
-	s := wire.RollupSearch{Of: "sessions", SortBy: "first_seen", SortOrder: "asc", PerPage: listPerPage}
-	operator := "gt"
-	if way == "previous" {
-		operator, s.SortOrder = "lt", "desc"
-	}
-	s.Having = new(wire.Where("first_seen", operator, v.FirstSeen))
-	if user := c.URL.Query().Get("user"); user != "" {
-		s.FilterGroup = &wire.Filter{Filters: []wire.Filter{
-			wire.Where("user_id", "is", user), wire.Where(filter.ByTime, operator, v.FirstSeen),
-		}}
-	}
-	page, err := p.records.Rollups(c.Context(), c.Identity(), s)
-	if err != nil {
-		return err
-	}
-	if len(page.Items) == 0 {
-		return c.Redirect(address.Session(v.ID), "no-"+way)
-	}
-
-	return c.Redirect(address.Session(page.Items[0].ID), "")
 }

@@ -383,12 +383,12 @@ document.addEventListener("keydown", (event) => {
 // rows are the table's rows that lead somewhere.
 const rows = () => [...document.querySelectorAll("tr[data-href]")];
 
-// Back from a record, its row has the focus.
+// Back from a record, a trace or a session, its row has the focus.
 try {
   const here = location.pathname, seen = sessionStorage.getItem("seen");
   const back = performance.getEntriesByType("navigation")[0]?.type === "back_forward" ||
     document.referrer && new URL(document.referrer).pathname === seen;
-  if (document.querySelector(".talk")) sessionStorage.setItem("seen", here);
+  if (document.querySelector(".talk, #trace")) sessionStorage.setItem("seen", here);
   else if (back) rows().map((row) => row.querySelector("a")).find((link) => link.pathname === seen)?.focus();
 } catch { /* without storage the page begins at its top */ }
 

@@ -150,8 +150,6 @@ func TestAConversationIsReadInItsOrder(t *testing.T) {
 	p.shows("h1", "support/agent")
 	p.keyTo("t")
 	session := p.text("h1")
-	p.keyTo("j")
-	p.shows("main", "There is no later session")
 	p.press("#delete")
 	p.shows("#erase", fmt.Sprint(len(rows), " requests"), session)
 	p.press("#erase a.button")
@@ -168,6 +166,21 @@ func TestAConversationIsReadInItsOrder(t *testing.T) {
 		.then((text) => text.split("\n")[1].split(",")[0] === document.querySelector("td.name").innerText)`)
 	p.press("td[data-label=cost]")
 	p.holds("the row opens", `location.pathname.startsWith("/sessions/")`)
+
+	// Those with errors are walked by keys, and lead back to their rows.
+	for _, list := range []string{"/sessions", "/traces"} {
+		p.visit(list + "?filter=errors:>0")
+		p.holds("rows say what they are about", `[...document.querySelectorAll(".c-call")]
+			.every((cell) => cell.innerText.includes("\n"))`)
+		p.press("tbody tr:nth-child(2) .c-call")
+		p.shows("#place", "2 of ")
+		p.keyTo("j")
+		p.shows("#place", "3 of ")
+		p.keyTo("u")
+		p.filteredBy("errors:>0")
+		p.holds("its row has the focus",
+			`document.querySelector("tbody tr:nth-child(3) .name a") === document.activeElement`)
+	}
 }
 
 func TestASpikeLeadsToItsCalls(t *testing.T) {

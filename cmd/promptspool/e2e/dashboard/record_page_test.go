@@ -232,7 +232,7 @@ func TestYesterdaysFailuresOfAVersionAreWalkedByKeys(t *testing.T) {
 	at(len(ids) - 2)
 
 	b.key("?")
-	b.shows("#help", "next and previous request of the list", "score it")
+	b.shows("#help", "next and previous one of the list", "score it")
 	b.key("j")
 	b.holds("an open dialog keeps its keys", `document.querySelector("#help").open`)
 	b.do("close it", chromedp.Click("#help button"))
