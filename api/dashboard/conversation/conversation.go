@@ -192,7 +192,17 @@ type toolCall struct {
 // in it counts as one.
 func (t *Texts) Messages(direction string, all []calls.Message) []Message {
 	var out []Message
+	aside := 0
 	for i, m := range all {
+		// The folded messages leave space for those after them, which people look for.
+		switch {
+		case t.foldTo == 0:
+		case i == t.foldFrom:
+			aside = min(t.left, afterFoldBytes)
+			t.left -= aside
+		case i == t.foldTo:
+			t.left += aside
+		}
 		if direction == "input" && t.Only != nil && !slices.Contains(t.Only, i) {
 			continue
 		}
@@ -249,9 +259,12 @@ func (t *Texts) takePiece() bool {
 
 // Shown is a model call as a page shows it.
 type Shown struct {
-	Input   []Message
-	Output  []Message
-	Hidden  int      // messages and parts that the page has no space for
+	Input  []Message
+	Output []Message
+	Hidden int // messages and parts that the page has no space for
+
+	FoldFrom, FoldTo int // the messages of Input that are folded as one; FoldTo is 0 for none
+
 	Failure *failure // nil if nothing went wrong
 	Raw     *Text    // the raw response, if nothing else shows all of it
 	TooLong bool     // Raw has too many pieces to be taken apart
@@ -264,7 +277,11 @@ func (t *Texts) Call(c Call) Shown {
 
 	// The response takes its space first: people look for it before they read the prompt.
 	v.Output = t.Messages("output", c.Output)
+	if t.Fold != nil && t.From == 0 {
+		t.foldFrom, t.foldTo = t.Fold(c.Input)
+	}
 	v.Input = t.Messages("input", c.Input)
+	v.FoldFrom, v.FoldTo = t.foldFrom, min(t.foldTo, len(v.Input))
 	v.Hidden = t.hidden - before
 	v.TooLong = c.TooLong
 
@@ -276,6 +293,34 @@ func (t *Texts) Call(c Call) Shown {
 	}
 
 	return v
+}
+
+// Folded returns how many messages are folded as one.
+func (v Shown) Folded() int { return v.FoldTo - v.FoldFrom }
+
+// Of a conversation of more than openMax messages, the first and the last ones are open.
+const (
+	openMax   = 12
+	openFirst = 2
+	openLast  = 4
+)
+
+// Middle returns the messages in the middle of a long input.
+func Middle(input []calls.Message) (from, to int) {
+	if len(input) <= openMax {
+		return 0, 0
+	}
+	return openFirst, len(input) - openLast
+}
+
+// Earlier returns the messages before the last one of a user. It returns none for a system prompt alone.
+func Earlier(input []calls.Message) (from, to int) {
+	for i, m := range slices.Backward(input) {
+		if m.Role == "user" && i > 1 {
+			return 0, i
+		}
+	}
+	return 0, 0
 }
 
 // failure is the error of a model call as a page shows it.

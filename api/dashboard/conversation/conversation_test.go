@@ -82,6 +82,44 @@ func TestATextIsFoldedAtALineOrAWord(t *testing.T) {
 	})
 }
 
+func TestWhatIsFoldedLeavesSpaceForWhatFollowsIt(t *testing.T) {
+	var input []calls.Message
+	for i := range 21 {
+		role := []string{"user", "assistant"}[i%2]
+		input = append(input, calls.Message{Role: role, Parts: []calls.Part{{Text: strings.Repeat("word ", 800)}}})
+	}
+	shown := func(fold func([]calls.Message) (int, int), all []calls.Message) Shown {
+		texts := NewTexts(nil)
+		texts.At, texts.Fold = "/text?", fold
+		return texts.Call(Call{Call: calls.Call{Input: all}})
+	}
+
+	for _, tt := range []struct {
+		name     string
+		fold     func([]calls.Message) (int, int)
+		input    []calls.Message
+		from, to int
+	}{
+		{"a long conversation", Middle, input, 2, 17},
+		{"a short one", Middle, input[:12], 0, 0},
+		{"before the last one of the user", Earlier, input, 0, 20},
+		{"before the answers to it", Earlier, append(input[:3:3], calls.Message{Role: "tool"}), 0, 2},
+		{"only a system prompt", Earlier, []calls.Message{{Role: "system"}, {Role: "user"}}, 0, 0},
+		{"no user", Earlier, []calls.Message{{Role: "system"}, {Role: "tool"}, {Role: "assistant"}}, 0, 0},
+	} {
+		v := shown(tt.fold, tt.input)
+		if v.FoldFrom != tt.from || v.FoldTo != tt.to || v.Folded() != tt.to-tt.from {
+			t.Errorf("%s: %d to %d are folded, want %d to %d", tt.name, v.FoldFrom, v.FoldTo, tt.from, tt.to)
+		}
+	}
+
+	// All of them together are more than a page shows.
+	v := shown(Middle, input)
+	if last := v.Input[20].Texts[0]; last.Whole != "" || v.Input[16].Texts[0].HTML != "" {
+		t.Errorf("the last message is cut: %+v", last)
+	}
+}
+
 func TestEachTextOfAConversationHasAPlace(t *testing.T) {
 	c := Call{Call: calls.Call{
 		Input: []calls.Message{{Role: "tool", Parts: []calls.Part{{Text: "a"}, {Text: "b"}},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"promptspool/api/calls"
 	"promptspool/api/dashboard/markup"
 	"promptspool/api/words"
 )
@@ -24,6 +25,8 @@ const (
 	pageImagesMax = 8 << 20  // of all encoded images of a page
 
 	scrolledBytesMin = 4 << 10
+
+	afterFoldBytes = 32 << 10 // of pageTextMax, for what stands after what is folded
 )
 
 // Texts prepares the texts of a page: it folds them, lays them out, and marks what is looked for.
@@ -37,12 +40,18 @@ type Texts struct {
 	Only      []int // the numbers of the messages of an input that are shown; nil is all of them
 	FoldTools bool  // calls of tools, and what they return, are folded
 
+	// Fold returns which messages of an input are folded as one: from the first of them until before the
+	// second. Nil folds none.
+	Fold func(input []calls.Message) (from, to int)
+
 	needles
 	left   int // bytes of text that the page still has space for
 	images int // bytes of images
 	pieces int // parameters and tools
 	seen   int // how many messages, parts and tool calls there were so far
 	hidden int // those after the page
+
+	foldFrom, foldTo int // of the input, as Fold returned them
 }
 
 // NewTexts returns the texts of a page on which the values of a template's variables are marked.

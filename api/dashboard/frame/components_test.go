@@ -56,7 +56,7 @@ type components struct {
 	Findings   []struct{ Place, Message string }
 	Connection connection
 	Unmatched  filter.Form
-	Messages   []turn
+	Messages   talk
 	Answer     turn
 	Raw        passage
 	Charts     []*chart.Chart
@@ -70,6 +70,12 @@ type components struct {
 	Scoring    Scoring
 	Choices    []choices
 	Shares     []Share
+}
+
+// talk is a conversation whose middle is folded.
+type talk struct {
+	Input                    []turn
+	FoldFrom, FoldTo, Folded int
 }
 
 // choices is a score to give, as the component takes it.
@@ -183,7 +189,8 @@ func shownComponents() view {
 	v.Findings = []struct{ Place, Message string }{
 		{"Message 1, line 3, column 5", "the variable name is not closed"},
 	}
-	v.Messages, v.Answer = shownTurns()
+	v.Messages = talk{FoldFrom: 1, FoldTo: 3, Folded: 2}
+	v.Messages.Input, v.Answer = shownTurns()
 	v.Charts = shownCharts()
 	changed := textdiff.Lines("Hello {name}.\n1\n2\n3\n4\nBe brief.", "Hello {name}.\n1\n2\n3\n4\nBe kind.")
 	v.Diff = newComparedRows("Versions", "version 1", "version 2", changed)

@@ -122,7 +122,7 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 	query.Set("id", r.RequestID)
 	v.Erase = address.Of("/requests/delete", query)
 
-	t.From = fromPiece(c.URL)
+	t.From, t.Fold = fromPiece(c.URL), conversation.Middle
 	v.Shown = t.Call(read)
 	if t.From > 0 {
 		v.Earlier = withPiece(c.URL, t.From-conversation.PiecesMax)

@@ -344,7 +344,7 @@ func (p *pages) screen(c *frame.Exchange, q *queue, call string, answered bool) 
 			q.takeFrom(&v.Record, c.User.Email)
 		}
 		t := conversation.NewTexts(nil)
-		t.Prose = true
+		t.Prose, t.Fold = true, conversation.Earlier
 		t.Mark(q.Filter.Sought())
 		t.At = "/requests/" + call + "/text?" + url.Values{"filter": {q.Filter.Text}}.Encode()
 		v.Shown = t.Call(conversation.Read(v.Record.Content()))

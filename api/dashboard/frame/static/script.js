@@ -117,6 +117,20 @@ async function goToMatch(by) {
   match.scrollIntoView({ block: "center", behavior: "instant" });
   matches.querySelector("output").textContent = `${at + 1} of ${n}`;
 }
+
+// A long record opens at what was searched for, or else at its response, which is also what a review is about. Where the page was
+// before, the browser finds by itself.
+const answer = () => document.querySelector(".split .talk > .out");
+function toAnswer() {
+  const box = answer()?.getBoundingClientRect(), judge = document.querySelector(".judge")?.getBoundingClientRect();
+  const end = judge?.left < box?.right ? judge.top : innerHeight; // on a phone, the scores stand over the page
+  if (box?.top > end / 2 && box.bottom > end) answer().scrollIntoView({ behavior: "instant" });
+}
+if (!location.hash && performance.getEntriesByType("navigation")[0]?.type === "navigate") {
+  if (matches && !matches.hidden) goToMatch(1);
+  else toAnswer();
+}
+
 matches?.addEventListener("click", (event) => {
   const by = event.target.closest("[data-match]")?.dataset.match;
   if (by) goToMatch(+by);
@@ -146,7 +160,10 @@ document.addEventListener("submit", async (event) => {
   say((page.querySelector("div.notice") ?? document.getElementById("progress"))?.textContent ?? "");
   document.querySelector("div.notice:has(.undo)")?.remove();
   document.getElementById("main").prepend(page.querySelector("div.notice:has(.undo)") ?? "");
-  if (id === "review") scrollTo({ top: 0, behavior: "instant" });
+  if (id === "review") {
+    scrollTo({ top: 0, behavior: "instant" });
+    toAnswer();
+  }
   const field = document.querySelector("[name=score], [autofocus]");
   field?.focus({ preventScroll: id === "review" });
   field?.toggleAttribute("data-set", true);
@@ -522,8 +539,10 @@ document.addEventListener("keydown", (event) => {
       field?.focus();
     },
     "?": help,
+    g: () => answer() && scrollTo({ top: 0 }),
+    G: () => answer()?.scrollIntoView(),
     e: () => {
-      document.querySelectorAll(".folded").forEach((turn) => { turn.open = true; });
+      document.querySelectorAll(".folded, .earlier").forEach((turn) => { turn.open = true; });
       document.querySelectorAll(".fold > [data-whole]").forEach((link) => heads.has(link.closest(".passage")) || unfold(link));
     },
   }[event.key];

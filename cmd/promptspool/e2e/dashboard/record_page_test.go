@@ -167,15 +167,9 @@ func TestWhatWasSearchedForIsMarked(t *testing.T) {
 	b.holds("excerpts show what is around a hit",
 		`document.querySelector("#list tr[data-href] mark") !== null`)
 	b.visit("/requests/" + id + "?filter=KETTLE")
-	b.shows(".is-user .fold", "more matches")
-	before := `document.querySelectorAll(".is-user mark.hit").length`
-	shown, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](before))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.key("n")
 	b.waitsFor("#matches output", "1 of ")
-	b.holds("the whole text has them all", fmt.Sprintf(`%s > %d`, before, shown))
+	b.holds("the whole text is shown", `document.querySelector(".is-user .fold").innerText === "Fold" &&
+		document.querySelectorAll(".is-user mark.hit").length > 1`)
 	b.holds("the first is in sight", `(() => {
 		const box = document.querySelector("mark.current").getBoundingClientRect();
 		return box.top >= 0 && box.bottom <= innerHeight;
@@ -408,4 +402,44 @@ func TestAFailedCallShowsWhyFirst(t *testing.T) {
 	b.do("unfold", chromedp.Click(".talk .raw summary"))
 	b.do("show all", chromedp.Click(".talk .raw [data-whole]"))
 	b.waitsFor(".talk .raw", strings.Repeat("x", 6_000))
+	b.foldsALongConversation(server)
+}
+
+// foldsALongConversation looks at a call with more messages than a page, alone and in a review.
+func (b *browser) foldsALongConversation(server *harness.Node) {
+	b.t.Helper()
+	call := asked("", strings.Repeat("It will come. ", 40))
+	messages := []any{map[string]any{"role": "system", "content": "Be kind."}}
+	for i := range 30 {
+		messages = append(messages, map[string]any{"role": []string{"user", "assistant"}[i%2],
+			"content": fmt.Sprintf("Message %d. ", i) + strings.Repeat("Of many words. ", 20)})
+	}
+	messages = append(messages, map[string]any{"role": "user", "content": "When? A zebra asks."})
+	call["kwargs"].(map[string]any)["messages"], call["tags"] = messages, []string{"long"}
+	id := server.Track("/rest/track-request", harness.AdminKey, call)
+
+	const inSight = `(() => {
+		const box = document.querySelector(".talk > .out").getBoundingClientRect();
+		const judge = document.querySelector(".judge")?.getBoundingClientRect();
+		return box.top > 0 && box.top + 60 < (judge?.left < box.right ? judge.top : innerHeight);
+	})()`
+	b.do("a phone", chromedp.EmulateViewport(390, 800))
+	for _, page := range []string{"/requests/" + id, "/review?filter=tag:long"} {
+		b.visit(page)
+		b.holds("the response is in sight", inSight)
+		b.holds("what was before is folded",
+			`document.querySelector(".earlier:not([open])").innerText.endsWith("messages")`)
+		b.screenshots("folded-" + page[1:4])
+		b.do("a phone", chromedp.EmulateViewport(390, 800))
+	}
+	b.visit("/requests/" + id)
+	b.key("g")
+	b.holds("g leads to the top", `scrollY === 0`)
+	b.key("G")
+	b.holds("G leads to the response", inSight)
+	b.key("e")
+	b.holds("e opens what is folded", `document.querySelector(".earlier").open`)
+	b.visit("/requests/" + id + "?filter=zebra")
+	b.holds("it opens at the hit", `document.querySelector("mark.current").innerText === "zebra" && scrollY > 0`)
+	b.do("as before", chromedp.EmulateViewport(1440, 900))
 }
