@@ -166,14 +166,15 @@ func (c *Codec) UnpackBody(packed, buffer []byte, read func(Base) ([]byte, error
 }
 
 // keptBytesMax bounds the bases that are kept unpacked. A single one may be larger.
-const keptBytesMax = 16 << 20
+const keptBytesMax = 20 << 20
 
-// bases are the bases that were read last, unpacked: bodies of a session are often read together. It is
+// bases are some bases that were read, unpacked: bodies of a session are often read together. It is
 // safe for concurrent use.
 type bases struct {
 	mu    sync.Mutex
 	kept  []keptBase // mu: the one that came first is the first
 	bytes int        // mu: of kept
+	gone  int        // mu: how many had to make room
 }
 
 type keptBase struct {
@@ -199,8 +200,14 @@ func (b *bases) put(base Base, plain []byte) {
 	defer b.mu.Unlock()
 
 	b.kept = append(b.kept, keptBase{base, plain})
-	for b.bytes += len(plain); len(b.kept) > 1 && b.bytes > keptBytesMax; {
-		b.bytes -= len(b.kept[0].plain)
-		b.kept = slices.Delete(b.kept, 0, 1)
+	for b.bytes += len(plain); len(b.kept) > 1 && b.bytes > keptBytesMax; b.gone++ {
+		// An export of sessions that were open together comes to each base in turn. If the first always
+		// made room, it would meet none again, so mostly one of the newest does.
+		i := (len(b.kept) - 1) * 7 / 8
+		if b.gone%32 == 0 {
+			i = 0
+		}
+		b.bytes -= len(b.kept[i].plain)
+		b.kept = slices.Delete(b.kept, i, i+1)
 	}
 }
