@@ -55,9 +55,10 @@ type Sent struct {
 	Bytes int64 // of bodies
 }
 
-// Send writes the calls of the sessions in turns, and has each step done after a hundred of them. It
-// reports the processor time of all.
-func (l *SessionLoad) Send(b *testing.B, store archive.Store, now time.Time) (sent Sent) {
+// Send writes what comes in an hour: a third of the sessions at a time, their calls in turns, for twenty minutes
+// pass until a session has ended and was quiet for ten. After each third it calls pack, which packs what waits,
+// with what was sent so far. It reports the processor time of all but that.
+func (l *SessionLoad) Send(b *testing.B, store archive.Store, now time.Time, pack func(Sent)) (sent Sent) {
 	service := records.New(records.Config{
 		Store:   store,
 		Metrics: metrics.New("server", "bench"),
@@ -84,8 +85,11 @@ func (l *SessionLoad) Send(b *testing.B, store archive.Store, now time.Time) (se
 		}
 		events = events[:0]
 	}
-	for turn := range l.Turns {
-		for s := range l.Sessions {
+	third := (l.Sessions + 2) / 3
+	for n := range third * l.Turns * 3 {
+		turn := n / third % l.Turns
+		s := n/third/l.Turns*third + n%third
+		if s < l.Sessions {
 			begun := cputimetest.Used()
 			histories[s] = append(histories[s], map[string]string{"role": "user", "content": sentence(random, l.New/2)})
 			answer := sentence(random, l.New/2)
@@ -120,8 +124,13 @@ func (l *SessionLoad) Send(b *testing.B, store archive.Store, now time.Time) (se
 				flush()
 			}
 		}
+		if (n+1)%(third*l.Turns) == 0 {
+			flush()
+			begun := cputimetest.Used()
+			pack(sent)
+			making += cputimetest.Used() - begun
+		}
 	}
-	flush()
 	b.Logf("%s: %d calls, %.1f MB, %.2f ms of processor a MB", l.Name, sent.Calls, float64(sent.Bytes)/1e6,
 		ms(cputimetest.Used()-used-making)/(float64(sent.Bytes)/1e6))
 
