@@ -54,7 +54,7 @@ func (r *route) isReadOnly() bool {
 	switch r.needs {
 	case readRecords, changes, fleet:
 		return true
-	case scoring:
+	case scoring, views:
 		return r.method == "GET"
 	default:
 		return r.needs == templates && (r.method == "GET" || r.name == "fetch-template" || r.name == "mcp")
@@ -99,6 +99,7 @@ const (
 	changes
 	fleet
 	scoring
+	views
 )
 
 // missingCapability returns the 501 of a route whose capability this process was not given, or
@@ -114,6 +115,7 @@ func (a *API) missingCapability(r *route) error {
 		changes:       c.Changes != nil,
 		fleet:         c.Fleet != nil,
 		scoring:       c.Scoring != nil,
+		views:         c.Views != nil,
 	}
 	if served[r.needs] {
 		return nil

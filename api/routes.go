@@ -168,6 +168,18 @@ var routes = expandSpellings([]route{
 	{method: "DELETE", name: "undefine-score", path: "/api/public/v2/score-definitions/",
 		needs: scoring, handle: (*API).undefineScore},
 
+	// Saved views.
+	{method: "GET", name: "list-views", path: "/api/public/v2/views",
+		needs:   views,
+		members: knownMembers("", ""),
+		handle:  (*API).listViews},
+	{method: "PUT", name: "put-view", path: "/api/public/v2/views/",
+		needs: views, body: objectBody,
+		members: membersOf[wire.View]("", ""),
+		handle:  (*API).putView},
+	{method: "DELETE", name: "delete-view", path: "/api/public/v2/views/",
+		needs: views, handle: (*API).deleteView},
+
 	// Questions of sidecars to their server.
 	{name: "sync-events", path: "/sync/events",
 		needs: recorder, body: batchBody, takesExpired: true, handle: (*API).syncEvents},

@@ -118,11 +118,15 @@ func TestADefinitionHasToMakeSense(t *testing.T) {
 type elsewhere struct {
 	wire.Recorded
 	wire.Scoring
+	anyViews
 	anyFleet
 }
 
-// anyFleet has another name than its method.
-type anyFleet interface{ wire.Sidecars }
+// These have other names than their methods.
+type (
+	anyViews interface{ wire.Views }
+	anyFleet interface{ wire.Sidecars }
+)
 
 func (elsewhere) OpenExport(context.Context, wire.Identity, wire.Export) (io.ReadCloser, error) {
 	return nil, io.EOF
@@ -138,5 +142,73 @@ func TestASidecarTakesEveryScore(t *testing.T) {
 	}
 	if got := s.call("POST", "/rest/track-score", score); got.Status != 200 {
 		t.Errorf("%+v", got)
+	}
+}
+
+const views = "/api/public/v2/views"
+
+// A view is saved without what passes, renamed, listed and deleted.
+func TestAViewIsSavedRenamedAndDeleted(t *testing.T) {
+	log := &auditLog{}
+	s := start(t, func(c *api.Config) { c.Views, c.Audit = accounts.New(&keyedtest.Memory{}, time.Now), log })
+	put := func(name, body string) answer { return s.call("PUT", views+"/"+name, body, "X-API-KEY", "publish") }
+	for _, v := range []struct {
+		name, body string
+		status     int
+	}{
+		{"slow%2Ferrors", `{"address":"/requests?sort=cost&filter=status:error&cursor=x&n=51&done=scored"}`, 200},
+		{"today", `{"address":"/"}`, 200},
+		{"today", `{"address":"/users"}`, 200},
+		{"gone", `{"name":"there","address":"/"}`, 404},
+		{"today", `{"name":"slow/errors","address":"/"}`, 409},
+		{"today", `{"name":"by user","address":"/users"}`, 200},
+	} {
+		if got := put(v.name, v.body); got.Status != v.status {
+			t.Errorf("%s %s: %+v, want %d", v.name, v.body, got, v.status)
+		}
+	}
+
+	_, list, err := s.read("GET", views, "", "X-API-KEY", "read")
+	want := `{"success":true,"items":[{"name":"by user","address":"/users"},` +
+		`{"name":"slow/errors","address":"/requests?filter=status%3Aerror&sort=cost"}]}` + "\n"
+	if err != nil || list != want {
+		t.Errorf("the list: %s, %v; want %s", list, err, want)
+	}
+	for _, want := range []int{200, 404} {
+		if got := s.call("DELETE", views+"/by%20user", "", "X-API-KEY", "full"); got.Status != want {
+			t.Errorf("delete: %+v, want %d", got, want)
+		}
+	}
+	for _, want := range []string{"save view by user: /users", "delete view by user: "} {
+		if !slices.Contains(log.entries, want) {
+			t.Errorf("the audit log lacks %q: %q", want, log.entries)
+		}
+	}
+}
+
+// An address leads to a page of ours, or is refused by its field.
+func TestAViewLeadsNowhereElse(t *testing.T) {
+	s := start(t, func(c *api.Config) { c.Views = accounts.New(&keyedtest.Memory{}, time.Now) })
+	for _, address := range []string{
+		"", "requests", "//evil.example", "https://evil.example/requests", `/\evil.example`, "/requests/", "/keys",
+		"/requests#x", "/\t/evil.example", "javascript:alert(1)", "/requests?filter=%zz", "/requests?a;b", "/sign-out",
+		"/requests?filter=" + strings.Repeat("é", wire.ViewAddressMax/6),
+	} {
+		got := s.call("PUT", views+"/v", fmt.Sprintf(`{"address":%q}`, address), "X-API-KEY", "publish")
+		if got.Status != 422 || got.Fields[0].Field != "address" {
+			t.Errorf("%.40q: %+v", address, got)
+		}
+	}
+	for _, name := range []string{"%20v", strings.Repeat("v", wire.ViewNameMax+1)} {
+		got := s.call("PUT", views+"/"+name, `{"address":"/"}`, "X-API-KEY", "publish")
+		if got.Status != 422 || got.Fields[0].Field != "name" {
+			t.Errorf("%.40q: %+v", name, got)
+		}
+	}
+	if got := s.call("PUT", views+"/v", `{"address":"/"}`, "X-API-KEY", "read"); got.Status != 403 {
+		t.Errorf("a key that may only read: %+v", got)
+	}
+	if got := s.call("PUT", views+"/v", `{"address":1,"own":true}`, "X-API-KEY", "publish"); got.Status != 422 {
+		t.Errorf("wrong fields: %+v", got)
 	}
 }

@@ -297,3 +297,33 @@ func (a *API) undefineScore(c *exchange) error {
 
 	return c.answer(wire.Done{Success: true, Message: "The definition is removed. Its scores stay."}, nil)
 }
+
+// listViews lists the project's views.
+func (a *API) listViews(c *exchange) error {
+	all, err := a.c.Views.Views(c.context, c.id)
+	return c.answer(wire.ViewList{Success: true, Items: all}, err)
+}
+
+// putView saves a view of the project, or renames one.
+func (a *API) putView(c *exchange) error {
+	v, err := wire.DecodeView(c.object, c.ident)
+	if err == nil {
+		err = a.c.Views.PutView(c.context, c.id, c.ident, v)
+	}
+	if err != nil {
+		return err
+	}
+	a.note(c, "save view", v.Name, wire.AuditFilter(v.Address))
+
+	return c.answer(wire.Done{Success: true, Message: "The view is saved."}, nil)
+}
+
+// deleteView deletes a view of the project.
+func (a *API) deleteView(c *exchange) error {
+	if err := a.c.Views.RemoveView(c.context, c.id, wire.View{Name: c.ident}); err != nil {
+		return err
+	}
+	a.note(c, "delete view", c.ident, "")
+
+	return c.answer(wire.Done{Success: true, Message: "The view is deleted."}, nil)
+}

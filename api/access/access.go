@@ -66,10 +66,15 @@ var Table = []Entry{
 		Commands: "scores define, scores remove",
 	},
 	{
+		Does: "Save views for the project", Scope: wire.ScopePublish, Role: wire.RoleEditor,
+		Routes: "put-view delete-view",
+		Pages:  "POST /project-views, POST /project-views/{id}/rename, POST /project-views/{id}/remove",
+	},
+	{
 		Does: "Search, read, count and export calls", Scope: wire.ScopeRead, Role: wire.RoleViewer,
 		Routes: "search-requests get-request get-trace search-spans search-sessions get-session " +
 			"export-requests suggest-values list-orphans analyze-requests statistics " +
-			"backtest list-score-definitions",
+			"backtest list-score-definitions list-views",
 		Pages: "GET /{$}, GET /projects, GET /requests, POST /requests/view, GET /suggestions, GET /requests/export, " +
 			"GET /requests/{id}, GET /requests/{id}/raw, GET /requests/{id}/text, GET /traces/{id}, " +
 			"GET /traces, GET /sessions, GET /sessions/{id}, GET /users, GET /scores, GET /scores/{id}, " +
@@ -119,8 +124,10 @@ var Table = []Entry{
 		Pages: "GET /audit, GET /audit/export",
 	},
 	{
-		Does: "Change one's own password, time zone and session, and join and open projects", Role: wire.RoleViewer,
-		Pages: "POST /join, POST /project, POST /sign-out, GET /password, POST /password, POST /zone",
+		Does: "Change one's own password, time zone, views and session, and join and open projects",
+		Role: wire.RoleViewer,
+		Pages: "POST /join, POST /project, POST /sign-out, GET /password, POST /password, POST /zone, " +
+			"GET /views, POST /views, POST /views/{id}/rename, POST /views/{id}/remove",
 	},
 	{
 		Does: "Sign in and up, and read the documentation",

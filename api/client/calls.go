@@ -130,6 +130,26 @@ func (c *Client) UndefineScore(ctx context.Context, id wire.Identity, name strin
 
 const definitionsPath = "/api/public/v2/score-definitions"
 
+// Views lists the project's views.
+func (c *Client) Views(ctx context.Context, id wire.Identity) ([]wire.View, error) {
+	list, err := ask[wire.ViewList](ctx, c, get(id, viewsPath, nil))
+	return list.Items, err
+}
+
+// PutView saves a view of the project in place of the one that is called was.
+func (c *Client) PutView(ctx context.Context, id wire.Identity, was string, v wire.View) error {
+	path := viewsPath + "/" + url.PathEscape(was)
+	return c.do(ctx, request{method: "PUT", path: path, key: id.Key, json: v})
+}
+
+// RemoveView deletes a view of the project.
+func (c *Client) RemoveView(ctx context.Context, id wire.Identity, v wire.View) error {
+	path := viewsPath + "/" + url.PathEscape(v.Name)
+	return c.do(ctx, request{method: "DELETE", path: path, key: id.Key})
+}
+
+const viewsPath = "/api/public/v2/views"
+
 // Export calls fn with each line of the events that s finds; a line is valid until fn
 // returns. It returns the cursor after the last complete lines, and whether the export
 // is done. One request may get only a part: the next one continues with the cursor. An error

@@ -10,7 +10,7 @@
 // The pages of a subject are a section: a package with a table of its routes, and an HTML file for each
 // page. A section uses the packages below it, and no other section.
 //
-//	overview/ requests/ sessions/ review/ scores/ templates/    the sections, besides docs.go and people/
+//	overview/ requests/ sessions/ review/ scores/ templates/    the sections, besides docs.go, views/ and people/
 //	frame/                                      what is around every page: routes, sessions, layout, errors
 //	filter/ conversation/                       what several sections show: the filter of requests; messages
 //	chart/ markup/ textdiff/ number/ address/   drawing and printing
@@ -36,6 +36,7 @@ import (
 	"promptspool/api/dashboard/scores"
 	"promptspool/api/dashboard/sessions"
 	"promptspool/api/dashboard/templates"
+	"promptspool/api/dashboard/views"
 	"promptspool/api/wire"
 	"promptspool/api/words"
 )
@@ -68,6 +69,7 @@ func sections(c Config) []frame.Section {
 		review.Pages(c.Records, c.Recorder, c.Scoring),
 		scores.Pages(c.Records, c.Scoring),
 		templates.Pages(c.Templates, c.Records, c.Providers),
+		views.Pages(c.Views),
 		people.Pages(c.People, c.Keys),
 	}
 }

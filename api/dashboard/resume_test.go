@@ -250,7 +250,7 @@ func TestOnlySomeFormsAreCarriedAlong(t *testing.T) {
 	}
 
 	want := []string{"/template/edit", "/template/label", "/requests/score", "/sessions/score", "/traces/score",
-		"/review"}
+		"/review", "/views", "/project-views"}
 	for _, path := range want {
 		if !carried[path] {
 			t.Errorf("the form for %s is not kept", path)

@@ -86,6 +86,7 @@ func openSite(t *testing.T) *site {
 			People:   s.people,
 			Keys:     auth.New(auth.Config{Store: db}),
 			Scoring:  db,
+			Views:    db,
 			Sidecars: db,
 			Version:  "test",
 			Logger:   quiet,

@@ -391,6 +391,11 @@ type DefineScore struct {
 	wire.ScoreDefinition
 }
 
+// PutView saves a view.
+type PutView struct {
+	wire.View
+}
+
 // Heartbeat is what a sidecar reports about itself.
 type Heartbeat struct {
 	open

@@ -293,7 +293,7 @@ func (v *value) parse() any {
 var types = byName(
 	BacktestQuery{}, Continue{}, CreateGroup{}, CreateLabel{}, DefineScore{}, Empty{}, ExportLine{},
 	ExportLogs{}, ExportMetrics{}, ExportTraces{}, Exported{}, Export{}, FetchTemplate{}, Heartbeat{},
-	LogRequest{}, MoveLabel{}, OK{}, PartsQuery{}, PatchTemplate{}, PublishTemplateOld{},
+	LogRequest{}, MoveLabel{}, OK{}, PartsQuery{}, PatchTemplate{}, PublishTemplateOld{}, PutView{},
 	PublishTemplate{}, RPC{}, RollupSearch{}, Scan{}, Search{}, SpanSearch{}, SpansBulk{}, StatisticsQuery{},
 	Trace{}, TrackAnyRequest{}, TrackGroup{}, TrackMetadata{}, TrackPrompt{}, TrackRequest{}, TrackScore{},
 	wire.Analytics{}, wire.Backtest{}, wire.BatchAnswer{}, wire.ChangesQuery{}, wire.Changes{},
@@ -304,7 +304,7 @@ var types = byName(
 	wire.RollupPage{}, wire.Scanned{}, wire.ScoreDefinitionList{}, wire.Scored{}, wire.SearchPage{},
 	wire.SpanPage{}, wire.SpansTaken{}, wire.Statistics{}, wire.SuggestQuery{}, wire.Suggestions{},
 	wire.TemplateListQuery{}, wire.TemplateList{}, wire.TraceClosed{}, wire.TraceQuery{},
-	wire.TrackedRequest{}, wire.Tracked{},
+	wire.TrackedRequest{}, wire.Tracked{}, wire.ViewList{},
 )
 
 func byName(values ...any) map[string]reflect.Type {

@@ -34,6 +34,20 @@ func answering(t *testing.T, answer string) (url string, call *string) {
 	return server.URL, call
 }
 
+func TestASearchTakesASavedView(t *testing.T) {
+	withoutVariables(t)
+	t.Setenv("TZ", "UTC")
+	url, call := answering(t, `{"success":true,"next_cursor":"c",
+		"items":[{"name":"slow","address":"/requests?filter=latency%3A%3E2s&sort=cost"}]}`)
+	say(t, "requests", "search", "--view", "slow", "--filter", "status:error", "--url", url, "--key", "k")
+	Equal(t, "call", *call, "k POST /api/public/v2/requests/search "+
+		`{"filter_group":{"logic":"AND","filters":[{"field":"status","operator":"is","value":"error"}]},`+
+		`"filter":"latency:>2s","tz":"UTC","sort_by":"cost","per_page":20}`)
+	got := say(t, "requests", "search", "--view", "fast", "--url", url, "--key", "k")
+	Equal(t, "none", got.Err,
+		`promptspool: the project has no saved view "fast"; the dashboard lists them under All views`+"\n")
+}
+
 func TestReprice(t *testing.T) {
 	withoutVariables(t)
 	url, call := answering(t,

@@ -32,6 +32,7 @@ type database interface {
 	auth.PeopleStore
 	wire.Sidecars
 	wire.Reviews
+	wire.Views
 
 	Size(ctx context.Context) (archive.Size, error)
 	FleetOfAll(ctx context.Context) (known, alive int, err error)

@@ -47,7 +47,7 @@ var imports = map[string]string{
 	"api/dashboard": "api/dashboard/conversation api/dashboard/docs api/dashboard/frame " +
 		"api/dashboard/overview api/dashboard/people api/dashboard/requests api/dashboard/review " +
 		"api/dashboard/scores " +
-		"api/dashboard/sessions api/dashboard/templates api/wire api/words",
+		"api/dashboard/sessions api/dashboard/templates api/dashboard/views api/wire api/words",
 	"api/dashboard/overview": "api/dashboard/address api/dashboard/chart " +
 		"api/dashboard/filter api/dashboard/frame api/dashboard/number api/dashboard/table api/filterline api/wire",
 	"api/dashboard/requests": "api/dashboard/address api/dashboard/conversation api/dashboard/filter " +
@@ -63,6 +63,7 @@ var imports = map[string]string{
 		"api/dashboard/number api/dashboard/table api/dashboard/textdiff api/filterline api/wire api/wire/jsonscan " +
 		"api/words",
 	"api/dashboard/scores": "api/dashboard/filter api/dashboard/frame api/dashboard/number api/filterline api/wire",
+	"api/dashboard/views":  "api/dashboard/address api/dashboard/frame api/wire",
 	"api/dashboard/people": "api/dashboard/address api/dashboard/frame api/dashboard/table api/wire",
 	"api/dashboard/frame": "api/access api/dashboard/address api/dashboard/filter " +
 		"api/dashboard/number api/dashboard/textdiff api/wire api/wire/calendar api/wire/jsonscan",

@@ -25,6 +25,7 @@ type Filter struct {
 	Text    string   // the line
 	Columns []string // names of columns; nil for those that the reader usually sees
 	Order   Order
+	Named   string // the saved view that the page was opened from; "" is none
 
 	line  filterline.Line
 	fault error // what is wrong with the line; then it is as it was typed
@@ -40,6 +41,7 @@ func Read(q url.Values, now time.Time, zone *time.Location) Filter {
 		f = f.During(part)
 	}
 	f.Columns, f.Order = ColumnNames(q["col"]), readOrder(q, wire.SortFields)
+	f.Named = q.Get("named")
 
 	return f
 }
@@ -74,6 +76,9 @@ func (f Filter) Values() url.Values {
 		q.Add("col", name)
 	}
 	f.Order.set(q)
+	if f.Named != "" {
+		q.Set("named", f.Named)
+	}
 
 	return q
 }
@@ -302,7 +307,7 @@ type Tab struct {
 func (v Form) Tabs() (all []Tab) {
 	for _, text := range []string{"Requests", "Traces", "Sessions", "Users"} {
 		path, to := "/"+strings.ToLower(text), v.Filter
-		to.Columns, to.Order = nil, Order{}
+		to.Columns, to.Order, to.Named = nil, Order{}, ""
 		if path == "/requests" && v.Filter.fault == nil {
 			to.line.Terms = slices.DeleteFunc(slices.Clone(to.line.Terms), func(t filterline.Term) bool {
 				return t.Field != nil && !t.Field.IsOfCalls()

@@ -30,6 +30,9 @@ type Exchange struct {
 	W http.ResponseWriter
 	wire.SignedIn
 	frame *Frame
+
+	// Here is the address that a saved view of the page has; "" is that of the request.
+	Here string
 }
 
 // Identity returns the identity that the request's reads and writes are made with.
@@ -92,6 +95,9 @@ func (c *Exchange) Show(status int, name, title, nav string, data any) error {
 		v.User, v.CSRF, v.Session, v.Projects = &c.User, c.CSRF(), c.FormSession(), c.Projects()
 		v.ByIssuer, v.InNeed = c.ByIssuer, c.inNeed()
 		v.FirstKey = c.firstKey()
+		v.Here, v.Named = cmp.Or(c.Here, c.URL.RequestURI()), c.URL.Query().Get("named")
+		// The page is about something else than the views in its menu.
+		v.Views, _ = f.Views.Views(c.Context(), c.Identity())
 	}
 
 	return c.render(status, name, "layout", v)

@@ -45,6 +45,7 @@ type Config struct {
 	Now     func() time.Time // time.Now if nil
 
 	Scoring  wire.Reviews // nil: no score is defined
+	Views    wire.Views
 	Sidecars wire.Sidecars
 
 	// Under `up`, a sidecar is in the same process, and the terminal has a key of the first project.

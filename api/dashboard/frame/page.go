@@ -42,10 +42,11 @@ var helpers = template.FuncMap{
 	"tokens":     number.Tokens,
 
 	// Addresses.
-	"page":    address.Template,
-	"segment": url.PathEscape,
-	"session": address.Session,
-	"where":   filter.RequestsWith,
+	"page":        address.Template,
+	"segment":     url.PathEscape,
+	"session":     address.Session,
+	"viewAddress": ViewAddress,
+	"where":       filter.RequestsWith,
 
 	// Texts.
 	"breakable": breakable,
@@ -137,7 +138,32 @@ type view struct {
 	Data     any
 
 	Projects []wire.Membership // that the reader may open
+
+	Here  string // the page as a saved view has it
+	Named string // the view that it was opened from, as its address says
+	Views []wire.View
 }
+
+// menuViewsMax bounds the views in the menu. The page of all views has the rest.
+const menuViewsMax = 8
+
+// MenuViews returns the views that the menu shows.
+func (v view) MenuViews() []wire.View { return v.Views[:min(len(v.Views), menuViewsMax)] }
+
+// Opened returns the saved view that the page was opened from, perhaps with changes; the zero View if there is
+// none.
+func (v view) Opened() (opened wire.View) {
+	for _, saved := range v.Views {
+		if saved.Name == v.Named && saved.Path() == (wire.View{Address: v.Here}).Path() {
+			opened = saved
+		}
+	}
+
+	return opened
+}
+
+// ViewAddress returns the address of a saved view.
+func ViewAddress(v wire.View) string { return address.With(v.Address, "named", v.Name) }
 
 // Several reports whether the reader may open more than one project.
 func (v view) Several() bool { return len(v.Projects) > 1 }

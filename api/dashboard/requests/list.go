@@ -52,6 +52,7 @@ func (p *pages) requestsPage(c *frame.Exchange) error {
 	v := requestsView{Form: filter.NewForm("/requests", f), View: readView(c, f), Columns: filter.Columns}
 	v.Exports = exportLinks(f, v.View.Columns)
 	v.Shown = v.View.shown()
+	c.Here = v.View.address(f)
 
 	page, err := f.List(c.Context(), p.records, c.Identity(),
 		wire.Search{PerPage: requestsPerPage, Cursor: query.Get("cursor")})

@@ -178,6 +178,12 @@ func readView(c *frame.Exchange, f filter.Filter) listView {
 	return v
 }
 
+// address returns the address of the list of a filter with these columns.
+func (v listView) address(f filter.Filter) string {
+	f.Columns = v.Columns
+	return f.Requests()
+}
+
 // Shows reports whether a list shows a column.
 func (v listView) Shows(name string) bool { return slices.Contains(v.Columns, name) }
 

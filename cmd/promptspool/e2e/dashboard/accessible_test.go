@@ -214,6 +214,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	}
 	server.Call("PUT", "/api/public/v2/score-definitions/tone", `{"kind":"category","categories":["polite","rude"]}`,
 		"X-API-KEY", harness.AdminKey)
+	server.Call("PUT", "/api/public/v2/views/all%20users", `{"address":"/users"}`, "X-API-KEY", harness.AdminKey)
 	reset := harness.LinkPath(t, harness.PeopleSay(t, server, "reset-password", "ann@example.com"))
 	invite := harness.LinkPath(t, harness.PeopleSay(t, server, "invite", "--role", "viewer"))
 
@@ -232,6 +233,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 		"/sessions":         {byPhone(cards, faultless), pictured},
 		"/users":            {byPhone(cards, faultless), pictured},
 		"/people":           {pictured},
+		"/views":            {byPhone(cards, faultless), pictured},
 		"/password":         {pictured},
 		"/sign-in":          {nothingScrolls, pictured},
 		"/sign-up":          {nothingScrolls, pictured},
@@ -254,6 +256,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 		"/template/compare?name=greet+customers&a=1&b=3", "/template/statistics?name=greet+customers",
 		"/template/backtest?name=greet+customers&v=3", "/template/edit?name=greet+customers", "/template/edit",
 		"/scores", "/scores/tone",
+		"/views", "/views?rename=all+users",
 		"/sidecars", "/keys", "/people", "/audit", "/password", "/sign-in", "/sign-up", "/docs", "/docs/log-curl",
 		"/docs?q=setup+code",
 	} {
@@ -275,7 +278,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	b.press("[action$='/invites'] .primary")
 	b.accessible(source, "a new invitation")
 	b.visit("/requests?tags=demo")
-	for _, box := range []string{".export", ".columns", ".times"} {
+	for _, box := range []string{".export", ".columns", ".times", ".save-view"} {
 		place := func(name string) (place float64) {
 			const top = `document.querySelector(%q).getBoundingClientRect()`
 			at := fmt.Sprintf(top+".top + 10000 * "+top+".left", "#list", box+" summary")

@@ -105,6 +105,33 @@ func TestASlowestCallIsOneClickAway(t *testing.T) {
 	p.filteredBy("model:gpt*")
 }
 
+// A page is saved as a view, opened again from the menu, changed, and saved once more in its place.
+func TestAViewIsSavedAndReplaced(t *testing.T) {
+	_, b := seeded(t)
+	p := b.opens("requests")
+	p.filters("status:error")
+	p.unfolds(".save-view summary")
+	p.fill(".save-view [name=name]", "what failed")
+	p.clicks(".save-view .primary")
+	p.tookSteps(4)
+
+	b.visit("/")
+	b.press(`.side nav a[href*="named=what+failed"]`)
+	b.filteredBy("status:error")
+	b.press("thead a[href*=latency_ms]")
+	b.holds("its name is there", `document.querySelector(".save-view [name=name]").value === "what failed"`)
+	b.screenshots("view")
+	b.do("save", chromedp.Click(".save-view summary"))
+	b.press("[formaction$=project-views]")
+	b.shows(".notice", "saved")
+
+	b.visit("/views")
+	b.shows("tbody tr:nth-child(1)", "what failed", "the project")
+	b.shows("tbody tr:nth-child(2)", "what failed", "me")
+	b.press("tbody tr:nth-child(1) td:nth-child(2)")
+	b.shows("#count", "slowest first")
+}
+
 func TestAConversationIsReadInItsOrder(t *testing.T) {
 	_, b := seeded(t)
 	p := b.opens("requests")

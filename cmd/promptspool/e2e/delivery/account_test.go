@@ -34,6 +34,8 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 
 	server.Call("PUT", "/api/public/v2/score-definitions/a", `{"kind":"number","description":"secret"}`,
 		"X-API-KEY", harness.AdminKey)
+	server.Call("PUT", "/api/public/v2/views/a", `{"address":"/requests?filter=secret"}`,
+		"X-API-KEY", harness.AdminKey)
 
 	key := createKey(t, server, "other", "full")
 
@@ -59,6 +61,7 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		"POST /rest/prompt-templates/greet/restore": 404,
 		"POST /rest/backtest":                       404,
 		"DELETE /api/public/v2/score-definitions/a": 404,
+		"DELETE /api/public/v2/views/a":             404,
 
 		// What lists or counts finds nothing, and a deletion deletes nothing of another
 		// account's.
@@ -78,6 +81,7 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		"GET /api/public/v2/requests/orphans":                                 200,
 		"GET /prompt-templates":                                               200,
 		"GET /api/public/v2/score-definitions":                                200,
+		"GET /api/public/v2/views":                                            200,
 		"DELETE /api/public/v2/requests/" + id:                                200,
 		"DELETE /api/public/v2/requests?metadata_key=user&metadata_value=ann": 200,
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/client"
 	"promptspool/api/dashboard/number"
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
@@ -74,6 +75,9 @@ func searchRequests(c *cli.Context) error {
 	if search.SortBy != "" {
 		search.SortOrder = "desc"
 	}
+	if err := addView(c.Context, cl, id, v, &search); err != nil {
+		return err
+	}
 	page, err := cl.Search(c.Context, id, search)
 	if err != nil {
 		return err
@@ -87,6 +91,29 @@ func searchRequests(c *cli.Context) error {
 		listRows(rowTable(t), page.Items)
 		tellTotal(t, len(page.Items), page)
 	})
+}
+
+// addView adds the filter and the order of the saved view that --view names.
+func addView(ctx context.Context, cl *client.Client, id wire.Identity, v *config.Reader, s *wire.Search) error {
+	name := v.Text("view")
+	if name == "" {
+		return nil
+	}
+	all, err := cl.Views(ctx, id)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(all, func(saved wire.View) bool { return saved.Name == name })
+	if at < 0 {
+		return fmt.Errorf("the project has no saved view %q; the dashboard lists them under All views", name)
+	}
+
+	s.FilterLine = wire.FilterLine{Line: all[at].Filter(), Zone: filter.Zone(v)}
+	if s.SortBy == "" {
+		s.SortBy, s.SortOrder = all[at].Query().Get("sort"), all[at].Query().Get("order")
+	}
+
+	return nil
 }
 
 // tellTotal says how much there is beyond what is listed of a page, and how to get it.

@@ -1,0 +1,107 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"promptspool/api/wire"
+)
+
+// A page is saved as it is, opened from the menu, changed, saved again under its name, renamed and deleted.
+func TestAViewIsKeptInTheMenu(t *testing.T) {
+	s := openSite(t)
+	const eve, vic, mallory = "eve@example.com", "vic@example.com", "mallory@example.com"
+	s.logs(eve, "ann", 2)
+	page := s.call(eve, "GET", "/requests?filter=user:ann&sort=cost&n=1", nil)
+	if !says(page, `name="address" value="/requests?col=template&amp;col=call`) || says(page, ">Views</p>") {
+		t.Fatalf("the form does not have what is shown:\n%s", page.Body)
+	}
+
+	// It leads to the page, whose form replaces it; it is not called what another one is.
+	send := func(who, path string, pairs ...string) string {
+		t.Helper()
+		got := s.call(who, "POST", path, s.form(who, pairs...))
+		if got.Code != http.StatusSeeOther {
+			t.Fatalf("%s answers %d: %s", path, got.Code, got.Body)
+		}
+		return got.Header().Get("Location")
+	}
+	opened := send(eve, "/project-views", "name", " ann's/calls ", "address", "/requests?filter=user:ann&n=1")
+	if opened != "/requests?filter=user%3Aann&named=ann%27s%2Fcalls&done=view-saved" {
+		t.Errorf("it leads to %s", opened)
+	}
+	page = s.call(eve, "GET", opened+"&sort=cost", nil)
+	for _, want := range []string{
+		`&amp;named=ann%27s%2Fcalls" aria-current="true">`,
+		`name="name" required maxlength="100" value="ann&#39;s/calls"`, `name="named" value="ann&#39;s/calls"`,
+		`The view is saved.`,
+	} {
+		if !says(page, want) {
+			t.Errorf("the page does not say %s", want)
+		}
+	}
+	send(vic, "/views", "name", "mine", "address", "/users")
+	send(vic, "/views", "name", "mine", "address", "/sessions")
+
+	// Everybody sees the project's, and only their own beside them.
+	for who, want := range map[string]string{eve: "ann's/calls", vic: "ann's/calls mine", mallory: ""} {
+		menu := s.links(who, "/views", `icons.svg#bookmark"/></svg><span>([^<]*)<`)
+		if got := strings.Join(menu, " "); got != want {
+			t.Errorf("%s sees %q, want %q", who, got, want)
+		}
+	}
+
+	if to := send(eve, "/project-views/ann%27s%2Fcalls/rename", "name", "ann"); to != "/views?done=view-renamed" {
+		t.Errorf("renaming leads to %s", to)
+	}
+	send(vic, "/views/mine/remove")
+	views, err := s.store.Views(t.Context(), s.as(eve))
+	if err != nil || len(views) != 1 || views[0] != (wire.View{Name: "ann", Address: "/requests?filter=user%3Aann"}) {
+		t.Errorf("%+v, %v", views, err)
+	}
+	if got := s.call(vic, "POST", "/project-views/ann/remove", s.form(vic)); got.Code != http.StatusForbidden {
+		t.Errorf("a viewer deletes one of the project: %d", got.Code)
+	}
+	if got := s.call(mallory, "POST", "/project-views/ann/remove", s.form(mallory)); got.Code != http.StatusNotFound {
+		t.Errorf("another project deletes it: %d", got.Code)
+	}
+}
+
+// What is wrong with a name is said at its field, with what was typed. A view leads to no other site.
+func TestAViewHasAGoodNameAndAddress(t *testing.T) {
+	s := openSite(t)
+	const eve = "eve@example.com"
+	for _, name := range []string{"a", "b"} {
+		s.call(eve, "POST", "/views", s.form(eve, "name", name, "address", "/"))
+	}
+	for _, sent := range []struct {
+		path, name, address string
+		want                []string
+	}{
+		{"/views", " ", "/users?n=1", []string{`name="address" value="/users"`, `name="name" aria-invalid="true"`}},
+		{"/views", strings.Repeat("é", 101), "/", []string{"é", `name="name" aria-invalid="true"`}},
+		{"/views", "x", "//evil.example", []string{"address must be the path"}},
+		{"/views", "x", "/keys", []string{"address must be the path"}},
+		{"/views/a/rename", "b", "", []string{`"New name" aria-invalid="true"`, `value="b"`, "another view: choose"}},
+		{"/views/a/rename", "", "", []string{`"New name" aria-invalid="true"`}},
+	} {
+		got := s.call(eve, "POST", sent.path, s.form(eve, "name", sent.name, "address", sent.address))
+		if got.Code != 422 && got.Code != 409 {
+			t.Errorf("%s %q answers %d", sent.path, sent.name, got.Code)
+		}
+		for _, want := range sent.want {
+			if !says(got, want) {
+				t.Errorf("%s %q does not say %s:\n%s", sent.path, sent.name, want, got.Body)
+			}
+		}
+	}
+	if got := s.call(eve, "POST", "/views/c/rename", s.form(eve, "name", "d")); got.Code != http.StatusNotFound {
+		t.Errorf("none is renamed: %d", got.Code)
+	}
+	form := s.call(eve, "GET", "/views?"+url.Values{"rename": {"a"}, "own": {"1"}}.Encode(), nil)
+	if !says(form, `action="/views/a/rename"`) {
+		t.Errorf("no form to rename it: %s", form.Body)
+	}
+}
