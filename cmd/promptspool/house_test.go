@@ -32,6 +32,7 @@ var imports = map[string]string{
 	"api/wire/yamlreader":     "",
 	"api/wire/calendar":       "",
 	"api/wire/packed":         "",
+	"api/significance":        "",
 	"api/admission":           "api/edge api/wire api/wire/jsonscan metrics",
 	"api/otlp":                "api/wire api/wire/jsonscan api/wire/secrets",
 	"api/edge":                "api/wire metrics",
@@ -104,10 +105,9 @@ var imports = map[string]string{
 	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets api/calls " +
 		"api/calls/otel api/calls/otel/dialect api/otlp spool/archive/query spool/archive/reports " +
 		"spool/archive/rollup spool/archive/rowcode spool/crashpoint",
-	"spool/archive/reports":      "",
-	"spool/archive/rollup":       "api/wire",
-	"spool/archive/textindex":    "api/words",
-	"spool/archive/significance": "",
+	"spool/archive/reports":   "",
+	"spool/archive/rollup":    "api/wire",
+	"spool/archive/textindex": "api/words",
 	"spool/archive/records": "api/wire api/wire/secrets metrics " +
 		"api/calls/otel/dialect spool/archive spool/archive/query spool/archive/rollup spool/archive/rowcode",
 	"spool/archive/rowcode":   "api/wire api/calls",
@@ -118,7 +118,7 @@ var imports = map[string]string{
 	"api/calls/otel":         "api/otlp api/wire api/wire/jsonscan api/calls/otel/dialect",
 	"api/calls/otel/dialect": "",
 	"spool/archive/query": "api/wire api/wire/jsonscan api/wire/calendar api/words api/calls " +
-		"spool/archive/significance spool/archive/rowcode spool/archive/textindex",
+		"api/significance spool/archive/rowcode spool/archive/textindex",
 	"spool/database/transfer": "api/wire spool/archive spool/database/accounts spool/database/keyed",
 	"spool/database/keyed":    "api/wire api/wire/jsonscan",
 	"spool/archive/counting": "api/admission api/wire spool/archive spool/archive/query spool/archive/records " +

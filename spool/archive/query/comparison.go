@@ -13,7 +13,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/api/wire/calendar"
 	"promptspool/spool/archive/rowcode"
-	"promptspool/spool/archive/significance"
+	"promptspool/api/significance"
 )
 
 // Comparison compares the rows of two versions of a template: those of when both ran.

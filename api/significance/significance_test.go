@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"promptspool/spool/archive/significance"
+	"promptspool/api/significance"
 )
 
 // R's t.test(extra ~ group, data = sleep), two examples of Newcombe's paper, and no hits at all, whose
