@@ -9,6 +9,10 @@
 // (Efron, Annals of Statistics 7, 1979), whose distribution is known for a quantile without drawing
 // (Maritz and Jarrett, JASA 73, 1978).
 //
+// Values that come in pairs, such as two answers to one question, are compared by their differences: means
+// by Student's t-test, shares by the adjusted interval of Bonett and Price (Journal of Educational and
+// Behavioral Statistics 37, 2012), which holds where few pairs differ.
+//
 // Of many metrics, one or another differs by chance. Judge corrects for that (Holm, Scandinavian
 // Journal of Statistics 6, 1979): if there is no difference at all, the chance to see one in any of
 // them is 5 %. Benjamini and Hochberg's method would only bound the share of wrong ones among those
@@ -89,7 +93,13 @@ func Means(values []Value) Comparison {
 	}
 
 	variance := a.part + b.part
-	freedom := variance * variance / (a.part*a.part/(a.n-1) + b.part*b.part/(b.n-1))
+	c.test(variance*variance/(a.part*a.part/(a.n-1)+b.part*b.part/(b.n-1)), variance)
+
+	return c
+}
+
+// test compares the difference with Student's distribution.
+func (c *Comparison) test(freedom, variance float64) {
 	switch {
 	case variance > 0:
 		c.p = mathext.RegIncBeta(freedom/2, 0.5, freedom/(freedom+c.Difference*c.Difference/variance))
@@ -101,8 +111,56 @@ func Means(values []Value) Comparison {
 			c.p = 1
 		}
 	}
+}
+
+// PairedMeans compares the means of two samples whose values come in pairs. Pairs must be independent of
+// each other.
+func PairedMeans(pairs [][2]float64) Comparison {
+	c, variance := differ(pairs, meanMin)
+	if n := float64(len(pairs)); n > 1 {
+		c.test(n-1, variance)
+	}
 
 	return c
+}
+
+// PairedShares is PairedMeans for values that are 0 or 1.
+func PairedShares(pairs [][2]float64) Comparison {
+	c, _ := differ(pairs, countMin)
+	n := float64(len(pairs))
+	up, down := 1.0, 1.0
+	for _, pair := range pairs {
+		up += max(0, pair[1]-pair[0])
+		down += max(0, pair[0]-pair[1])
+	}
+	up, down = up/(n+2), down/(n+2)
+
+	middle, deviation := up-down, math.Sqrt((up+down-(up-down)*(up-down))/(n+2))
+	c.p = math.Erfc(math.Abs(middle) / deviation / math.Sqrt2)
+	c.Low, c.High = max(-1, middle-deviations(level)*deviation), min(1, middle+deviations(level)*deviation)
+	c.samples[0].part = deviation * deviation
+
+	return c
+}
+
+// differ returns the mean difference within pairs without an interval, and its variance. least is how many
+// pairs an interval needs.
+func differ(pairs [][2]float64, least float64) (c Comparison, variance float64) {
+	n := float64(len(pairs))
+	c.Counts = [2]int{len(pairs), len(pairs)}
+	for _, pair := range pairs {
+		c.Of[0] += pair[0] / n
+		c.Of[1] += pair[1] / n
+		c.Difference += (pair[1] - pair[0]) / n
+	}
+	for _, pair := range pairs {
+		distance := pair[1] - pair[0] - c.Difference
+		variance += distance * distance / n / max(1, n-1)
+	}
+	c.samples = [2]sample{{n: n, part: variance}, {n: n}}
+	c.least = func(_, _ float64) float64 { return least }
+
+	return c, variance
 }
 
 // wilson returns the score interval of a share, which is the mean, for so many standard deviations.

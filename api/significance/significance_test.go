@@ -141,6 +141,84 @@ func TestAnIntervalHolds95OfAHundredTimes(t *testing.T) {
 	}
 }
 
+// The smallest samples that are compared, and others: what two versions answer to the same questions.
+func TestAnIntervalOfPairsHolds95OfAHundredTimes(t *testing.T) {
+	const rounds = 1000
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, n := range []int{30, 50, 100, 400} {
+		check := func(what string, truth, lowest, highest float64, compare func([][2]float64) significance.Comparison,
+			draw func() [2]float64) {
+			held := 0
+			for range rounds {
+				pairs := make([][2]float64, n)
+				for i := range pairs {
+					pairs[i] = draw()
+				}
+				c := compare(pairs)
+				if c.Low <= truth && truth <= c.High {
+					held++
+				}
+				significance.Judge([]*significance.Comparison{&c})
+				if wrong := c.Verdict == significance.Different; c.Enough && wrong == (c.Low <= 0 && 0 <= c.High) {
+					t.Fatalf("%s, %d: the verdict of %+v contradicts its interval", what, n, c)
+				}
+			}
+			if share := 100 * float64(held) / rounds; share < lowest || share > highest {
+				t.Errorf("%s, %d: the interval holds %.1f of a hundred times", what, n, share)
+			}
+		}
+
+		// A question is easy or hard for both, or one fails now and then where the other never does. There an
+		// interval of few pairs is a little short.
+		for _, p := range populations[:4] {
+			if n < 50 {
+				break
+			}
+			check(p.name, 0, 93, 98, significance.PairedMeans, func() [2]float64 {
+				question := p.draw(r)
+				return [2]float64{question + p.draw(r), question + p.draw(r)}
+			})
+			check("rarely bad", -100/12.0, 90, 98, significance.PairedMeans, func() [2]float64 {
+				return [2]float64{100, populations[3].draw(r)}
+			})
+		}
+		for _, changes := range [][2]float64{{0, 0}, {0.01, 0.01}, {0.1, 0.02}, {0.3, 0.3}, {0.05, 0.6}} {
+			check(fmt.Sprint("shares ", changes), changes[0]-changes[1], 93, 100, significance.PairedShares, func() [2]float64 {
+				switch u := r.Float64(); {
+				case u < changes[0]:
+					return [2]float64{0, 1}
+				case u < changes[0]+changes[1]:
+					return [2]float64{1, 0}
+				}
+				same := float64(r.IntN(2))
+				return [2]float64{same, same}
+			})
+		}
+	}
+}
+
+// R's t.test(extra ~ group, data = sleep, paired = TRUE), and what is said of no pairs.
+func TestPairsSayMoreThanTheirSamples(t *testing.T) {
+	first := []float64{0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0}
+	second := []float64{1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4}
+	var pairs [][2]float64
+	for i := range first {
+		pairs = append(pairs, [2]float64{second[i], first[i]})
+	}
+	c := significance.PairedMeans(pairs)
+	if math.Abs(c.Low+2.4599) > 1e-4 || math.Abs(c.High+0.7001) > 1e-4 {
+		t.Errorf("the interval is %.4f to %.4f", c.Low, c.High)
+	}
+
+	none := []*significance.Comparison{new(significance.PairedMeans(nil)), new(significance.PairedShares(nil)), &c}
+	significance.Judge(none)
+	for i, needed := range []int{50, 30, 40} {
+		if got := none[i]; got.Verdict != significance.TooFew || got.Needed != needed {
+			t.Errorf("%d pairs: verdict %d, %d needed", got.Counts[0], got.Verdict, got.Needed)
+		}
+	}
+}
+
 func TestOfManyMetricsFewLookDifferentByChance(t *testing.T) {
 	const rounds, n = 2000, 200
 	r := rand.New(rand.NewPCG(3, 4))
