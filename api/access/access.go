@@ -81,7 +81,7 @@ var Table = []Entry{
 			"GET /template/statistics, GET /template/backtest",
 		Commands: "requests search, requests get, requests tail, requests stats, requests export, " +
 			"requests orphans, traces list, traces get, sessions list, sessions get, users list, " +
-			"templates compare, scores list",
+			"templates compare, scores list, experiments run, experiments compare",
 	},
 	{
 		Does: "Delete calls, and rewrite what is stored of them", Scope: wire.ScopeManage, Role: wire.RoleOwner,

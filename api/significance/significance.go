@@ -32,6 +32,8 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/mathext"
+
+	"promptspool/api/wire"
 )
 
 const (
@@ -305,6 +307,23 @@ func Judge(comparisons []*Comparison) {
 		}
 		return
 	}
+}
+
+// Word returns the verdict as the API names it. better is which values are: "higher", "lower" or "" for
+// neither.
+func (c *Comparison) Word(better string) string {
+	switch {
+	case c.Verdict == TooFew:
+		return wire.VerdictTooFew
+	case c.Verdict == NoDifference:
+		return wire.VerdictNoDifference
+	case better == "":
+		return wire.VerdictDifferent
+	case (better == "higher") == (c.Difference > 0):
+		return wire.VerdictBetter
+	}
+
+	return wire.VerdictWorse
 }
 
 // enough reports whether the method holds with more values of each sample, as independent as these are.

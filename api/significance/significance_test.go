@@ -183,7 +183,7 @@ func TestAnIntervalOfPairsHolds95OfAHundredTimes(t *testing.T) {
 			})
 		}
 		for _, changes := range [][2]float64{{0, 0}, {0.01, 0.01}, {0.1, 0.02}, {0.3, 0.3}, {0.05, 0.6}} {
-			check(fmt.Sprint("shares ", changes), changes[0]-changes[1], 93, 100, significance.PairedShares, func() [2]float64 {
+			draw := func() [2]float64 {
 				switch u := r.Float64(); {
 				case u < changes[0]:
 					return [2]float64{0, 1}
@@ -192,7 +192,8 @@ func TestAnIntervalOfPairsHolds95OfAHundredTimes(t *testing.T) {
 				}
 				same := float64(r.IntN(2))
 				return [2]float64{same, same}
-			})
+			}
+			check(fmt.Sprint("shares ", changes), changes[0]-changes[1], 93, 100, significance.PairedShares, draw)
 		}
 	}
 }

@@ -570,7 +570,15 @@ type ComparedMetric struct {
 }
 
 // IsShareOfTrue reports whether the metric is a score that is a boolean.
-func (m ComparedMetric) IsShareOfTrue() bool { return m.Metric == "score" && m.Method == "newcombe" }
+func (m ComparedMetric) IsShareOfTrue() bool {
+	return m.Metric == "score" && (m.Method == "newcombe" || m.Method == MethodPairedShares)
+}
+
+// How the metrics of an experiment are compared.
+const (
+	MethodPairedMeans  = "paired-t"
+	MethodPairedShares = "bonett-price"
+)
 
 // The verdicts of a ComparedMetric.
 const (

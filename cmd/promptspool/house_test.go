@@ -32,7 +32,8 @@ var imports = map[string]string{
 	"api/wire/yamlreader":     "",
 	"api/wire/calendar":       "",
 	"api/wire/packed":         "",
-	"api/significance":        "",
+	"api/significance":        "api/wire",
+	"api/experiment":          "api/significance api/wire",
 	"api/admission":           "api/edge api/wire api/wire/jsonscan metrics",
 	"api/otlp":                "api/wire api/wire/jsonscan api/wire/secrets",
 	"api/edge":                "api/wire metrics",
@@ -175,6 +176,9 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/templates": "api/client api/dashboard/number api/wire api/wire/jsonscan api/words " +
 		"registry/gitfiles registry/render cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
+	"cmd/promptspool/internal/experiments": "api/calls api/client api/dashboard/number api/experiment " +
+		"api/filterline api/wire api/wire/jsonscan cmd/promptspool/internal/config " +
+		"cmd/promptspool/internal/machine cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/scores": "api/wire cmd/promptspool/internal/config cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool/queue " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",

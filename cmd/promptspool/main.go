@@ -33,6 +33,7 @@ import (
 	"promptspool/cmd/promptspool/internal/archivetool"
 	"promptspool/cmd/promptspool/internal/completion"
 	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/experiments"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/cmd/promptspool/internal/requests"
 	"promptspool/cmd/promptspool/internal/scores"
@@ -86,7 +87,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 			upCommand(), serverCommand(), sidecarCommand(),
 			loginCommand(), contextsCommand(), statusCommand(), keysCommand(), peopleCommand(), projectsCommand(),
 			requests.Command(), requests.TracesCommand(), requests.SessionsCommand(), requests.UsersCommand(),
-			templates.Command(), scores.Command(), agents.Command(),
+			templates.Command(), experiments.Command(), scores.Command(), agents.Command(),
 			spooltool.SpoolCommand(), spooltool.DeadCommand(),
 			archivetool.ArchiveCommand(), archivetool.BackupCommand(), archivetool.RestoreCommand(),
 			configCommand(), completion.Command(), docsCommand(), versionCommand(),

@@ -54,7 +54,7 @@ var sections = []struct{ title, pages string }{
 	{"Start", "tutorial install concepts dashboard from-promptlayer"},
 	{"Log calls", "log-python log-javascript log-go log-curl log-langchain " +
 		"log-opentelemetry coding-agents metadata scores evaluate"},
-	{"Templates", "templates templates-ci"},
+	{"Templates", "templates templates-ci experiments"},
 	{"Find and count", "search filter mcp"},
 	{"Operate", "production deploy people projects oidc access reverse-proxy kubernetes postgresql citus scale " +
 		"backup upgrade alerts troubleshooting"},

@@ -195,14 +195,19 @@ var metrics = map[string]struct {
 	"cost":        {"Cost per 1,000 calls", func(v float64) string { return Dollars(1000 * v) }},
 	"latency_p50": {"Latency p50", Seconds},
 	"latency_p95": {"Latency p95", Seconds},
+	"latency":     {"Latency", Seconds},
 	"tokens":      {"Tokens per call", func(v float64) string { return Count(math.Round(v)) }},
 }
 
 // OfMetric prints how a metric differs between two versions.
 func OfMetric(m wire.ComparedMetric) Metric {
 	value, text := metrics[m.Metric].text, metrics[m.Metric].text
-	if m.IsShareOfTrue() {
+	switch {
+	case m.IsShareOfTrue():
 		value, text = wire.TrueShare, Percent
+	case m.Metric == "score" && max(math.Abs(m.A), math.Abs(m.B)) <= 1:
+		text = func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
+		value = text
 	}
 	signed := func(v float64) string {
 		size, sign := text(math.Abs(v)), "+"
@@ -217,11 +222,11 @@ func OfMetric(m wire.ComparedMetric) Metric {
 
 	// Of a version alone, only means are known.
 	shown := Metric{metrics[m.Metric].title + m.Name, "–", "–", "–", "–", verdict(m)}
-	both := m.CountA > 0 && m.CountB > 0
-	if both || m.CountA > 0 && m.Method == "welch" {
+	both, ofOne := m.CountA > 0 && m.CountB > 0, m.Method != "newcombe" && m.Method != "bootstrap"
+	if both || m.CountA > 0 && ofOne {
 		shown.A = value(m.A)
 	}
-	if both || m.CountB > 0 && m.Method == "welch" {
+	if both || m.CountB > 0 && ofOne {
 		shown.B = value(m.B)
 	}
 	if both {

@@ -166,7 +166,7 @@ func (c *Comparison) Answer(late bool) wire.VersionComparison {
 		if judged := together || least < wire.TogetherMin && !d.Enough; !judged {
 			continue
 		}
-		m.Verdict, m.Needed = verdict(d, m.Better), int64(d.Needed)
+		m.Verdict, m.Needed = d.Word(m.Better), int64(d.Needed)
 		if d.Enough {
 			m.Difference, m.Low, m.High = d.Difference, &d.Low, &d.High
 		}
@@ -247,22 +247,6 @@ func (c *Comparison) compare(metric, name, method, better string, d significance
 		m.A, m.B = 0, 0
 	}
 	c.differences, c.metrics = append(c.differences, &d), append(c.metrics, m)
-}
-
-// verdict names what a comparison shows, by which values are better.
-func verdict(d *significance.Comparison, better string) string {
-	switch {
-	case d.Verdict == significance.TooFew:
-		return wire.VerdictTooFew
-	case d.Verdict == significance.NoDifference:
-		return wire.VerdictNoDifference
-	case better == "":
-		return wire.VerdictDifferent
-	case (better == "higher") == (d.Difference > 0):
-		return wire.VerdictBetter
-	}
-
-	return wire.VerdictWorse
 }
 
 // agreeingMax is how many authors of a score an Agreement compares: those that scored most often with

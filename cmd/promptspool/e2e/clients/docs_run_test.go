@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -158,6 +159,30 @@ func TestABlockThatDoesNotPrintWhatItStatesFails(t *testing.T) {
 	}
 }
 
+// fakeProvider answers as OpenAI does, and returns what clients of it read from their environment.
+func fakeProvider(t *testing.T) []string {
+	t.Helper()
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		answer := "Paris Tokyo Nairobi"
+		if !strings.Contains(string(body), "with one word") {
+			answer = "It is Paris, Tokyo or Nairobi."
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"id": "chatcmpl-1", "object": "chat.completion", "model": "gpt-4o-mini",
+			"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": %q}}],
+			"usage": {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}}`, answer)
+	}))
+	t.Cleanup(provider.Close)
+	stubs, err := filepath.Abs("testdata/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// Python's client comes from no Debian package. The stub is called as it is.
+	return []string{"OPENAI_BASE_URL=" + provider.URL + "/v1", "OPENAI_API_KEY=none", "PYTHONPATH=" + stubs}
+}
+
 // examplesRun runs the examples of all pages in the folder where up was started, page
 // after page, as a reader would.
 func examplesRun(t *testing.T, dir, sidecar, server string) {
@@ -173,12 +198,14 @@ func examplesRun(t *testing.T, dir, sidecar, server string) {
 		t.Fatal(err)
 	}
 
+	provider := fakeProvider(t)
 	replace := strings.NewReplacer("127.0.0.1:8787", sidecar, "127.0.0.1:8788", server)
 	for _, page := range docs.Names() {
 		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script(t, dir, page, replace))
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), path, "GOFLAGS=",
 			"PROMPTSPOOL_URL=http://"+server, "PROMPTSPOOL_KEY="+strings.TrimSpace(string(key)))
+		cmd.Env = append(cmd.Env, provider...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Errorf("the examples of %s: %v\n%s", page, err, out)

@@ -10,5 +10,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	harness.Main(func() int { return postgrestest.Main(m) }, nil)
+	harness.Main(func() int { return postgrestest.Main(m) }, map[string]func(){
+		"answers": answersInPlaceOfAModel,
+		"judges":  judges,
+	})
 }

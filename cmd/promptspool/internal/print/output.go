@@ -200,6 +200,14 @@ func (p Painter) Lines(s Style, text string) {
 	}
 }
 
+// Diff prints changed lines, as diff -u does.
+func (p Painter) Diff(lines string) {
+	styles := map[byte]Style{'+': Green, '-': Red, '@': Cyan}
+	for line := range strings.SplitSeq(strings.TrimSuffix(lines, "\n"), "\n") {
+		fmt.Fprintln(p.Out, p.Paint(styles[cmp.Or(line, " ")[0]], Printable(line)))
+	}
+}
+
 // Sparks draws numbers as bars in one line, the largest as high as the line. A blank stands for 0.
 func Sparks(numbers []float64) string {
 	const bars = "▁▂▃▄▅▆▇█"

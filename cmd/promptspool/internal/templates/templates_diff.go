@@ -1,7 +1,6 @@
 package templates
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -102,11 +101,7 @@ func printDiff(p print.Painter, d difference) {
 		p.Paint(print.Bold, "--- "+print.Printable(old)),
 		p.Paint(print.Bold, "+++ "+print.Printable(d.File)))
 
-	styles := map[byte]print.Style{'+': print.Green, '-': print.Red, '@': print.Cyan}
-	for line := range strings.SplitSeq(strings.TrimSuffix(d.Diff, "\n"), "\n") {
-		first := cmp.Or(line, " ")[0]
-		fmt.Fprintln(p.Out, p.Paint(styles[first], print.Printable(line)))
-	}
+	p.Diff(d.Diff)
 }
 
 // lineDiff returns the lines that differ, as diff -u does but without file names, and how
