@@ -100,12 +100,26 @@ func markDays(rows []requestRow, now time.Time, zone *time.Location) {
 // filled returns the columns without those that are empty in all rows. A column that the list is
 // sorted by stays.
 func filled(columns []filter.Column, f filter.Filter, rows []requestRow) []filter.Column {
+	isFilled := func(c filter.Column) bool {
+		return slices.ContainsFunc(rows, func(r requestRow) bool { return !c.IsEmpty(&r.Row) })
+	}
+
+	// Rows without templates are told apart by their models.
+	at := columnAt(columns, "template")
+	if at >= 0 && !isFilled(columns[at]) && columnAt(columns, "model") < 0 {
+		columns[at] = filter.Columns[columnAt(filter.Columns, "model")]
+	}
+
 	return slices.DeleteFunc(columns, func(c filter.Column) bool {
-		isFilled := func(r requestRow) bool { return !c.IsEmpty(&r.Row) }
 		sorted := c.Sort != "" && f.Order.Direction(c.Sort) != ""
 
-		return c.Optional && !sorted && !slices.ContainsFunc(rows, isFilled)
+		return c.Optional && !sorted && !isFilled(c)
 	})
+}
+
+// columnAt returns the place of a column; -1 if it is not there.
+func columnAt(columns []filter.Column, name string) int {
+	return slices.IndexFunc(columns, func(c filter.Column) bool { return c.Name == name })
 }
 
 // mainScore returns the name of the score that most rows have, so that as many as possible can be

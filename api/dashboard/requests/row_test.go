@@ -72,6 +72,7 @@ func TestColumnsThatAreEmptyInAllRowsAreLeftOut(t *testing.T) {
 		{filter.Filter{}, []requestRow{{}, {}}, ""},
 		{filter.Filter{}, []requestRow{{}, some}, "model cost tags tools"},
 		{filter.Filter{Order: filter.Order{By: "input_tokens"}}, []requestRow{{}}, "tokens"},
+		{filter.Filter{}, []requestRow{{Row: wire.Row{PromptName: new("t")}}, {}}, "template"},
 	} {
 		got := names(tt.f, tt.rows...)
 		want := append(strings.Fields(tt.want), always...)
@@ -80,5 +81,11 @@ func TestColumnsThatAreEmptyInAllRowsAreLeftOut(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("with %q (-want +got):\n%s", tt.want, diff)
 		}
+	}
+
+	// A model takes the column of the templates that are not there.
+	columns := slices.DeleteFunc(slices.Clone(filter.Columns), func(c filter.Column) bool { return c.Name == "model" })
+	if got := filled(columns, filter.Filter{}, []requestRow{some}); got[1].Name != "model" {
+		t.Errorf("after the first column comes %s", got[1].Name)
 	}
 }
