@@ -67,7 +67,8 @@ func TestThePageOfATraceIsATree(t *testing.T) {
 	if !slices.Equal(back, []string{"/traces?filter=errors%3A%3E0"}) {
 		t.Errorf("the trace leads back to %q", back)
 	}
-	if to := s.links(ann, from, `href="([^"]*)" rel="nofollow" dir="auto">second`); !strings.HasPrefix(to[0], from) {
+	to := s.links(ann, from, `href="([^"]*)" rel="nofollow" dir="auto" title="second"`)
+	if !strings.HasPrefix(to[0], from) {
 		t.Errorf("a span forgets the list: %s", to)
 	}
 
@@ -106,6 +107,24 @@ func TestThePageOfATraceIsATree(t *testing.T) {
 	folded := s.call(ann, "GET", path, nil).Body.String()
 	if strings.Contains(folded, ">inner</a>") || !strings.Contains(folded, `title="6 spans below">6<`) {
 		t.Errorf("the root is not folded:\n%s", folded)
+	}
+
+	// A part of a name finds spans, and the bars may have the time of one of them.
+	for query, wants := range map[string][]string{
+		"?find=CHAT":                       {"1 of 2 matches", "found", `title="Next (n)"`},
+		"?find=chat&span=0000000000000006": {"2 of 2 matches"},
+		"?find=nothing":                    {"No span matches", `aria-selected="true" class="message-square failed"`},
+		"":                                 {"1 of 1 error<", "Zoom to span"},
+		"?zoom=" + failed.RequestID:        {"Whole trace", "<span>50 ms</span><span>+1.00 s</span>"},
+
+		"?span=" + lost.RequestID + "&zoom=" + failed.RequestID: {"Zoom to span", `<rect x="0.0%" width="100.0%"`},
+	} {
+		page := s.call(ann, "GET", "/traces/"+testTrace+query, nil).Body.String()
+		for _, want := range wants {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s has no %s:\n%s", query, want, page)
+			}
+		}
 	}
 
 	// The trace and the selected span are scored by one form.

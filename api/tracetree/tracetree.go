@@ -220,12 +220,11 @@ func DepthThatFits(all []Row, rowsMax int) int {
 	return depth
 }
 
-// FirstFault returns the place of the first span that failed while none below it did, or 0.
-func FirstFault(all []Row) int {
-	at := slices.IndexFunc(all, func(r Row) bool { return r.Status == failed && r.Total.Errors == 1 })
+// IsFault reports whether the span failed while none below it did.
+func (r Row) IsFault() bool { return r.Status == failed && r.Total.Errors == 1 }
 
-	return max(at, 0)
-}
+// FirstFault returns the place of the first span that failed while none below it did, or 0.
+func FirstFault(all []Row) int { return max(slices.IndexFunc(all, Row.IsFault), 0) }
 
 // Window returns some of the rows of a list, after those above the first of them.
 func Window(rows []Row, from, to int) []Row {

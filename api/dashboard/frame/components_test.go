@@ -107,16 +107,16 @@ func comparedAt(from, at, to float64, m wire.ComparedMetric) comparedRow {
 
 // tree is a trace, as the component takes it.
 type tree struct {
-	LatencyMS *float64
-	Rows      []node
+	AxisFrom, AxisLong *float64
+	Rows               []node
 }
 
 // node is a span of a trace.
 type node struct {
 	Name, Icon, Href, Toggle string
 
-	Depth, Indent, Below                             int
-	Folded, Failed, Running, Selected, ParentMissing bool
+	Depth, Indent, Below                                  int
+	Folded, Failed, Running, Selected, ParentMissing, Hit bool
 
 	At, Long  float64
 	LatencyMS *float64
@@ -248,7 +248,7 @@ func shownTurns() (messages []turn, answer turn) {
 func shownTree() tree {
 	used := wire.TraceTotal{InputTokens: new(int64(1200)), Price: new(0.012), Errors: 1}
 
-	return tree{new(4400.0), []node{
+	return tree{nil, new(4400.0), []node{
 		{Name: "Answer a customer", Icon: "bot", Toggle: "#", Running: true, Long: 100, Total: used},
 		{Name: "chat gpt-5-mini", Icon: "message-square", Depth: 1, Indent: 1, Long: 40, LatencyMS: new(1760.0),
 			Total: used, Failed: true, Selected: true},

@@ -23,6 +23,7 @@ import (
 const (
 	traceRowsMax    = 450  // that it shows at once, and those above the first of them
 	traceFoldsBytes = 1000 // of the ids of spans that an address has
+	barMin          = 0.5  // percent of its axis that a bar takes
 	traceIndentMax  = 8    // steps by which it indents spans, at most; style.css has as many
 	spanTurnsMax    = 8    // messages of the selected span, the last ones
 	spanTextMax     = 16 << 10
@@ -41,6 +42,18 @@ type traceView struct {
 	Failed         string // the address of the first span that failed by itself
 	Scoring        frame.Scoring
 	Selected       *spanView
+
+	Find   string        // part of the names that are looked for; "" for spans that failed
+	Kept   []frame.Field // that the form to find spans sends along
+	Found  []int         // the places of those spans
+	At     int           // which of them is selected, from 1; 0 for none
+	Before string        // the address of the one before the selected span
+	After  string        // that of the one after it
+
+	AxisFrom *float64 // where the time of the bars begins, in milliseconds of the trace; nil is its beginning
+	AxisLong *float64 // how long it is; nil if that is unknown
+	Zoom     string   // the address of the page with the time of the selected span, or of the whole trace
+	Zoomed   bool     // the bars have the time of the selected span
 }
 
 // traceRow is a span of a trace.
@@ -50,6 +63,7 @@ type traceRow struct {
 
 	Running  bool
 	Selected bool
+	Hit      bool    // it is looked for
 	Href     string  // of the page with the span selected
 	Toggle   string  // of the page with the span folded or opened; "" if nothing is below it
 	At, Long float64 // its bar: where it begins and how long it is, in percent of the trace
@@ -108,7 +122,10 @@ func (p *pages) tracePage(c *frame.Exchange) error {
 		return c.Show(http.StatusOK, "trace", "Trace", "requests", v)
 	}
 
-	at := s.selected(all)
+	v.find(s, all)
+	at := s.selected(all, v.Found)
+	v.step(s, all, at)
+	v.zoom(s, all, at)
 	v.show(s, all, at)
 	v.Failed = s.with("span", all[tracetree.FirstFault(all)].ID)
 	v.Selected, err = p.selectedSpan(c, v.row(s, all[at]))
@@ -162,6 +179,62 @@ func (v traceView) LatencyMS() *float64 {
 	return millisecondsBetween(v.Total.StartTime, v.Total.EndTime)
 }
 
+// find finds the spans that the reader goes through.
+func (v *traceView) find(s traceState, all []tracetree.Row) {
+	v.Find = s.query.Get("find")
+	part := strings.ToLower(v.Find)
+	for i, r := range all {
+		isFound := r.IsFault()
+		if part != "" {
+			isFound = strings.Contains(strings.ToLower(r.Name+" "+r.Kind), part)
+		}
+		if isFound {
+			v.Found = append(v.Found, i)
+		}
+	}
+	for _, name := range []string{"open", "shut", "zoom", filter.OpenedFrom} {
+		if value := s.query.Get(name); value != "" {
+			v.Kept = append(v.Kept, frame.Field{Name: name, Value: value})
+		}
+	}
+}
+
+// step sets the way from the selected span to the ones before and after it that are looked for. After the
+// last one comes the first.
+func (v *traceView) step(s traceState, all []tracetree.Row, selected int) {
+	n := len(v.Found)
+	if n == 0 {
+		return
+	}
+	i, isAt := slices.BinarySearch(v.Found, selected)
+	before, after := v.Found[(i+n-1)%n], v.Found[i%n]
+	if isAt {
+		v.At, after = i+1, v.Found[(i+1)%n]
+	}
+	v.Before, v.After = s.with("span", all[before].ID), s.with("span", all[after].ID)
+}
+
+// zoom sets the time of the bars: of the whole trace, or of one of its spans.
+func (v *traceView) zoom(s traceState, all []tracetree.Row, selected int) {
+	v.AxisLong = v.LatencyMS()
+	v.Zoom = s.with("zoom", all[selected].ID)
+	id := s.query.Get("zoom")
+	at := slices.IndexFunc(all, func(r tracetree.Row) bool { return r.ID == id })
+	if at < 0 {
+		return
+	}
+	start, end := all[at].Times()
+	from, long := millisecondsBetween(v.Total.StartTime, start), millisecondsBetween(start, end)
+	if from == nil || wire.OrZero(long) == 0 {
+		return
+	}
+
+	v.AxisFrom, v.AxisLong, v.Zoomed = from, long, at == selected
+	if v.Zoomed {
+		v.Zoom = s.with("zoom", "")
+	}
+}
+
 // show fills in the rows that are shown, those around the selected one unless the address says which.
 func (v *traceView) show(s traceState, all []tracetree.Row, at int) {
 	above := map[*wire.TraceNode]bool{}
@@ -172,6 +245,11 @@ func (v *traceView) show(s traceState, all []tracetree.Row, at int) {
 	listed := tracetree.Rows(&v.TraceTree, func(n *wire.TraceNode, depth int) bool {
 		return !s.has("shut", n.SpanID) && (depth < fits || above[n] || s.has("open", n.SpanID))
 	})
+
+	hits := make(map[*wire.TraceNode]bool, len(v.Found))
+	for _, i := range v.Found {
+		hits[all[i].TraceNode] = true
+	}
 
 	v.All = len(listed)
 	from, err := strconv.Atoi(s.query.Get("from"))
@@ -192,6 +270,7 @@ func (v *traceView) show(s traceState, all []tracetree.Row, at int) {
 	for _, row := range tracetree.Window(listed, v.From, v.To) {
 		shown := v.row(s, row)
 		shown.Selected = row.TraceNode == all[at].TraceNode
+		shown.Hit = v.Find != "" && hits[row.TraceNode]
 		v.Rows = append(v.Rows, shown)
 	}
 	v.Root = v.row(s, all[0])
@@ -205,18 +284,25 @@ func (v *traceView) row(s traceState, r tracetree.Row) traceRow {
 		row.Toggle = s.toggled(r.SpanID, r.Folded)
 	}
 
-	whole := v.LatencyMS()
 	start, end := r.Times()
 	if row.Running {
 		end = v.Total.EndTime
 	}
-	if at := millisecondsBetween(v.Total.StartTime, start); at != nil && whole != nil && *whole > 0 {
-		row.At = min(*at / *whole * 100, 99.5)
-		if long := millisecondsBetween(start, end); long != nil {
-			row.Long = *long / *whole * 100
-		}
+	from := millisecondsBetween(v.Total.StartTime, start)
+	if from == nil || wire.OrZero(v.AxisLong) == 0 {
+		row.Long = barMin
+		return row
 	}
-	row.Long = max(row.Long, 0.5)
+
+	// The part of a span outside of the bars' time is cut off.
+	percent := func(ms float64) float64 { return (ms - wire.OrZero(v.AxisFrom)) / *v.AxisLong * 100 }
+	row.At = percent(*from)
+	to := percent(*from + wire.OrZero(millisecondsBetween(start, end)))
+	if row.At > 100 || to < 0 {
+		return row
+	}
+	row.At = min(max(row.At, 0), 100-barMin)
+	row.Long = max(min(to, 100)-row.At, barMin)
 
 	return row
 }
@@ -241,7 +327,7 @@ func (p *pages) selectedSpan(c *frame.Exchange, row traceRow) (*spanView, error)
 }
 
 // traceState is what the address of the page has: which span is selected, which are opened and folded
-// by hand, the first row, and the list that it was opened from.
+// by hand, which are looked for, the time of the bars, the first row, and the list it was opened from.
 type traceState struct {
 	path  string
 	query url.Values
@@ -249,7 +335,7 @@ type traceState struct {
 
 func readTraceState(trace string, all url.Values) traceState {
 	s := traceState{"/traces/" + trace, url.Values{}}
-	for _, name := range []string{"span", "open", "shut", "from", filter.OpenedFrom} {
+	for _, name := range []string{"span", "open", "shut", "from", "find", "zoom", filter.OpenedFrom} {
 		if value := all.Get(name); value != "" && len(value) <= traceFoldsBytes {
 			s.query.Set(name, value)
 		}
@@ -264,21 +350,27 @@ func (s traceState) has(name, id string) bool {
 }
 
 // selected returns the place of the selected span: that of the address, by the id of its record or by
-// its own, else the first that failed, else the root.
-func (s traceState) selected(all []tracetree.Row) int {
+// its own, else the first that is looked for, else the first that failed, else the root.
+func (s traceState) selected(all []tracetree.Row, found []int) int {
 	id := s.query.Get("span")
 	at := slices.IndexFunc(all, func(r tracetree.Row) bool { return r.ID == id || r.SpanID == id })
-	if at < 0 {
-		at = tracetree.FirstFault(all)
+	switch {
+	case at >= 0:
+		return at
+	case len(found) > 0:
+		return found[0]
 	}
 
-	return at
+	return tracetree.FirstFault(all)
 }
 
 // with returns the address of the page with another value.
 func (s traceState) with(name, value string) string {
 	q := maps.Clone(s.query)
 	q.Set(name, value)
+	if value == "" {
+		q.Del(name)
+	}
 
 	return address.Of(s.path, q)
 }

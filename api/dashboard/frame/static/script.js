@@ -466,6 +466,12 @@ if (traced) {
     event.preventDefault();
     pick(link);
   });
+  traced.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const link = document.createElement("a");
+    link.href = `${location.pathname}?${new URLSearchParams(new FormData(event.target))}`;
+    pick(link);
+  });
   traced.addEventListener("focusin", (event) => {
     clearTimeout(picking);
     const link = event.target.closest("[aria-selected=false] a:not(.twist)");

@@ -151,6 +151,18 @@ func (b *browser) readsTrace() {
 	b.fill("#scores [name=score]", "70")
 	b.key("\r")
 	b.waitsFor("#facts", "default 70")
+
+	// Spans are found, gone through and looked at closely without a new page.
+	b.do("stay", chromedp.Evaluate[chromedp.Void](`document.activeElement.blur(); window.stays = true`))
+	b.strikes("/")
+	b.key("chat\r")
+	b.waitsFor(".find", "1 of 2 matches")
+	b.key("n")
+	b.waitsFor(".find", "2 of 2 matches")
+	b.shows(".picked", "429: Slow down.")
+	b.key("z")
+	b.waitsFor(".axis", "+2.10 s")
+	b.holds("no page was loaded", `window.stays && location.search.includes("zoom=")`)
 }
 
 // agentTrace is a run of an agent: a call that asks for a tool, the tool, and a call that failed.
