@@ -51,17 +51,24 @@ type StatisticsQuery struct {
 type PartsQuery struct {
 	StatisticsQuery
 
-	// By names the values that records are summed up by: version, template, model, provider, tag, or a key
-	// of the metadata, such as metadata.plan. The default is version, and nothing if versions are compared.
+	// By names the values that records are summed up by: version, template, model, provider, status, tag, or
+	// a key of the metadata, such as metadata.plan. The default is version, and nothing if versions are
+	// compared.
 	By string `json:"by,omitempty" read:"-"`
 	// Two versions, of which the second may be better.
 	Compare []int `json:"compare,omitempty" read:"-"`
 	// The name of the template that has these versions.
 	Template string `json:"prompt_name,omitempty" jsonschema:"maxLength=512"`
+
+	// SeriesMax bounds the values with a series to the first so many, however many values there are, and
+	// asks for Statistics.All. 0: all have a series, in longer intervals if there are too many.
+	SeriesMax int `json:"-"`
+	// Rank returns by what the values are ordered, the highest first. Nil: by requests.
+	Rank func(t *Totals) float64 `json:"-"`
 }
 
 // PartsBy are what PartsQuery.By can be.
-var PartsBy = []string{"version", "template", "model", "provider", "tag", ByMetadata + "KEY"}
+var PartsBy = []string{"version", "template", "model", "provider", "status", "tag", ByMetadata + "KEY"}
 
 // ByMetadata precedes a metadata key in PartsQuery.By.
 const ByMetadata = "metadata."
@@ -291,6 +298,9 @@ type Statistics struct {
 
 	Comparison *VersionComparison `json:"comparison,omitempty"` // if versions are compared
 	Warned
+
+	// All is the requests that were looked at, those without a value included. Nil unless asked for.
+	All *ValueTotals `json:"-"`
 }
 
 // ChartInterval says how a series is divided.

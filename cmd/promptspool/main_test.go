@@ -215,8 +215,8 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 			"--filter (or PROMPTSPOOL_REQUESTS_SEARCH_FILTER): \"status:eror\" is wrong at character 8: " +
 				"status takes one of: SUCCESS, WARNING, ERROR; did you mean ERROR?"},
 		{"requests stats", "--key k --by tga",
-			"--by (or PROMPTSPOOL_REQUESTS_STATS_BY): \"tga\" is not one of version, model, provider, tag, user, " +
-				"session, environment, metadata.NAME; did you mean tag?"},
+			"--by (or PROMPTSPOOL_REQUESTS_STATS_BY): \"tga\" is not one of version, model, provider, status, " +
+				"tag, user, session, environment, metadata.NAME; did you mean tag?"},
 		{"templates show", "",
 			"give the name or id of one template; `promptspool templates list` shows them"},
 		{"templates list", "--page -1",

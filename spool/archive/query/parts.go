@@ -23,12 +23,13 @@ func compareParts(a, b part) int {
 // Parts sums up rows by the value of something, such as their template version. It skips rows
 // without a value.
 type Parts struct {
-	of      string // one of wire.PartsBy
-	clock   clock
-	by      *dimension[part]
-	parts   []part   // of the row counted last; its memory is used again
-	judged  []judged // of the same row
-	defined wire.ScoreDefinitions
+	query  wire.PartsQuery
+	of     string // one of wire.PartsBy
+	clock  clock
+	by     *dimension[part]
+	all    *dimension[part] // nil unless asked for
+	parts  []part           // of the row counted last; its memory is used again
+	judged []judged         // of the same row
 }
 
 // partColumns are the columns that parts are read from.
@@ -37,6 +38,7 @@ var partColumns = map[string]rowcode.Columns{
 	"template": rowcode.ColumnsOf(rowcode.ColumnTemplate),
 	"model":    rowcode.ColumnsOf(rowcode.ColumnModel),
 	"provider": rowcode.ColumnsOf(rowcode.ColumnProvider),
+	"status":   rowcode.ColumnsOf(rowcode.ColumnStatus),
 	"tag":      rowcode.ColumnsOf(rowcode.ColumnTags),
 }
 
@@ -52,26 +54,35 @@ func PartsColumns(q wire.PartsQuery) rowcode.Columns {
 
 // NewParts returns empty sums for a question.
 func NewParts(q wire.PartsQuery) *Parts {
-	p := &Parts{of: cmp.Or(q.By, "version"), clock: newClock(q.StatisticsQuery), defined: q.Definitions}
+	p := &Parts{query: q, of: cmp.Or(q.By, "version"), clock: newClock(q.StatisticsQuery)}
 	p.by = newDimension[part](&p.clock, scoresAsked(q.FilterGroup)).bySeries()
+	if q.SeriesMax > 0 {
+		// Without their series, names take half of the cells.
+		p.by.names, p.by.space = namesMax, 2*namesMax
+		p.all = newDimension[part](&p.clock, scoresAsked(q.FilterGroup)).bySeries()
+	}
+
 	return p
 }
 
 // Add counts a row.
 func (p *Parts) Add(row *wire.Row) error {
 	p.parts = p.partsOf(p.parts[:0], row)
-	if len(p.parts) == 0 {
+	if len(p.parts) == 0 && p.all == nil {
 		return nil
 	}
 
-	// Many values need longer buckets as well as a long time does.
+	// Many values need longer buckets as well as a long time does, unless only some have a series.
 	longer := p.clock.extend(row.ListTime)
-	if !longer && p.by.full() && !p.clock.longest() {
+	if !longer && p.by.full() && p.all == nil && !p.clock.longest() {
 		p.clock.lengthen()
 		longer = true
 	}
 	if longer {
 		p.by.rebucket()
+	}
+	if p.all != nil {
+		p.addAll(row, longer)
 	}
 
 	p.judged = judge(p.judged[:0], row.Scores)
@@ -81,11 +92,25 @@ func (p *Parts) Add(row *wire.Row) error {
 
 	// Only a bucket that the caller chose is an error: otherwise there are too many
 	// values for any, and the answer says how many requests it leaves out.
-	if p.by.leftOut > 0 && len(p.clock.steps) == 1 {
+	counted := cmp.Or(p.all, p.by)
+	if counted.leftOut > 0 && len(p.clock.steps) == 1 {
 		return errTooManyBuckets(p.clock.name())
 	}
 
 	return nil
+}
+
+// addAll counts a row among all, and makes space for its values.
+func (p *Parts) addAll(row *wire.Row, longer bool) {
+	if longer {
+		p.all.rebucket()
+	}
+	if p.by.full() {
+		p.by.condense(p.ranked())
+	}
+
+	p.judged = judge(p.judged[:0], row.Scores)
+	p.all.add(part{}, p.clock.bucketOf(row.ListTime), row, p.judged, 1)
 }
 
 // partsOf appends what a row is counted under, each once.
@@ -104,6 +129,8 @@ func (p *Parts) partsOf(into []part, row *wire.Row) []part {
 		into = append(into, part{value: row.Engine})
 	case "provider":
 		into = append(into, part{value: row.Provider})
+	case "status":
+		into = append(into, part{value: row.Status})
 	case "tag":
 		for i, tag := range row.Tags {
 			if !slices.Contains(row.Tags[:i], tag) {
@@ -131,34 +158,67 @@ func (p *Parts) Answer() wire.Statistics {
 		LeftOut:         p.by.leftOut,
 	}
 
-	shares := p.by.shares(compareParts)
-	if p.of == "version" {
-		slices.SortFunc(shares, func(a, b share[part]) int { return compareParts(a.name, b.name) })
-	} else if most := wire.AnalyticsListMax; len(shares) > most {
+	shares := p.ranked()
+	if most := wire.AnalyticsListMax; (p.of != "version" || p.all != nil) && len(shares) > most {
 		for _, s := range shares[most:] {
 			w.LeftOut += s.sum.requests
 		}
 		shares = shares[:most]
 	}
 	inTotals, inSeries := scoreLimits(shares)
+	for i, s := range shares {
+		drawn := p.query.SeriesMax == 0 || i < p.query.SeriesMax
+		w.Items = append(w.Items, p.valueTotals(s, inTotals, inSeries, drawn))
+	}
 
-	for _, s := range shares {
-		t := wire.ValueTotals{
-			Value:     rowcode.ShownValue(s.name.value),
-			Version:   rowcode.Optional(s.name.version),
-			Totals:    s.sum.totals(s.scores.summaries(inTotals, p.defined)),
-			Series:    []wire.BucketTotals{},
-			Truncated: rowcode.IsReference(s.name.value),
+	if p.all != nil {
+		all := share[part]{sum: &tally{}, scores: &scoreSums{}}
+		for _, s := range p.all.shares(compareParts) {
+			all = s
 		}
-		for _, at := range s.by.sorted() {
-			part := s.by[at]
-			t.Series = append(t.Series, wire.BucketTotals{
-				Date:   p.clock.date(at),
-				Totals: part.totals(part.scores.summaries(inSeries, p.defined)),
-			})
-		}
-		w.Items = append(w.Items, t)
+		inTotals, inSeries = scoreLimits([]share[part]{all})
+		w.All = new(p.valueTotals(all, inTotals, inSeries, true))
 	}
 
 	return w
+}
+
+// ranked returns the values in the order of the answer.
+func (p *Parts) ranked() []share[part] {
+	shares := p.by.shares(compareParts)
+	if rank := p.query.Rank; rank != nil {
+		ranks := make(map[part]float64, len(shares))
+		for _, s := range shares {
+			ranks[s.name] = rank(new(s.sum.totals(nil)))
+		}
+		slices.SortStableFunc(shares, func(a, b share[part]) int { return cmp.Compare(ranks[b.name], ranks[a.name]) })
+	} else if p.of == "version" {
+		slices.SortFunc(shares, func(a, b share[part]) int { return compareParts(a.name, b.name) })
+	}
+
+	return shares
+}
+
+// valueTotals returns what a value adds up to in the form of the API, with at most so many names of scores.
+func (p *Parts) valueTotals(s share[part], inTotals, inSeries int, drawn bool) wire.ValueTotals {
+	t := wire.ValueTotals{
+		Value:     rowcode.ShownValue(s.name.value),
+		Version:   rowcode.Optional(s.name.version),
+		Totals:    s.sum.totals(s.scores.summaries(inTotals, p.query.Definitions)),
+		Series:    []wire.BucketTotals{},
+		Truncated: rowcode.IsReference(s.name.value),
+	}
+	if !drawn || s.by[condensed] != nil {
+		return t
+	}
+
+	for _, at := range s.by.sorted() {
+		part := s.by[at]
+		t.Series = append(t.Series, wire.BucketTotals{
+			Date:   p.clock.date(at),
+			Totals: part.totals(part.scores.summaries(inSeries, p.query.Definitions)),
+		})
+	}
+
+	return t
 }

@@ -16,6 +16,7 @@ import (
 const (
 	bucketsMax = 200    // of a series whose buckets we choose: the shortest that give no more
 	cellsMax   = 10_000 // tallies of one answer: buckets times the names that they are split by
+	namesMax   = 20_000 // names of an answer in which only some have a series
 )
 
 const daySeconds = 24 * 60 * 60
@@ -220,7 +221,11 @@ func (b buckets) at(bucket int64) (t *tally, isNew bool) {
 func (b buckets) rebucket(c *clock, scores *scoreBound) buckets {
 	longer := make(buckets)
 	for at, t := range b {
-		into, _ := longer.at(c.floor(at))
+		bucket := at
+		if at != condensed {
+			bucket = c.floor(at)
+		}
+		into, _ := longer.at(bucket)
 		into.merge(t)
 		if scores != nil {
 			scores.merge(&into.scores, &t.scores)
@@ -252,7 +257,9 @@ func errTooManyBuckets(bucket string) error {
 type dimension[K comparable] struct {
 	clock   *clock
 	by      map[K]buckets
-	cells   int   // tallies of all buckets, at most cellsMax
+	cells   int // tallies of all buckets, at most space
+	space   int
+	names   int   // how many names may have cells
 	leftOut int64 // requests for which there was no cell
 
 	scores map[K]*scoreSums
@@ -263,6 +270,8 @@ type dimension[K comparable] struct {
 func newDimension[K comparable](c *clock, asked []string) *dimension[K] {
 	return &dimension[K]{
 		clock:  c,
+		space:  cellsMax,
+		names:  cellsMax,
 		by:     make(map[K]buckets),
 		scores: make(map[K]*scoreSums),
 		totals: newScoreBound(asked, scoreTotalsMax),
@@ -279,15 +288,18 @@ func (d *dimension[K]) bySeries() *dimension[K] {
 func (d *dimension[K]) at(name K, bucket int64) *tally {
 	b := d.by[name]
 	if b == nil {
-		if d.cells >= cellsMax {
+		if d.full() || len(d.by) >= d.names {
 			return nil
 		}
 		b = make(buckets)
 		d.by[name] = b
 	}
+	if t := b[condensed]; t != nil {
+		return t
+	}
 
 	// A bucket that exists is counted even when there is no space for new ones.
-	if d.cells >= cellsMax && b[bucket] == nil {
+	if d.full() && b[bucket] == nil {
 		return nil
 	}
 	t, isNew := b.at(bucket)
@@ -298,7 +310,25 @@ func (d *dimension[K]) at(name K, bucket int64) *tally {
 	return t
 }
 
-func (d *dimension[K]) full() bool { return d.cells >= cellsMax }
+func (d *dimension[K]) full() bool { return d.cells >= d.space }
+
+// condensed is the bucket of a name whose series was given up: all of its requests.
+const condensed = math.MinInt64
+
+// condense gives up series, the last ones first, until a quarter of the cells is free. The sums of their
+// names stay.
+func (d *dimension[K]) condense(shares []share[K]) {
+	for _, s := range slices.Backward(shares) {
+		if d.cells <= d.space*3/4 {
+			return
+		}
+		d.cells -= len(s.by) - 1
+		for _, t := range s.by {
+			d.series.held -= len(t.scores.kept)
+		}
+		d.by[s.name] = buckets{condensed: s.sum}
+	}
+}
 
 // add counts a row n times, as tally.add does, and how it was judged.
 func (d *dimension[K]) add(name K, bucket int64, row *wire.Row, scores []judged, n int64) {

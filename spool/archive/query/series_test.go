@@ -2,6 +2,7 @@ package query
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 	_ "time/tzdata"
@@ -93,5 +94,58 @@ func TestASeriesDependsOnItsRowsOnly(t *testing.T) {
 	})
 	if merged == 0 {
 		t.Error("no summary was merged")
+	}
+}
+
+// A page draws the values that come first. However many others there are, each adds up to the whole, and the
+// chart keeps its days.
+func TestManyValuesLeaveTheFirstTheirSeries(t *testing.T) {
+	const users, days, first = 3000, 30, 5
+	p := NewParts(wire.PartsQuery{
+		StatisticsQuery: wire.StatisticsQuery{PointsMax: 50},
+		By:              "metadata.user_id",
+		SeriesMax:       first,
+		Rank:            func(t *wire.Totals) float64 { return t.Cost },
+	})
+	add := func(day, user int, price float64) {
+		row := wire.Row{Status: "SUCCESS", Price: &price}
+		row.ListTime = time.Unix(1_793_000_000, 0).AddDate(0, 0, -day)
+		if user > 0 {
+			row.Metadata = []wire.MetadataRow{{Key: "user_id", Value: strconv.Itoa(user)}}
+		}
+		if err := p.Add(&row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for day := range days {
+		add(day, 0, 1) // no value
+		for user := 1; user <= users; user++ {
+			price := 0.001
+			if user <= first {
+				price = float64(1 + user)
+			}
+			add(day, user, price)
+		}
+	}
+
+	w := p.Answer()
+	if w.ChartInterval.Interval != "day" || len(w.Items) != wire.AnalyticsListMax {
+		t.Fatalf("%d values by %s", len(w.Items), w.ChartInterval.Interval)
+	}
+	for i, item := range w.Items {
+		series := 0
+		if i < first {
+			series = days
+			if want := strconv.Itoa(first - i); item.Value != want {
+				t.Errorf("value %d is %s, not %s", i, item.Value, want)
+			}
+		}
+		if len(item.Series) != series || item.Requests != days {
+			t.Errorf("value %d has %d requests in %d days", i, item.Requests, len(item.Series))
+		}
+	}
+	left := int64(days * (users - wire.AnalyticsListMax))
+	if all := days * (users + 1); w.All.Requests != int64(all) || len(w.All.Series) != days || w.LeftOut != left {
+		t.Errorf("%d of %d requests in %d days, %d left out", w.All.Requests, all, len(w.All.Series), w.LeftOut)
 	}
 }

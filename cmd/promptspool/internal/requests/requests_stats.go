@@ -19,7 +19,7 @@ import (
 )
 
 // statsDimensions are what statistics can be by.
-var statsDimensions = []string{"version", "model", "provider", "tag", "user", "session", "environment",
+var statsDimensions = []string{"version", "model", "provider", "status", "tag", "user", "session", "environment",
 	wire.ByMetadata + config.AnyName}
 
 // knownKeys are metadata keys by the shorter names that they have here.
