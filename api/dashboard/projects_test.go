@@ -312,8 +312,8 @@ func TestAFailedCallWithoutTokensIsNotUnpriced(t *testing.T) {
 	const email = "ann@example.com"
 	unpriced := func() string {
 		page := s.call(email, "GET", "/", nil).Body.String()
-		_, tile, _ := strings.Cut(page, "<dt>Cost</dt><dd>")
-		tile, _, _ = strings.Cut(tile, "</dd>")
+		_, tile, _ := strings.Cut(page, ">Cost</a></dt>")
+		tile, _, _ = strings.Cut(tile, "</div>")
 		return tile
 	}
 

@@ -10,20 +10,28 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Chart is a series of numbers over time. The server draws it as SVG, and prints the same
 // as a table for people who cannot see the drawing.
 type Chart struct {
-	Title  string
-	Names  []string // of the lines, or of a bar's parts; at most LinesMax
-	Points []Point  // ordered by time
-	Format func(float64) string
-	Bad    int           // the name, counted from 1, that has the colour of failures; 0 if none
-	Bars   bool          // stacked bars instead of lines
-	Time   bool          // values are seconds, so the grid is in minutes and hours
-	Bucket time.Duration // the time that one point covers
+	Title   string
+	Names   []string       // of the lines, or of a bar's parts
+	Classes map[int]string // of names that have another colour than that of their place
+	Points  []Point        // ordered by time
+	Format  func(float64) string
+	Bars    bool          // stacked bars instead of lines
+	Time    bool          // values are seconds, so the grid is in minutes and hours
+	Bucket  time.Duration // the time that one point covers
+	Marks   []Mark        // ordered by time, all between the first point and the last
+
+	// Zoom is the address of the page at another time, whose ends are {from} and {to}: those that Edges
+	// returns for the first and the last point in it. "" if there is none.
+	Zoom  string
+	Edges func(Point) (from, to string)
+
+	// Lists are the addresses of the requests of each name, with {from} and {to} as in Zoom.
+	Lists []string
 
 	// Link returns the address that a bar or a point links to. Nil if there is none.
 	Link func(Point) string
@@ -32,11 +40,17 @@ type Chart struct {
 	// there are none.
 	LinkValue func(p Point, i int) string
 
-	// LinkName returns the address that a name of the legend links to. Nil if there is
+	// LinkName returns the address that a name of the legend links to, or "". Nil if there is
 	// none.
 	LinkName func(i int) string
 
 	bare bool // there are no links in the table, because another chart has the same ones
+}
+
+// Mark is something that happened at a moment, and may explain what the values did then.
+type Mark struct {
+	At         time.Time
+	Text, Href string
 }
 
 // LinesMax bounds the lines of a chart to as many colours as can be told apart.
@@ -58,61 +72,46 @@ type Point struct {
 	Values []float64
 }
 
-// Sizes in units of the drawing. The page scales it, together with its letters, to its own width.
-const (
-	Width        = 460
-	Height       = 190
-	marginLeft   = 60 // or more: see scale
-	marginRight  = 8
-	marginTop    = 10
-	MarginBottom = 24
-
-	TextSize = 15 // the largest size of its letters, set by style.css; wide screens have smaller ones
-	labelGap = 6  // between a label and the axis
-
-	barWidthMax = 40
-)
+// size is the width and the height of a drawing in its own units. The page stretches it to its space; letters
+// are around it, so that they keep their size.
+const size = 1000
 
 // scale maps times and values to places on the drawing.
 type scale struct {
-	from, to time.Time // at the inner left and right edge
-	top      float64   // the value at the upper edge; the lower one is 0
-	left     float64   // the inner left edge, to the right of the labels
-	ticks    []tick
+	from, to    time.Time // at the left and right edge
+	top, bottom float64   // the values at the upper and the lower edge, or their logarithms
+	log         bool
+	labels      []string // of the lines of the grid, which are evenly spaced, from the bottom up
 }
 
-// tick is a line of the grid, with its label.
-type tick struct {
-	value float64
-	label string
-}
+// logMin is how many times the lowest latency the highest one is before they are drawn by their logarithms:
+// otherwise one outlier flattens the others.
+const logMin = 20
 
 func (c *Chart) scale() scale {
-	// The upper edge is a whole number of steps, so that the topmost line is drawn on it.
-	highest := c.highest()
-	step := c.step(highest)
-	s := scale{
-		from: c.Points[0].At,
-		to:   c.Points[len(c.Points)-1].To,
-		top:  step * max(math.Ceil(highest/step), 1),
-		left: marginLeft,
+	lowest, highest := c.extremes()
+	s := scale{from: c.Points[0].At, to: c.Points[len(c.Points)-1].To}
+	if c.Time && !c.Bars && lowest > 0 && highest > logMin*lowest {
+		s.log, s.bottom, s.top = true, math.Floor(math.Log10(lowest)), math.Ceil(math.Log10(highest))
+		for power := s.bottom; power <= s.top; power++ {
+			s.labels = append(s.labels, c.Format(math.Pow(10, power)))
+		}
+		return s
 	}
 
-	// The labels get the space that they need. Otherwise the drawing's edge would cut off
-	// their beginnings.
-	step = c.step(s.top)
+	// The upper edge is a whole number of steps, so that the topmost line is drawn on it.
+	step := c.step(highest)
+	s.top = step * max(math.Ceil(highest/step), 1)
 	for v := 0.0; v <= s.top*1.0001; v += step {
-		label := c.Format(v)
-		s.ticks = append(s.ticks, tick{v, label})
-		s.left = max(s.left, math.Ceil(textWidth(label)+labelGap))
+		s.labels = append(s.labels, c.Format(v))
 	}
 
 	return s
 }
 
-// highest returns the highest value that is drawn: for bars, the sum of their parts.
-func (c *Chart) highest() float64 {
-	highest := 0.0
+// extremes returns the lowest and the highest value that is drawn: for bars, the sum of their parts.
+func (c *Chart) extremes() (lowest, highest float64) {
+	lowest = math.Inf(1)
 	for _, p := range c.Points {
 		sum := 0.0
 		for _, v := range p.Values {
@@ -122,7 +121,7 @@ func (c *Chart) highest() float64 {
 
 			sum += v
 			if !c.Bars {
-				highest = max(highest, v)
+				lowest, highest = min(lowest, v), max(highest, v)
 			}
 		}
 		if c.Bars {
@@ -130,12 +129,8 @@ func (c *Chart) highest() float64 {
 		}
 	}
 
-	return highest
+	return lowest, highest
 }
-
-// textWidth returns about the most space that a label takes. Its letters are measured in DejaVu Sans,
-// which is wider than the fonts of most systems.
-func textWidth(label string) float64 { return 0.66 * TextSize * float64(utf8.RuneCountInString(label)) }
 
 // timeSteps are the steps, in seconds, of a grid of times that is easy to read.
 var timeSteps = []float64{15, 30, 60, 120, 300, 600, 900, 1800, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600}
@@ -175,13 +170,15 @@ func niceStep(highest float64) float64 {
 }
 
 func (s scale) x(t time.Time) float64 {
-	share := float64(t.Sub(s.from)) / float64(s.to.Sub(s.from))
-
-	return s.left + share*(Width-s.left-marginRight)
+	return size * float64(t.Sub(s.from)) / float64(s.to.Sub(s.from))
 }
 
 func (s scale) y(v float64) float64 {
-	return Height - MarginBottom - v/s.top*(Height-marginTop-MarginBottom)
+	if s.log {
+		v = max(math.Log10(v), s.bottom)
+	}
+
+	return size * (s.top - v) / (s.top - s.bottom)
 }
 
 // SVG draws the chart. It returns "" for a chart without points.
@@ -198,33 +195,66 @@ func (c *Chart) SVG() template.HTML {
 
 	s := c.scale()
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 %d %d" role="%s" aria-label="%s">`,
-		Width, Height, role, html.EscapeString(c.Title))
-	c.drawGrid(&b, s)
-	if c.Bars {
-		c.drawBars(&b, s)
-	} else {
-		c.drawLines(&b, s)
+	b.WriteString(`<div class="plot"><ol class="ticks" aria-hidden="true">`)
+	for _, label := range slices.Backward(s.labels) {
+		fmt.Fprintf(&b, `<li>%s</li>`, html.EscapeString(label))
 	}
-	b.WriteString("</svg>")
+	fmt.Fprintf(&b, `</ol><svg class="chart" viewBox="0 0 %d %d" preserveAspectRatio="none" role="%s" aria-label="%s">`,
+		size, size, role, html.EscapeString(c.Title))
+	c.drawGrid(&b, s)
+	c.drawValues(&b, s)
+	c.drawMarks(&b, s)
+	c.drawLinks(&b, s)
+	b.WriteString(`</svg><svg class="dates" aria-hidden="true">`)
+	c.drawTimes(&b, s)
+	b.WriteString("</svg></div>")
 
 	// It holds nothing but our own numbers, and texts that are escaped.
 	return template.HTML(b.String())
 }
 
-func (c *Chart) drawGrid(b *strings.Builder, s scale) {
-	for _, t := range s.ticks {
-		y := s.y(t.value)
-		fmt.Fprintf(b, `<line class="grid" x1="%g" x2="%d" y1="%.1f" y2="%.1f"/>`,
-			s.left, Width-marginRight, y, y)
-		fmt.Fprintf(b, `<text x="%g" y="%.1f" text-anchor="end">%s</text>`,
-			s.left-labelGap, y+4, html.EscapeString(t.label))
+// Spark draws the values alone, without a grid, labels and links. It returns "" for a chart without points.
+func (c *Chart) Spark() template.HTML {
+	if len(c.Points) == 0 {
+		return ""
 	}
 
-	c.drawTimes(b, s)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="spark" viewBox="0 0 %d %d" preserveAspectRatio="none" aria-hidden="true">`, size, size)
+	c.drawValues(&b, c.scale())
+	b.WriteString("</svg>")
+
+	return template.HTML(b.String())
 }
 
-// drawTimes prints the times of as many points, evenly spaced, as the axis has space for.
+func (c *Chart) drawValues(b *strings.Builder, s scale) {
+	if c.Bars {
+		c.drawBars(b, s)
+	} else {
+		c.drawLines(b, s)
+	}
+}
+
+func (c *Chart) drawGrid(b *strings.Builder, s scale) {
+	b.WriteString(`<path class="grid" d="`)
+	for i := range s.labels {
+		fmt.Fprintf(b, "M0 %sh%d", short(size*float64(i)/float64(len(s.labels)-1)), size)
+	}
+	b.WriteString(`"/>`)
+}
+
+// drawMarks draws what happened as lines from top to bottom.
+func (c *Chart) drawMarks(b *strings.Builder, s scale) {
+	for _, m := range c.Marks {
+		fmt.Fprintf(b, `<path class="mark" d="M%s 0v%d"><title>%s</title></path>`,
+			short(s.x(m.At)), size, html.EscapeString(m.Text))
+	}
+}
+
+// labelsMax bounds the letters of the times below a chart: a narrow one leaves out every other time.
+const labelsMax = 50
+
+// drawTimes prints the times of some points, evenly spaced.
 func (c *Chart) drawTimes(b *strings.Builder, s scale) {
 	layout, span := "Jan 2 15:04", s.to.Sub(s.from)
 	switch {
@@ -238,24 +268,40 @@ func (c *Chart) drawTimes(b *strings.Builder, s scale) {
 		layout = "15:04"
 	}
 
-	// A label may be a letter longer than its layout.
-	half := textWidth(layout+" ") / 2
-	every := int(math.Ceil(float64(len(c.Points)) * (2*half + TextSize) / (Width - s.left - marginRight)))
+	every := int(math.Ceil(float64(len(c.Points)*(len(layout)+1)) / labelsMax))
 	for i := 0; i < len(c.Points); i += every {
-		if x := s.middle(c.Points[i]); x >= half && x+half <= Width {
-			fmt.Fprintf(b, `<text x="%s" y="%d" text-anchor="middle">%s</text>`,
-				short(x), Height-6, c.Points[i].At.Format(layout))
+		// The end of a long one would be cut off at the right edge.
+		x := s.middle(c.Points[i]) * 100 / size
+		if len(layout) > 6 && x > 92 {
+			return
 		}
+		fmt.Fprintf(b, `<text x="%s%%" y="14" text-anchor="middle">%s</text>`, short(x), c.Points[i].At.Format(layout))
 	}
 }
 
 // middle returns where the middle of a point's bucket is drawn.
 func (s scale) middle(p Point) float64 { return (s.x(p.At) + s.x(p.To)) / 2 }
 
+// Extent returns where a point's bucket is drawn, from its left to its right edge.
+func (c *Chart) Extent(p Point) string {
+	s := scale{from: c.Points[0].At, to: c.Points[len(c.Points)-1].To}
+	return short(s.x(p.At)) + " " + short(s.x(p.To))
+}
+
+// Ends returns what Edges returns for a point, in one text; "" without it.
+func (c *Chart) Ends(p Point) string {
+	if c.Edges == nil {
+		return ""
+	}
+	from, to := c.Edges(p)
+
+	return from + " " + to
+}
+
 // Class returns the style of the colour of a name.
 func (c *Chart) Class(i int) string {
-	if i == c.Bad-1 {
-		return "c-bad"
+	if class := c.Classes[i]; class != "" {
+		return class
 	}
 
 	return "c" + strconv.Itoa(i+1)
@@ -264,36 +310,26 @@ func (c *Chart) Class(i int) string {
 // drawBars draws all bars of one colour as a single path, which keeps the page small.
 func (c *Chart) drawBars(b *strings.Builder, s scale) {
 	paths := make([]strings.Builder, len(c.Names))
-	var links strings.Builder
 	for _, p := range c.Points {
 		for i, shape := range c.bar(s, p) {
 			paths[i].WriteString(shape)
-			if to := c.ValueAddress(p, i); to != "" {
-				fmt.Fprintf(&links, `<a href="%s" tabindex="-1"><title>%s</title><path d="%s"/></a>`,
-					html.EscapeString(to), html.EscapeString(c.describeValue(p, i)), shape)
-			}
 		}
 	}
 
 	for i := range paths {
 		fmt.Fprintf(b, `<path class="bar %s" d="%s"/>`, c.Class(i), paths[i].String())
 	}
-	c.drawColumns(b, s)
-	// Above the columns, or the mouse would not reach them.
-	b.WriteString(links.String())
 }
+
+// barWidthMax is the share of the drawing that a bar may take.
+const barWidthMax = size / 8
 
 // bar returns the shapes of a bar's parts; "" for those without a height.
 func (c *Chart) bar(s scale, p Point) []string {
-	left := s.x(p.At)
-	width := max(s.x(p.To)-left, 1)
-	// Space for a gap between the bars.
-	if width > 4 {
-		left, width = left+0.5, width-1
-	}
-	if width > barWidthMax {
-		left, width = left+(width-barWidthMax)/2, barWidthMax
-	}
+	left, width := s.x(p.At), s.x(p.To)-s.x(p.At)
+	// A tenth is the gap between the bars.
+	drawn := min(0.9*width, barWidthMax)
+	left += (width - drawn) / 2
 
 	shapes := make([]string, len(p.Values))
 	base := 0.0
@@ -303,21 +339,28 @@ func (c *Chart) bar(s scale, p Point) []string {
 		}
 
 		top := s.y(base + v)
-		shapes[i] = fmt.Sprintf("M%s %sh%sv%sh-%sz",
-			short(left), short(top), short(width), short(s.y(base)-top), short(width))
+		shapes[i] = box(left, top, drawn, s.y(base)-top)
 		base += v
 	}
 
 	return shapes
 }
 
+// box returns the shape of a rectangle.
+func box(left, top, width, height float64) string {
+	return fmt.Sprintf("M%s %sh%sv%sh-%sz", short(left), short(top), short(width), short(height), short(width))
+}
+
+// drawLines draws a line for each name, which ends where a value is missing.
 func (c *Chart) drawLines(b *strings.Builder, s scale) {
 	for i := range c.Names {
 		var line, dots strings.Builder
-		pen := "M"
+		pen, end := "M", time.Time{}
 		for _, p := range c.Points {
-			if math.IsNaN(p.Values[i]) {
-				pen = "M" // the line is interrupted
+			if math.IsNaN(p.Values[i]) || p.At.After(end) {
+				pen = "M"
+			}
+			if end = p.To; math.IsNaN(p.Values[i]) {
 				continue
 			}
 
@@ -328,28 +371,19 @@ func (c *Chart) drawLines(b *strings.Builder, s scale) {
 			pen = "L"
 		}
 
-		fmt.Fprintf(b, `<path class="line %s" d="%s"/>`, c.Class(i), line.String())
-		if c.LinkValue == nil {
-			fmt.Fprintf(b, `<path class="dots %s" d="%s"/>`, c.Class(i), dots.String())
-		}
+		fmt.Fprintf(b, `<path class="line %s" d="%s"/><path class="dots %s" d="%s"/>`,
+			c.Class(i), line.String(), c.Class(i), dots.String())
 	}
-
-	if c.LinkValue != nil {
-		c.drawLinkedDots(b, s)
-		return
-	}
-	c.drawColumns(b, s)
 }
 
-// drawColumns draws what the mouse points at: for each point a column as high as the
-// drawing, which describes the point and links to its requests.
-func (c *Chart) drawColumns(b *strings.Builder, s scale) {
+// drawLinks draws what the mouse points at: for each point a column as high as the drawing, which
+// describes the point and links to its requests, and above it the values that have another link.
+func (c *Chart) drawLinks(b *strings.Builder, s scale) {
+	var values strings.Builder
 	for _, p := range c.Points {
 		left := s.x(p.At)
-		width := max(s.x(p.To)-left, 1)
-		shape := fmt.Sprintf(`<title>%s</title><path d="M%s %dh%sV%dh-%sz"/>`,
-			html.EscapeString(c.describe(p)),
-			short(left), marginTop, short(width), Height-MarginBottom, short(width))
+		column := box(left, 0, s.x(p.To)-left, size)
+		shape := fmt.Sprintf(`<title>%s</title><path d="%s"/>`, html.EscapeString(c.describe(p)), column)
 
 		// The keyboard reaches the same links in the table, where they have a text.
 		if c.Link != nil {
@@ -357,23 +391,34 @@ func (c *Chart) drawColumns(b *strings.Builder, s scale) {
 		} else {
 			fmt.Fprintf(b, `<g>%s</g>`, shape)
 		}
-	}
-}
 
-// drawLinkedDots draws the values of lines as dots that each link somewhere.
-func (c *Chart) drawLinkedDots(b *strings.Builder, s scale) {
-	for _, p := range c.Points {
-		for i, v := range p.Values {
-			if math.IsNaN(v) {
-				continue
+		for i, shape := range c.targets(s, p) {
+			if to := c.ValueAddress(p, i); to != "" && shape != "" {
+				fmt.Fprintf(&values, `<a href="%s" tabindex="-1"><title>%s</title><path d="%s"/></a>`,
+					html.EscapeString(to), html.EscapeString(c.describeValue(p, i)), shape)
 			}
-
-			fmt.Fprintf(b, `<a href="%s" tabindex="-1"><title>%s</title>`,
-				html.EscapeString(c.LinkValue(p, i)), html.EscapeString(c.describeValue(p, i)))
-			fmt.Fprintf(b, `<circle class="%s" cx="%s" cy="%s" r="3"/></a>`,
-				c.Class(i), short(s.middle(p)), short(s.y(v)))
 		}
 	}
+
+	// Above the columns, or the mouse would not reach them.
+	b.WriteString(values.String())
+}
+
+// targets returns the shapes of a point's values for the mouse: the parts of its bar, or a box around each
+// dot.
+func (c *Chart) targets(s scale, p Point) []string {
+	if c.Bars {
+		return c.bar(s, p)
+	}
+
+	shapes := make([]string, len(p.Values))
+	for i, v := range p.Values {
+		if !math.IsNaN(v) {
+			shapes[i] = box(s.middle(p)-8, s.y(v)-25, 16, 50)
+		}
+	}
+
+	return shapes
 }
 
 // short prints a place on the drawing, rounded to a tenth of a unit.
@@ -392,6 +437,15 @@ func (c *Chart) describe(p Point) string {
 // describeValue returns one value of a point in words.
 func (c *Chart) describeValue(p Point, i int) string {
 	return c.When(p) + ": " + c.Names[i] + " " + c.Value(p.Values[i])
+}
+
+// List returns the address of the requests of a name at any time, or "".
+func (c *Chart) List(i int) string {
+	if i >= len(c.Lists) {
+		return ""
+	}
+
+	return c.Lists[i]
 }
 
 // When prints the time at which a point's bucket begins.

@@ -5,6 +5,7 @@ package filter
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -25,7 +26,8 @@ type Filter struct {
 	Text    string   // the line
 	Columns []string // names of columns; nil for those that the reader usually sees
 	Order   Order
-	Named   string // the saved view that the page was opened from; "" is none
+	Named   string     // the saved view that the page was opened from; "" is none
+	Kept    url.Values // what else the addresses of the page itself have
 
 	line  filterline.Line
 	fault error // what is wrong with the line; then it is as it was typed
@@ -81,6 +83,14 @@ func (f Filter) Values() url.Values {
 	}
 
 	return q
+}
+
+// page returns the address of the page that shows the filter.
+func (f Filter) page(path string) string {
+	q := f.Values()
+	maps.Copy(q, f.Kept)
+
+	return address.Of(path, q)
 }
 
 // titleRunesMax bounds the line in the title of a page: tabs and histories show the beginning.
@@ -152,13 +162,36 @@ func (f Filter) During(part string) Filter {
 // Between returns the filter for the requests from a time until before another. Both are
 // whole seconds.
 func (f Filter) Between(from, to time.Time) Filter {
+	first, end := f.Edges(from, to, false)
+
+	return f.During("since:" + first + " before:" + end)
+}
+
+// Range returns the time that the filter is about: from a moment until before another. A bound that it does
+// not set is zero.
+func (f Filter) Range() (from, to time.Time) { return f.line.Range(f.clock) }
+
+// Zoom returns an address of the filter at any other time, which is from {from} to {to}. Edges prints what
+// to put in their place.
+func (f Filter) Zoom(of func(Filter) string) string {
+	const from, to = "2001-01-01", "2001-01-02"
+
+	return strings.NewReplacer(from, "{from}", to, "{to}").Replace(of(f.During("time:" + from + ".." + to)))
+}
+
+// Edges returns the ends of a time as a line has them: its first and its last day, or moments.
+func (f Filter) Edges(from, to time.Time, days bool) (first, last string) {
+	if days {
+		return from.In(f.Zone()).Format(time.DateOnly), to.In(f.Zone()).AddDate(0, 0, -1).Format(time.DateOnly)
+	}
+
 	layout := time.RFC3339
 	if from.Second() == 0 && to.Second() == 0 {
 		// A page may have hundreds of them.
 		layout = "2006-01-02T15:04Z07:00"
 	}
 
-	return f.During("since:" + from.In(f.Zone()).Format(layout) + " before:" + to.In(f.Zone()).Format(layout))
+	return from.In(f.Zone()).Format(layout), to.In(f.Zone()).Format(layout)
 }
 
 // without returns the filter without condition i.
@@ -181,6 +214,21 @@ func (f Filter) Bucket(date string, size time.Duration) (from, to time.Time) {
 	}
 
 	return at.In(f.Zone()), calendar.End(at, size, f.Zone()).In(f.Zone())
+}
+
+// Intervals returns where the buckets of a statistic begin in a time, and where the last one ends. It is nil if
+// there are more than most.
+func (f Filter) Intervals(from, to time.Time, size time.Duration, most int) []time.Time {
+	edges := []time.Time{calendar.Floor(from, size, f.Zone()).In(f.Zone())}
+	for at := edges[0]; at.Before(to); {
+		if len(edges) > most {
+			return nil
+		}
+		at = calendar.End(at, size, f.Zone()).In(f.Zone())
+		edges = append(edges, at)
+	}
+
+	return edges
 }
 
 // soughtMax bounds what pages look for in texts.
@@ -283,12 +331,12 @@ func NewForm(path string, f Filter) Form {
 		shown = 0
 	}
 	for i := range shown {
-		v.Chips = append(v.Chips, chip{f.line.Terms[i].String(), address.Of(path, f.without(i).Values())})
+		v.Chips = append(v.Chips, chip{f.line.Terms[i].String(), f.without(i).page(path)})
 	}
 
 	for _, t := range Times {
 		other := f.During(t.Line)
-		v.Times = append(v.Times, timeLink{t.Text, address.Of(path, other.Values()), other.Text == f.Text})
+		v.Times = append(v.Times, timeLink{t.Text, other.page(path), other.Text == f.Text})
 	}
 	from, to := f.line.Range(f.clock)
 	v.Range = rangeText(from, to, f.clock.Now, f.Zone())

@@ -2,8 +2,7 @@ package frame
 
 import (
 	"fmt"
-	"html"
-	"os"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,8 +15,11 @@ import (
 	"promptspool/api/dashboard/number"
 )
 
-// drawnText matches a label of a chart.
-var drawnText = regexp.MustCompile(`<text x="([0-9.]+)" y="([0-9.]+)"(?: text-anchor="(end|middle)")?>([^<]*)</text>`)
+// The labels of a chart: of its values, from the top down, and of its times, with their places in percent.
+var (
+	drawnValue = regexp.MustCompile(`<li>([^<]*)</li>`)
+	drawnTime  = regexp.MustCompile(`<text x="([0-9.]+)%" y="14" text-anchor="middle">([^<]*)</text>`)
+)
 
 // TestNoLabelOfAChartIsCut draws charts of all ranges and checks where their labels end.
 func TestNoLabelOfAChartIsCut(t *testing.T) {
@@ -56,49 +58,37 @@ func TestNoLabelOfAChartIsCut(t *testing.T) {
 	}
 }
 
-// labelsFit checks that no label of a chart is cut or overlaps another, and that those of
-// its axis differ.
+// labelsFit checks that no label of a chart overlaps another in the narrowest chart that has all, nor on a
+// phone, which leaves out every other one, and that those of its values differ.
 func labelsFit(t *testing.T, what, svg string) {
 	t.Helper()
-	var axis []string
-	times, ended := 0, 0.0 // the labels at the bottom, and where the last one ends
-	for _, m := range drawnText.FindAllStringSubmatch(svg, -1) {
-		x, _ := strconv.ParseFloat(m[1], 64)
-		y, _ := strconv.ParseFloat(m[2], 64)
-		label := html.UnescapeString(m[4])
-		from, to := x, x+wide(label)
-		switch m[3] {
-		case "end":
-			from, to = x-wide(label), x
-		case "middle":
-			from, to = x-wide(label)/2, x+wide(label)/2
+	for width, every := range map[float64]int{480: 1, 250: 2} {
+		ended, times := -math.MaxFloat64, drawnTime.FindAllStringSubmatch(svg, -1)
+		if len(times) < 2 {
+			t.Errorf("%s: the axis of time has %d labels", what, len(times))
 		}
-
-		if from < 0 || to > chart.Width || y-chart.TextSize < -4 || y > chart.Height {
-			t.Errorf("%s: %q is drawn from %.1f to %.1f at %.1f", what, label, from, to, y)
+		for i := 0; i < len(times); i += every {
+			x, _ := strconv.ParseFloat(times[i][1], 64)
+			middle, half := x*width/100, wide(times[i][2])/2
+			// The margin of the card is on the right, the labels of the values are on the left.
+			if middle-half <= ended || middle-half < -50 || middle+half > width+20 {
+				t.Errorf("%s: %q is at %.1f of %.0f px, after %.1f", what, times[i][2], middle, width, ended)
+			}
+			ended = middle + half
 		}
-
-		if y < chart.Height-chart.MarginBottom+5 {
-			axis = append(axis, label)
-			continue
-		}
-		if from <= ended {
-			t.Errorf("%s: the labels at the bottom overlap by %.1f", what, ended-from)
-		}
-		times, ended = times+1, to
 	}
 
-	if times < 2 {
-		t.Errorf("%s: the axis of time has %d labels", what, times)
+	var values []string
+	for _, m := range drawnValue.FindAllStringSubmatch(svg, -1) {
+		values = append(values, m[1])
 	}
-
-	if len(axis) < 2 || len(slices.Compact(slices.Clone(axis))) != len(axis) {
-		t.Errorf("%s: the labels of the axis are %q", what, axis)
+	if len(values) < 2 || len(slices.Compact(slices.Clone(values))) != len(values) {
+		t.Errorf("%s: the labels of the values are %q", what, values)
 	}
 }
 
-// wide returns the width of a label in DejaVu Sans. A digit there is 0.636 of the height
-// wide, and an m is 0.974.
+// wide returns the width of a label in DejaVu Sans, which is wider than the fonts of most systems. A digit there
+// is 0.636 of the height wide.
 func wide(label string) float64 {
 	thin := 0.0
 	for _, r := range label {
@@ -107,23 +97,5 @@ func wide(label string) float64 {
 		}
 	}
 
-	return chart.TextSize *
-		(0.636*float64(utf8.RuneCountInString(label)) - thin + 0.338*float64(strings.Count(label, "m")))
-}
-
-func TestTheLettersOfAChartAreAtMostAsLargeAsItsRoomIsFor(t *testing.T) {
-	style, err := os.ReadFile("static/style.css")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	sizes := regexp.MustCompile(`\.chart text \{ font-size: (\d+)px`).FindAllStringSubmatch(string(style), -1)
-	if len(sizes) != 2 {
-		t.Fatalf("the style sheet has the sizes %q, want two", sizes)
-	}
-	for _, size := range sizes {
-		if n, _ := strconv.Atoi(size[1]); n > chart.TextSize {
-			t.Errorf("letters of %d px do not fit: charts have space for %d", n, chart.TextSize)
-		}
-	}
+	return 12 * (0.636*float64(utf8.RuneCountInString(label)) - thin)
 }

@@ -262,13 +262,13 @@ func shownTree() tree {
 func shownCharts() []*chart.Chart {
 	return []*chart.Chart{
 		{
-			Title:  "Requests",
-			Names:  []string{"succeeded", "failed"},
-			Format: number.Count,
-			Bars:   true,
-			Bad:    2,
-			Bucket: time.Hour,
-			Points: hours([]float64{9, 1}, []float64{12, 0}, []float64{7, 3}, []float64{10, 0}),
+			Title:   "Requests",
+			Names:   []string{"succeeded", "failed"},
+			Classes: map[int]string{1: "c-bad"},
+			Format:  number.Count,
+			Bars:    true,
+			Bucket:  time.Hour,
+			Points:  hours([]float64{9, 1}, []float64{12, 0}, []float64{7, 3}, []float64{10, 0}),
 		},
 		{
 			Title:  "Latency",

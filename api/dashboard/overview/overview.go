@@ -5,37 +5,37 @@ package overview
 import (
 	"cmp"
 	"embed"
-	"maps"
-	"math"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/chart"
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
-	"promptspool/api/dashboard/number"
 	"promptspool/api/dashboard/table"
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
 
+// success is the condition that a request meets unless it failed.
+var success = filterline.Where("status", "", "SUCCESS")
+
 // overviewView is what the first page shows.
 type overviewView struct {
 	filter.Form
 	Totals  wire.Totals
-	Failed  string // the address of the requests that failed
-	Charts  []*chart.Chart
-	Tables  []breakdown
-	Order   table.Order // of the tables
+	Counted frame.Counted
+	Tiles   []tile
+	Axis    axis         // of the tiles' lines
+	Cells   [][]timeCell // what the lines show, as a table
+	Before  string       // what the tiles are compared with
+	Groups  groupsView
+	Crowded int // how many bars the chart would have, if that is too many to draw
 	Bucket  string
 	Buckets []string
-	Crowded int // how many bars a chart would have, if that is too many to draw
-	Counted frame.Counted
-	Wide    []string // metadata keys with too many values to list
 	Error   *wire.Error
 }
 
@@ -48,54 +48,29 @@ const (
 	crowdedMin = 62
 )
 
-// breakdown is a table of numbers for each value of something.
-type breakdown struct {
-	Title  string
-	Tokens bool // the rows have tokens
-	Rates  bool // the rows have error rates and latencies
-	Rows   []breakdownRow
-}
-
-type breakdownRow struct {
-	wire.Totals
-	Name, Href string
-	term       filterline.Term // that its requests match
-}
-
-// breakdownColumns are what the tables can be sorted by.
-var breakdownColumns = table.Columns[breakdownRow]{
-	"requests": func(r *breakdownRow) float64 { return float64(r.Requests) },
-	"cost":     func(r *breakdownRow) float64 { return r.Cost },
-	"tokens":   func(r *breakdownRow) float64 { return float64(r.Tokens()) },
-	"errors":   func(r *breakdownRow) float64 { return r.ErrorRate },
-	"p50":      func(r *breakdownRow) float64 { return table.OrNaN(r.Latency.P50) },
-	"p95":      func(r *breakdownRow) float64 { return table.OrNaN(r.Latency.P95) },
-}
-
 func (p *pages) overviewPage(c *frame.Exchange) error {
 	query := c.URL.Query()
 	f := c.Filter(query)
+	f.Kept = url.Values{}
+	for _, name := range []string{"metric", "group", "bucket"} {
+		if value := query.Get(name); value != "" {
+			f.Kept.Set(name, value)
+		}
+	}
 	v := overviewView{
 		Form:    filter.NewForm("/", f),
 		Bucket:  query.Get("bucket"),
 		Buckets: wire.Buckets,
 	}
 
-	own := f.Values()
-	if v.Bucket != "" {
-		own.Set("bucket", v.Bucket)
+	q := overviewQuery{
+		Exchange: c,
+		filter:   f,
+		bucket:   v.Bucket,
+		metric:   query.Get("metric"),
+		group:    query.Get("group"),
 	}
-	page := c.CountedPage("/", own)
-	var a wire.Analytics
-	s, err := f.Search()
-	if err == nil {
-		a, err = p.records.Analyze(c.Context(), c.Identity(), page.Bounded(wire.StatisticsQuery{
-			FilterGroup: s.FilterGroup,
-			FilterLine:  wire.FilterLine{Zone: f.Zone().String()},
-			Bucket:      v.Bucket,
-			PointsMax:   pointsMax,
-		}))
-	}
+	a, before, parts, err := q.ask(p.records)
 
 	// A filter that makes no sense is shown in its form, where it can be corrected.
 	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
@@ -106,186 +81,125 @@ func (p *pages) overviewPage(c *frame.Exchange) error {
 		return err
 	}
 
-	v.Totals, v.Counted, v.Wide = a.Overall, page.Counted(a.Progress), a.MetadataKeysWide
-	if a.TotalRequests > 0 {
-		v.Failed = f.With(success.Negated()).Requests()
-		v.Order = table.Read("/", query)
-		v.Tables = breakdowns(f, v.Order, a)
+	v.Totals, v.Counted = a.Overall, q.page().Counted(a.Progress)
+	v.Groups.Counted = q.page(q.groupsKey()...).Counted(parts.Progress)
+	if a.TotalRequests == 0 {
+		return c.Show(http.StatusOK, "overview", f.Title("Overview"), "overview", v)
 	}
 
-	// More bars could not be told apart. The page says so in their place.
-	if len(a.Stats) <= crowdedMin {
-		v.Charts = overviewCharts(f, a)
-	} else {
-		v.Crowded = len(a.Stats)
+	v.Before = q.comparedWith(a, before)
+	v.showTiles(q, &a, &before)
+	v.showGroups(q, &a, &parts)
+	if n := len(v.Groups.Chart.Points); n > crowdedMin {
+		// More bars could not be told apart. The page says so in their place.
+		v.Crowded = n
 	}
 
 	return c.Show(http.StatusOK, "overview", f.Title("Overview"), "overview", v)
 }
 
-// success is the condition that a request meets unless it failed.
-var success = filterline.Where("status", "", "SUCCESS")
-
-// overviewCharts draws the series of an answer.
-func overviewCharts(f filter.Filter, a wire.Analytics) []*chart.Chart {
-	bucket := time.Duration(a.ChartInterval.BucketSizeMS) * time.Millisecond
-	newChart := func(title string, names []string, values func(t wire.Totals) []float64) *chart.Chart {
-		c := &chart.Chart{Title: title, Names: names, Format: number.Count, Bucket: bucket}
-		c.Link = func(p chart.Point) string {
-			return f.Between(p.At, p.To).Requests()
-		}
-		for _, b := range a.Series() {
-			from, to := f.Bucket(b.Date, bucket)
-			c.Points = append(c.Points, chart.Point{At: from, To: to, Values: values(b.Totals)})
-		}
-		return c
-	}
-
-	ended := []filter.Filter{f.With(success), f.With(success.Negated())}
-	requests := newChart("Requests", []string{"succeeded", "failed"}, func(t wire.Totals) []float64 {
-		return []float64{float64(t.Requests - t.Errors), float64(t.Errors)}
-	})
-	requests.Bars, requests.Bad = true, 2
-	requests.LinkName = func(i int) string { return address.Of("/", ended[i].Values()) }
-	requests.LinkValue = func(p chart.Point, i int) string {
-		if i == 0 {
-			// Most of a bar: the whole bar leads to it, and the page stays small.
-			return ""
-		}
-		return ended[i].Between(p.At, p.To).Requests()
-	}
-
-	latency := newChart("Latency", []string{"p50", "p95"}, func(t wire.Totals) []float64 {
-		return []float64{table.OrNaN(t.Latency.P50), table.OrNaN(t.Latency.P95)}
-	})
-	latency.Format, latency.Time = number.Seconds, true
-
-	cost := newChart("Cost", []string{"cost"}, func(t wire.Totals) []float64 {
-		return []float64{t.Cost}
-	})
-	cost.Format, cost.Bars = number.Dollars, true
-
-	tokens := newChart("Tokens", []string{"in", "out"}, func(t wire.Totals) []float64 {
-		return []float64{float64(t.InputTokens), float64(t.OutputTokens)}
-	})
-	tokens.Bars = true
-
-	all := []*chart.Chart{requests, latency, cost, tokens}
-	if names := scoreNames(a.Scores); names != nil {
-		all = append(all, newChart("Scores, mean", names, func(t wire.Totals) []float64 {
-			return scoreMeans(names, t.Scores)
-		}))
-	}
-	// Two stand side by side, so one more leaves no gap.
-	if len(all)%2 == 1 {
-		errors := newChart("Error rate", []string{"failed"}, func(t wire.Totals) []float64 {
-			return []float64{t.ErrorRate}
-		})
-		errors.Format, errors.Bad = number.Percent, 1
-		errors.Link = func(p chart.Point) string { return ended[1].Between(p.At, p.To).Requests() }
-		all = slices.Insert(all, 1, errors)
-	}
-	chart.KeepFirstLinks(all)
-
-	return all
+// overviewQuery is what the reader asks the first page.
+type overviewQuery struct {
+	*frame.Exchange
+	filter                filter.Filter
+	bucket, metric, group string // as the address has them
 }
 
-// scoreNames returns the names of the most frequent scores that have a mean, which categories have not.
-func scoreNames(all []wire.ScoreSum) []string {
-	names := slices.DeleteFunc(wire.ScoreNames(all), func(name string) bool {
-		return math.IsNaN(wire.SumOf(all, name).Charted(""))
-	})
-
-	return names[:min(len(names), chart.LinesMax)]
-}
-
-// scoreMeans returns the mean of each named score, or NaN.
-func scoreMeans(names []string, scores []wire.ScoreSum) []float64 {
-	means := slices.Repeat([]float64{math.NaN()}, len(names))
-	for i, name := range names {
-		if s := wire.SumOf(scores, name); s != nil {
-			means[i] = s.Charted("")
-		}
+// page returns the page with what its numbers depend on besides the filter: names and values.
+func (q overviewQuery) page(more ...string) frame.CountedPage {
+	own := q.filter.Values()
+	for i := 0; i < len(more); i += 2 {
+		own.Set(more[i], more[i+1])
 	}
 
-	return means
+	return q.CountedPage("/", own)
 }
 
-// breakdownRowsMax bounds a table: it is an overview.
-const breakdownRowsMax = 12
-
-// breakdowns returns the tables of an answer in an order, without empty ones.
-func breakdowns(f filter.Filter, order table.Order, a wire.Analytics) []breakdown {
-	all := []breakdown{
-		totalsBy("Models", "model", a.ByModel),
-		totalsBy("Templates", "template", a.ByTemplate),
-		totalsBy("Providers", "provider", a.ByProvider),
-		byTag(a.TagsBreakdown),
-		byMetadata(a.MetadataValueBreakdown),
-	}
-
-	for i := range all {
-		b := &all[i]
-		table.Sort(order, b.Rows, breakdownColumns)
-		b.Rows = b.Rows[:min(len(b.Rows), breakdownRowsMax)]
-		for j := range b.Rows {
-			b.Rows[j].Href = f.With(b.Rows[j].term).Requests()
-		}
-	}
-
-	return slices.DeleteFunc(all, func(b breakdown) bool { return len(b.Rows) == 0 })
+// groupsKey is what the numbers of groups depend on.
+func (q overviewQuery) groupsKey() []string {
+	return []string{"group", q.group, "metric", q.metric, "bucket", q.bucket}
 }
 
-func byTag(tags []wire.Breakdown) breakdown {
-	b := breakdown{Title: "Tags", Tokens: true}
-	for _, t := range tags {
-		b.Rows = append(b.Rows, breakdownRow{
-			Totals: wire.Totals{Requests: t.Requests, InputTokens: t.Tokens, Cost: t.Cost},
-			Name:   t.Tag,
-			term:   filterline.Where("tag", "", t.Tag),
+// ask asks for all calls, for those of the period before, and for the groups. All three at the same time, so
+// that the page waits as long as for one of them.
+func (q overviewQuery) ask(records wire.Archive) (
+	all, before wire.Analytics, parts wire.Statistics, err error,
+) {
+	group, err := q.filter.Group()
+	if err != nil {
+		return all, before, parts, err
+	}
+	question := wire.StatisticsQuery{
+		FilterGroup: group,
+		FilterLine:  wire.FilterLine{Zone: q.filter.Zone().String()},
+		PointsMax:   pointsMax,
+	}
+
+	var errBefore, errParts error
+	var asked sync.WaitGroup
+	if f, ok := q.periodBefore(); ok {
+		asked.Go(func() {
+			earlier := question
+			if earlier.FilterGroup, errBefore = f.Group(); errBefore == nil {
+				before, errBefore = records.Analyze(q.Context(), q.Identity(), q.page("before", "").Bounded(earlier))
+			}
 		})
 	}
-
-	return b
-}
-
-func byMetadata(values []wire.MetadataCost) breakdown {
-	b := breakdown{Title: "Metadata"}
-	for _, m := range values {
-		// Only the beginning of a long value is known.
-		matching := filterline.Where("metadata", m.Key, m.Value)
-		if m.Truncated {
-			begin := strings.TrimSuffix(m.Value, "…")
-			matching = filterline.Where("metadata", m.Key, begin).With(filterline.Begins)
-		}
-
-		b.Rows = append(b.Rows, breakdownRow{
-			Totals: wire.Totals{Requests: m.Requests, Cost: m.Cost},
-			Name:   m.Key + " = " + m.Value,
-			term:   matching,
-		})
-	}
-
-	return b
-}
-
-func totalsBy(title, field string, totals map[string]wire.Totals) breakdown {
-	b := breakdown{Title: title, Tokens: true, Rates: true}
-	names := slices.SortedFunc(maps.Keys(totals), func(x, y string) int {
-		return cmp.Or(cmp.Compare(totals[y].Requests, totals[x].Requests), cmp.Compare(x, y))
+	asked.Go(func() {
+		grouped := wire.PartsQuery{StatisticsQuery: q.page(q.groupsKey()...).Bounded(question)}
+		grouped.Bucket, grouped.By = q.bucket, groupingOf(q.group).by
+		grouped.SeriesMax, grouped.Rank = chart.LinesMax, rankOf(q.metric)
+		parts, errParts = records.Statistics(q.Context(), q.Identity(), grouped)
 	})
+	all, err = records.Analyze(q.Context(), q.Identity(), q.page().Bounded(question))
+	asked.Wait()
 
-	for _, name := range names {
-		// No name is that of the requests without this field.
-		matching := filterline.Where(field, "", name)
-		if name == "" {
-			matching = filterline.Absent(field)
-		}
+	return all, before, parts, cmp.Or(err, errBefore, errParts)
+}
 
-		b.Rows = append(b.Rows, breakdownRow{Totals: totals[name], Name: cmp.Or(name, "unknown"), term: matching})
+// periodBefore returns the filter of the time before that of the page, as long as it. It reports false if that
+// has no beginning.
+func (q overviewQuery) periodBefore() (filter.Filter, bool) {
+	from, to := q.span()
+	if from.IsZero() || !to.After(from) {
+		return filter.Filter{}, false
 	}
 
-	return b
+	return q.filter.Between(from.Add(from.Sub(to)), from), true
+}
+
+// span returns the time of the page, until now if it has no end. It has whole seconds.
+func (q overviewQuery) span() (from, to time.Time) {
+	from, to = q.filter.Range()
+	if to.IsZero() || to.After(q.Now()) {
+		to = q.Now()
+	}
+
+	return from.Truncate(time.Second), to.Truncate(time.Second)
+}
+
+// comparedWith says what the tiles are compared with, or why they are not.
+func (q overviewQuery) comparedWith(a, before wire.Analytics) string {
+	f, ok := q.periodBefore()
+	switch {
+	case !ok:
+		return "All time has no period before to compare with."
+	case a.Incomplete || before.Incomplete:
+		return "Compared with the period before once all calls are counted."
+	}
+
+	from, to := f.Range()
+	period := filter.NewForm("/", f).Range
+	if before.TotalRequests == 0 {
+		return "There is nothing to compare with: no calls in the period before, " + period + "."
+	}
+	first, _ := f.Bucket(before.Stats[0].Date, bucketOf(before.ChartInterval))
+	if late := first.Sub(from); late > to.Sub(from)/10 {
+		return "Compared with the period before, " + period + ", whose first calls are of " +
+			first.Format("Jan 2 15:04") + "."
+	}
+
+	return "Compared with the period before, " + period + "."
 }
 
 // projectsTime is the time that the page of all projects sums up.

@@ -172,6 +172,21 @@ func (b *browser) choose(selector, value string) {
 	b.do("choose "+selector, chromedp.SetValue(selector, value))
 }
 
+// chooses sets a select that applies at once, and waits for the page that it leads to.
+func (b *browser) chooses(selector, value string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
+	defer cancel()
+	choice := fmt.Sprintf(`(() => {
+		const field = document.querySelector(%q);
+		field.value = %q;
+		field.dispatchEvent(new Event("change", { bubbles: true }));
+	})()`, selector, value)
+	if _, err := chromedp.RunResponse(ctx, chromedp.Evaluate[chromedp.Void](choice)); err != nil {
+		b.t.Fatalf("choose %s: %v\nthe page shows:\n%s", selector, err, b.text("main"))
+	}
+}
+
 // text returns the text of a part of the page; "" if there is no such part.
 func (b *browser) text(selector string) (text string) {
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)

@@ -212,14 +212,14 @@ func TestAConversationIsReadInItsOrder(t *testing.T) {
 
 func TestASpikeLeadsToItsCalls(t *testing.T) {
 	_, b := seeded(t)
-	b.visit("/")
+	b.visit("/?group=status")
 	p := &person{browser: b}
 	p.unfolds(".times summary")
 	p.clicks(".times a[href*='7d']")
 
-	// The part of a bar that says "failed 60" or more.
+	// The part of a bar that says "ERROR 60" or more.
 	const mark = `(() => {
-		const failed = (part) => Number(/UTC: failed (\d+)$/.exec(part.querySelector("title").textContent)?.[1]);
+		const failed = (part) => Number(/UTC: ERROR (\d+)$/.exec(part.querySelector("title").textContent)?.[1]);
 		const spike = [...document.querySelectorAll(".chart a")].find((part) => failed(part) >= %d);
 		spike.id = "spike";
 		return failed(spike);
@@ -236,11 +236,32 @@ func TestASpikeLeadsToItsCalls(t *testing.T) {
 	p.shows(".chips", "status", "since:", "before:")
 	p.screenshots("list-spike")
 
-	// The legend filters the page that it stands in.
+	// So does the tile.
 	b.visit("/")
-	b.press(".legend a[href*='-status']")
-	b.waitsFor(".tiles", fmt.Sprint("Requests\n", demoFailed, "\n")) // a busy machine counts in steps
-	b.shows(".tiles", "100.0%")
+	b.press(".tiles .note a")
+	b.shows("#count", fmt.Sprint(demoFailed, " requests"))
+}
+
+func TestWhatCostsMostIsTwoClicksAway(t *testing.T) {
+	_, b := seeded(t)
+	b.visit("/?filter=since:30d")
+	p := &person{browser: b}
+	p.clicks(".tiles a[href*='metric=cost']")
+	b.chooses("[name=group]", "metadata.customer")
+	b.shows(".cockpit .legend", "Acme", "others")
+	b.waitsFor(".groups tbody", "Sahara")
+	b.shows(".groups tbody tr", "Acme")
+	b.do("the table of the chart", chromedp.Click(".cockpit figure summary"))
+	b.shows(".cockpit figure tbody", "$0.0")
+	b.screenshots("overview-cost-by-customer")
+
+	// What is chosen stays with another time and another filter, and each group leads to its calls.
+	p.unfolds(".times summary")
+	b.press(".times a[href*='7d']")
+	b.holds("the choice is kept", `location.search.includes("metric=cost") && location.search.includes("customer")`)
+	b.shows(".head", "Compared with the period before")
+	b.press(".groups td.name a")
+	b.filteredBy("since:7d customer:Acme")
 }
 
 func TestTheListIsUsedByTheKeyboardAlone(t *testing.T) {

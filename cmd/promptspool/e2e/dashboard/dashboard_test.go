@@ -252,8 +252,8 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 	}
 	b.visit("/?bucket=second")
 	b.shows(".tiles", "40", "10.0%")
-	b.shows("main", "69.5 · 40 scores", "gpt-4o-mini", "user_id = ann")
-	b.press(".charts section tbody a")
+	b.shows("main", "69.5", "40 scores", "gpt-4o-mini")
+	b.press(".groups tr[data-href] a")
 	b.shows("main", "20 requests")
 	b.filteredBy("model:gpt-4o")
 	b.press("tbody tr:nth-child(3) a")

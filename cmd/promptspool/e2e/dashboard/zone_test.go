@@ -38,8 +38,8 @@ func TestDaysAreTheReadersEverywhere(t *testing.T) {
 	day := time.Now().In(there).AddDate(0, 0, -3).Format(time.DateOnly)
 	b.visit("/?" + url.Values{"filter": {"since:30d"}}.Encode())
 	b.screenshots("overview-zone")
-	b.do("the table of the chart", chromedp.Click(".charts figure summary"))
-	const links = `[...document.querySelectorAll(".charts figure:first-child td a")]`
+	b.do("the table of the chart", chromedp.Click(".cockpit figure summary"))
+	const links = `[...document.querySelectorAll(".cockpit figure td a")]`
 	mark := fmt.Sprintf(links+`.find((a) => a.text === "%s").id = "that"`, day)
 	b.do("mark the day", chromedp.Evaluate[chromedp.Void](mark))
 	b.press("#that")
