@@ -41,6 +41,7 @@ type Upstream interface {
 	wire.Sidecars
 	wire.Scoring
 	wire.Views
+	wire.Targets
 
 	// OpenExport returns the answer to an export as it comes. An export through a sidecar is neither
 	// held nor read: one event may be larger than the sidecar's memory. The caller must close it.
@@ -71,13 +72,14 @@ type Config struct {
 	// them to its disk by then; an archive may keep them.
 	RecorderKeepsNothing bool
 
-	// Records, Fleet, Scoring and Views are a server's. A sidecar keeps none: it asks its Upstream, and
+	// Records, Fleet, Scoring, Views and Targets are a server's. A sidecar keeps none: it asks its Upstream, and
 	// refuses nothing for a closed trace or a score's definition, so that what it takes while the
 	// server is away is not lost because of what only the server knows.
 	Records  wire.Records
 	Fleet    wire.Sidecars
 	Scoring  wire.Scoring
 	Views    wire.Views
+	Targets  wire.Targets
 	Upstream Upstream // in place of these
 
 	Templates     wire.Templates
@@ -215,7 +217,8 @@ func New(c Config) *API {
 	// A sidecar passes on what it is asked about records, sidecars, definitions and views.
 	a.recorded = c.Records
 	if c.Upstream != nil {
-		a.recorded, a.c.Fleet, a.c.Scoring, a.c.Views = c.Upstream, c.Upstream, c.Upstream, c.Upstream
+		a.recorded, a.c.Fleet, a.c.Scoring = c.Upstream, c.Upstream, c.Upstream
+		a.c.Views, a.c.Targets = c.Upstream, c.Upstream
 	}
 
 	a.agents = mcp.New(mcp.Config{Version: c.Version, Call: a.callRoute, Panicked: a.notePanic})

@@ -54,7 +54,7 @@ func (r *route) isReadOnly() bool {
 	switch r.needs {
 	case readRecords, changes, fleet:
 		return true
-	case scoring, views:
+	case scoring, views, targets:
 		return r.method == "GET"
 	default:
 		return r.needs == templates && (r.method == "GET" || r.name == "fetch-template" || r.name == "mcp")
@@ -100,6 +100,7 @@ const (
 	fleet
 	scoring
 	views
+	targets
 )
 
 // missingCapability returns the 501 of a route whose capability this process was not given, or
@@ -116,6 +117,7 @@ func (a *API) missingCapability(r *route) error {
 		fleet:         c.Fleet != nil,
 		scoring:       c.Scoring != nil,
 		views:         c.Views != nil,
+		targets:       c.Targets != nil,
 	}
 	if served[r.needs] {
 		return nil

@@ -4,13 +4,19 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"promptspool/api"
+	"promptspool/api/webhook"
 	"promptspool/api/wire"
+	"promptspool/metrics"
 	"promptspool/spool/database/accounts"
 	"promptspool/spool/database/keyed/keyedtest"
 )
@@ -119,13 +125,15 @@ type elsewhere struct {
 	wire.Recorded
 	wire.Scoring
 	anyViews
+	anyTargets
 	anyFleet
 }
 
 // These have other names than their methods.
 type (
-	anyViews interface{ wire.Views }
-	anyFleet interface{ wire.Sidecars }
+	anyViews   interface{ wire.Views }
+	anyTargets interface{ wire.Targets }
+	anyFleet   interface{ wire.Sidecars }
 )
 
 func (elsewhere) OpenExport(context.Context, wire.Identity, wire.Export) (io.ReadCloser, error) {
@@ -210,5 +218,108 @@ func TestAViewLeadsNowhereElse(t *testing.T) {
 	}
 	if got := s.call("PUT", views+"/v", `{"address":1,"own":true}`, "X-API-KEY", "publish"); got.Status != 422 {
 		t.Errorf("wrong fields: %+v", got)
+	}
+}
+
+const targets = "/api/public/v2/targets"
+
+// withTargets gives an API targets on this machine.
+func withTargets(log *auditLog) func(*api.Config) {
+	return func(c *api.Config) {
+		c.Targets = webhook.New(webhook.Config{
+			Store:   accounts.New(&keyedtest.Memory{}, time.Now),
+			Allow:   []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+			Metrics: metrics.New("server", "test"),
+			Logger:  slog.New(slog.DiscardHandler),
+		})
+		c.Audit = log
+	}
+}
+
+func TestATargetIsMadeTestedAndRemoved(t *testing.T) {
+	log := &auditLog{}
+	s := start(t, withTargets(log))
+	status := http.StatusOK
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.Header.Get("Webhook-Signature"), "v1,") {
+			t.Errorf("headers %v", r.Header)
+		}
+		w.WriteHeader(status)
+	}))
+	defer hook.Close()
+	call := func(method, path, body string, want int) string {
+		t.Helper()
+		got, text, err := s.read(method, targets+path, body, "X-API-KEY", "full")
+		if err != nil || got.StatusCode != want {
+			t.Fatalf("%s %s: %d %s, %v; want %d", method, path, got.StatusCode, text, err, want)
+		}
+		return text
+	}
+
+	made := call("PUT", "/on-call", `{"kind":"webhook","url":"`+hook.URL+`/secret-path"}`, 200)
+	if !strings.Contains(made, `"secret":"whsec_`) {
+		t.Errorf("it was made by %s", made)
+	}
+	again := call("PUT", "/on-call", `{"kind":"webhook","types":["key.created"]}`, 200)
+	if strings.Contains(again, "whsec") {
+		t.Errorf("the secret is shown again: %s", again)
+	}
+	list := call("GET", "", "", 200)
+	if !strings.Contains(list, `"types":["key.created"]`) || strings.Contains(list, "secret-path") {
+		t.Errorf("the list is %s", list)
+	}
+	call("POST", "/on-call/test", "", 200)
+	status = http.StatusGone
+	if failed := call("POST", "/on-call/test", "", 409); !strings.Contains(failed, "it answered 410") {
+		t.Errorf("a failed test: %s", failed)
+	}
+	for _, path := range []string{"/on-call/replay", "/on-call/discard"} {
+		if taken := call("POST", path, "", 200); !strings.Contains(taken, `"count":0`) {
+			t.Errorf("%s: %s", path, taken)
+		}
+	}
+	call("GET", "/on-call/deliveries?dead=true", "", 200)
+	call("DELETE", "/on-call", "", 200)
+	for method, path := range map[string]string{
+		"DELETE": "/on-call", "POST": "/on-call/test", "GET": "/on-call/deliveries",
+	} {
+		call(method, path, "", 404)
+	}
+	want := []string{
+		"put target on-call: webhook", "put target on-call: webhook", "replay notices on-call: 0",
+		"discard notices on-call: 0", "remove target on-call: ",
+	}
+	if !slices.Equal(log.entries, want) {
+		t.Errorf("the audit log has %q, want %q", log.entries, want)
+	}
+}
+
+func TestATargetHasToMakeSense(t *testing.T) {
+	s := start(t, withTargets(&auditLog{}))
+	short := "whsec_" + strings.Repeat("A", 20)
+	for body, wrong := range map[string]string{
+		`{}`:                                 "kind",
+		`{"kind":"mail","url":"https://a"}`:  "kind",
+		`{"kind":"slack"}`:                   "url",
+		`{"kind":"slack","url":"ftp://a/b"}`: "url",
+		`{"kind":"slack","url":"https://"}`:  "url",
+		`{"kind":"slack","url":"/hook"}`:     "url",
+		`{"kind":"slack","url":"https://a","secret":"` + short + `"}`:   "secret",
+		`{"kind":"webhook","url":"https://a","secret":"` + short + `"}`: "secret",
+		`{"kind":"webhook","url":"https://a","secret":"plain"}`:         "secret",
+		`{"kind":"webhook","url":"https://a","types":["alert"]}`:        "types",
+		`{"kind":"webhook","url":"https://a","type":"alert.firing"}`:    "type",
+	} {
+		got := s.call("PUT", targets+"/a", body, "X-API-KEY", "full")
+		if got.Status != 422 || got.Fields[0].Field != wrong {
+			t.Errorf("%s: %+v, want a fault of %s", body, got, wrong)
+		}
+	}
+	got := s.call("PUT", targets+"/A%20name", `{"kind":"slack","url":"https://a"}`, "X-API-KEY", "full")
+	if got.Status != 422 || got.Fields[0].Field != "name" {
+		t.Errorf("a name: %+v", got)
+	}
+	if got := s.call("GET", targets, "", "X-API-KEY", "read"); got.Status != 403 {
+		t.Errorf("who may only read: %+v", got)
 	}
 }

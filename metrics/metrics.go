@@ -90,7 +90,10 @@ type Metrics struct {
 	ArchiveTombstones   prometheus.Gauge
 	ArchiveQuarantined  prometheus.Gauge
 	ArchiveUnreadable   prometheus.Gauge
-	FleetSidecars       *prometheus.GaugeVec // by state
+	FleetSidecars       *prometheus.GaugeVec   // by state
+	TargetDeliveries    *prometheus.CounterVec // by result
+	TargetsWaiting      prometheus.Gauge
+	TargetsDead         prometheus.Gauge
 	WritesWaiting       prometheus.Gauge
 	OrphanRequests      prometheus.Gauge
 	OrphanEvents        prometheus.Gauge
@@ -317,6 +320,14 @@ func (m *Metrics) archive(f factory) {
 	m.FleetSidecars.WithLabelValues("alive")
 	m.FleetSidecars.WithLabelValues("silent")
 
+	m.TargetDeliveries = f.counters("promptspool_target_deliveries_total",
+		"Attempts of this server to deliver a notice to a target, by result. What failed is tried again; what the "+
+			"target keeps refusing is a dead letter (dead).",
+		"result", "delivered", "failed", "dead")
+	m.TargetsWaiting = f.gauge("promptspool_target_waiting_notices",
+		"Notices that wait for the targets of all projects.")
+	m.TargetsDead = f.gauge("promptspool_target_dead_letters",
+		"Notices that the targets of all projects refused, or that came to a full queue.")
 	m.WritesWaiting = f.gauge("promptspool_archive_waiting_writes",
 		"Batches and direct writes that wait for their key's turn at the archive.")
 	m.OrphanRequests = f.gauge("promptspool_orphan_requests",

@@ -91,6 +91,11 @@ var Table = []Entry{
 		Commands: "requests delete, requests reprice, requests scan",
 	},
 	{
+		Does: "Set up targets, and replay notices", Scope: wire.ScopeManage, Role: wire.RoleOwner,
+		Routes: "list-targets put-target remove-target test-target list-deliveries replay-deliveries " +
+			"discard-deliveries",
+	},
+	{
 		Does: "See sidecars", Scope: wire.ScopeFull, Role: wire.RoleViewer,
 		Routes:   "sync-fleet",
 		Pages:    "GET /sidecars",

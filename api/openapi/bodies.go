@@ -396,6 +396,16 @@ type PutView struct {
 	wire.View
 }
 
+// PutTarget is what people say about a target.
+type PutTarget struct {
+	wire.TargetSettings
+}
+
+// ChooseDeliveries names what is delivered again, or not any more.
+type ChooseDeliveries struct {
+	wire.DeliveryChoice
+}
+
 // Heartbeat is what a sidecar reports about itself.
 type Heartbeat struct {
 	open

@@ -233,7 +233,7 @@ const (
 	sidecars  = "api-sidecars"
 )
 
-var parts = loadParts("log", "opentelemetry", "templates", "find", "sidecars")
+var parts = loadParts("log", "opentelemetry", "templates", "find", "targets", "sidecars")
 
 func loadParts(names ...string) (all []*part) {
 	for _, name := range names {
@@ -291,20 +291,21 @@ func (v *value) parse() any {
 
 // types are those that the tables name.
 var types = byName(
-	BacktestQuery{}, Continue{}, CreateGroup{}, CreateLabel{}, DefineScore{}, Empty{}, ExportLine{},
-	ExportLogs{}, ExportMetrics{}, ExportTraces{}, Exported{}, Export{}, FetchTemplate{}, Heartbeat{},
-	LogRequest{}, MoveLabel{}, OK{}, PartsQuery{}, PatchTemplate{}, PublishTemplateOld{}, PutView{},
-	PublishTemplate{}, RPC{}, RollupSearch{}, Scan{}, Search{}, SpanSearch{}, SpansBulk{}, StatisticsQuery{},
-	Trace{}, TrackAnyRequest{}, TrackGroup{}, TrackMetadata{}, TrackPrompt{}, TrackRequest{}, TrackScore{},
-	wire.Analytics{}, wire.Backtest{}, wire.BatchAnswer{}, wire.ChangesQuery{}, wire.Changes{},
-	wire.CloseQuery{}, wire.Deleted{}, wire.DeletionQuery{}, wire.Done{}, wire.Event{}, wire.Fleet{},
-	wire.GroupCreated{}, wire.KeyVerdict{}, wire.Labels{}, wire.Logged{}, wire.NamedQuery{},
+	BacktestQuery{}, ChooseDeliveries{}, Continue{}, CreateGroup{}, CreateLabel{}, DefineScore{}, Empty{},
+	ExportLine{}, ExportLogs{}, ExportMetrics{}, ExportTraces{}, Exported{}, Export{}, FetchTemplate{},
+	Heartbeat{}, LogRequest{}, MoveLabel{}, OK{}, PartsQuery{}, PatchTemplate{}, PublishTemplateOld{},
+	PublishTemplate{}, PutTarget{}, PutView{}, RPC{}, RollupSearch{}, Scan{}, Search{}, SpanSearch{},
+	SpansBulk{}, StatisticsQuery{}, Trace{}, TrackAnyRequest{}, TrackGroup{}, TrackMetadata{},
+	TrackPrompt{}, TrackRequest{}, TrackScore{}, wire.Analytics{}, wire.Backtest{}, wire.BatchAnswer{},
+	wire.ChangesQuery{}, wire.Changes{}, wire.CloseQuery{}, wire.Deleted{}, wire.DeletionQuery{},
+	wire.DeliveriesTaken{}, wire.DeliveryPage{}, wire.DeliveryQuery{}, wire.Done{}, wire.Event{},
+	wire.Fleet{}, wire.GroupCreated{}, wire.KeyVerdict{}, wire.Labels{}, wire.Logged{}, wire.NamedQuery{},
 	wire.OrphanPage{}, wire.OrphanQuery{}, wire.PlacedLabel{}, wire.Published{}, wire.RawQuery{},
 	wire.RawTemplate{}, wire.Record{}, wire.RenderedTemplate{}, wire.Repriced{}, wire.RollupFound{},
 	wire.RollupPage{}, wire.Scanned{}, wire.ScoreDefinitionList{}, wire.Scored{}, wire.SearchPage{},
 	wire.SpanPage{}, wire.SpansTaken{}, wire.Statistics{}, wire.SuggestQuery{}, wire.Suggestions{},
-	wire.TemplateListQuery{}, wire.TemplateList{}, wire.TraceClosed{}, wire.TraceQuery{},
-	wire.TrackedRequest{}, wire.Tracked{}, wire.ViewList{},
+	wire.TargetList{}, wire.TargetPut{}, wire.TemplateListQuery{}, wire.TemplateList{}, wire.TraceClosed{},
+	wire.TraceQuery{}, wire.TrackedRequest{}, wire.Tracked{}, wire.ViewList{},
 )
 
 func byName(values ...any) map[string]reflect.Type {

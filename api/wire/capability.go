@@ -121,6 +121,28 @@ type Sidecars interface {
 	Fleet(ctx context.Context, id Identity) (Fleet, error)
 }
 
+// Targets is where a project's notices go.
+type Targets interface {
+	// Targets returns the targets, by name, with what became of their notices.
+	Targets(ctx context.Context, id Identity) ([]Target, error)
+
+	// PutTarget makes a target, or changes the one of its name. It returns the secret if it made one,
+	// which cannot be shown again.
+	PutTarget(ctx context.Context, id Identity, t TargetSettings) (made string, err error)
+
+	// RemoveTarget removes a target with its queue and its dead letters.
+	RemoveTarget(ctx context.Context, id Identity, name string) error
+
+	// TestTarget delivers a test now, beside the queue. CodeConflict says why the target did not take it.
+	TestTarget(ctx context.Context, id Identity, name string) error
+
+	// Deliveries returns a page of what waits, or of the dead letters.
+	Deliveries(ctx context.Context, id Identity, name string, q DeliveryQuery) (DeliveryPage, error)
+
+	// TakeDeliveries replays or discards some of them, at most 200, and returns how many.
+	TakeDeliveries(ctx context.Context, id Identity, name string, c DeliveryChoice) (int, error)
+}
+
 // Keys creates, lists, rotates and revokes keys. On a server it is auth.
 type Keys interface {
 	CreateKey(ctx context.Context, n NewKey) (Secret, Key, error)

@@ -12,6 +12,7 @@ import (
 
 	"promptspool/api/auth"
 	"promptspool/api/ops"
+	"promptspool/api/webhook"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/archivetool"
 	"promptspool/cmd/promptspool/internal/config"
@@ -33,6 +34,7 @@ type database interface {
 	wire.Sidecars
 	wire.Reviews
 	wire.Views
+	webhook.Store
 
 	Size(ctx context.Context) (archive.Size, error)
 	FleetOfAll(ctx context.Context) (known, alive int, err error)

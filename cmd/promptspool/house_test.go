@@ -42,6 +42,7 @@ var imports = map[string]string{
 	"api/access":              "api/wire",
 	"api/auth":                "api/wire",
 	"api/auth/oidc":           "api/wire",
+	"api/webhook":             "api/wire metrics",
 	"api/client":              "api/admission api/wire api/wire/jsonscan",
 	"api/tracetree":           "api/wire",
 	"api/openapi":             "api/access api/wire api/wire/jsonscan",

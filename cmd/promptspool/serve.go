@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"promptspool/api/dashboard"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/ops"
+	"promptspool/api/webhook"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/datafolder"
@@ -130,6 +132,22 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	// It reads the database.
 	defer counted.Close()
 
+	// Notices, which go to the targets of their projects.
+	if c.sealKey == "" {
+		c.sealKey, err = keyFile(filepath.Join(c.data, "seal.key"))
+		if err != nil {
+			return fmt.Errorf("the key that seals targets: %w", err)
+		}
+	}
+	targets := webhook.New(webhook.Config{
+		Store:     db,
+		Key:       sha256.Sum256([]byte(c.sealKey)),
+		Allow:     c.webhookAllow,
+		PublicURL: c.public.or(""),
+		Metrics:   m,
+		Logger:    c.logger,
+	})
+
 	// Parts that follow the configuration while the server runs.
 	limiter, certificates := new(admission.Limiter), config.NewLiveTLS(c.tls)
 	limiter.Set(c.limits)
@@ -173,6 +191,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Fleet:          fleet,
 		Scoring:        db,
 		Views:          db,
+		Targets:        targets,
 		Pages:          pages,
 		BasePath:       c.public.basePath(),
 		Proxies:        c.public.proxies,
@@ -215,6 +234,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 			keys.Run,
 			templates.Watch,
 			service.DoLeft,
+			targets.Run,
 			func(ctx context.Context) error { return templates.WatchKeys(ctx, keys.Keys) },
 			health.watch(storage.remote),
 			watchArchive(storage, m),

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/netip"
 	"net/url"
 	"os"
 	"slices"
@@ -54,6 +55,7 @@ func serverCommand() *cli.Command {
 		pricesFlag(),
 		providerURLFlag(),
 	}
+	flags = append(flags, targetFlags()...)
 	free := config.TextFlag("free-min", "", "the `size` that stays free on the archive's disk; "+
 		"below it writes get 503 (default: 256MiB, or a sixteenth of a disk below 4GiB)")
 
@@ -127,6 +129,7 @@ func serverRoleOf(c *cli.Context) (serverConfig, error) {
 	}
 	role.retention = retentionOf(r)
 	role.freeMin = r.SizeOr("free-min", 0)
+	role.sealKey, role.webhookAllow = targetsOf(r)
 
 	return role, r.Err()
 }
@@ -181,6 +184,31 @@ func pricesOf(r *config.Reader) *prices.Table {
 	return table
 }
 
+// targetFlags are about the targets of notices.
+func targetFlags() []cli.Flag {
+	return append(config.SecretFlags("seal-key",
+		"the `key` that seals the URLs and secrets of targets, at least 32 characters, the same for all servers of a "+
+			"database (default: a file in the data folder)"),
+		config.ListFlag("webhook-allow",
+			"a private `network`, such as 10.1.0.0/16, whose addresses targets may have; may be repeated"))
+}
+
+// targetsOf reads targetFlags.
+func targetsOf(r *config.Reader) (key wire.Secret, allow []netip.Prefix) {
+	key = r.Secret("seal-key")
+	if key != "" && len(key) < 32 {
+		r.Reject("seal-key", "must have at least 32 characters, for example from `openssl rand -hex 32`")
+	}
+	for _, text := range r.List("webhook-allow") {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			r.RejectValue("webhook-allow", text, "must be a network such as 10.1.0.0/16")
+		}
+		allow = append(allow, network)
+	}
+	return key, allow
+}
+
 // serverConfig is what a server is started with.
 type serverConfig struct {
 	roleConfig
@@ -192,6 +220,8 @@ type serverConfig struct {
 	retention    archive.Retention
 	freeMin      int64 // of the disk that stays free under Badger; 0 for its default
 	signIn       signIn
+	sealKey      wire.Secret      // "" for the one in data
+	webhookAllow []netip.Prefix   // private networks that targets may be in
 	now          func() time.Time // the clock by which keys end; nil for time.Now
 	sidecarURL   string           // of `up`; "" for none
 	printedKey   wire.Secret      // the bootstrap key, if the terminal shows it

@@ -59,7 +59,7 @@ var sections = []struct{ title, pages string }{
 	{"Operate", "production deploy people projects oidc access reverse-proxy kubernetes postgresql citus scale " +
 		"backup upgrade alerts troubleshooting"},
 	{"Reference", "commands configuration metrics opentelemetry-requests opentelemetry-attributes limits security"},
-	{"HTTP API", "api api-log api-opentelemetry api-templates api-find api-sidecars api-objects"},
+	{"HTTP API", "api api-log api-opentelemetry api-templates api-find api-targets api-sidecars api-objects"},
 	{"Contribute", "architecture contributing"},
 }
 

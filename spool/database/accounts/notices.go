@@ -10,8 +10,8 @@ import (
 
 // Bounds of what a target has not been told.
 const (
-	QueueMax = 10_000
-	DeadMax  = 10_000
+	QueueMax = 5_000
+	DeadMax  = 5_000
 )
 
 // notices are those that no target's queue has yet, by id.

@@ -37,6 +37,9 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 	server.Call("PUT", "/api/public/v2/views/a", `{"address":"/requests?filter=secret"}`,
 		"X-API-KEY", harness.AdminKey)
 
+	server.Call("PUT", "/api/public/v2/targets/a", `{"kind":"slack","url":"https://secret.example"}`,
+		"X-API-KEY", harness.AdminKey)
+
 	key := createKey(t, server, "other", "full")
 
 	fields := map[string]map[string]any{
@@ -62,6 +65,11 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		"POST /rest/backtest":                       404,
 		"DELETE /api/public/v2/score-definitions/a": 404,
 		"DELETE /api/public/v2/views/a":             404,
+		"DELETE /api/public/v2/targets/a":           404,
+		"POST /api/public/v2/targets/a/test":        404,
+		"POST /api/public/v2/targets/a/replay":      404,
+		"POST /api/public/v2/targets/a/discard":     404,
+		"GET /api/public/v2/targets/a/deliveries":   404,
 
 		// What lists or counts finds nothing, and a deletion deletes nothing of another
 		// account's.
@@ -82,6 +90,7 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		"GET /prompt-templates":                                               200,
 		"GET /api/public/v2/score-definitions":                                200,
 		"GET /api/public/v2/views":                                            200,
+		"GET /api/public/v2/targets":                                          200,
 		"DELETE /api/public/v2/requests/" + id:                                200,
 		"DELETE /api/public/v2/requests?metadata_key=user&metadata_value=ann": 200,
 	} {

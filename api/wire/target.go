@@ -1,0 +1,258 @@
+package wire
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Types of notices.
+const (
+	NoticeAlertFiring       = "alert.firing"
+	NoticeAlertResolved     = "alert.resolved"
+	NoticeSidecarSilent     = "sidecar.silent"
+	NoticeSidecarOnline     = "sidecar.online" // the end of a silence
+	NoticeSidecarLosses     = "sidecar.losses"
+	NoticeTemplatePublished = "template.published"
+	NoticeLabelMoved        = "label.moved"
+	NoticeKeyCreated        = "key.created"
+)
+
+// NoticeTypes are the types of notices that a target can subscribe to.
+var NoticeTypes = []string{
+	NoticeAlertFiring, NoticeAlertResolved, NoticeSidecarSilent, NoticeSidecarOnline, NoticeSidecarLosses,
+	NoticeTemplatePublished, NoticeLabelMoved, NoticeKeyCreated,
+}
+
+// Notice is an event of a project that its targets are told.
+type Notice struct {
+	ID      string    `json:"id"`             // a UUIDv7, the same with each attempt to deliver it
+	Type    string    `json:"type"`           // such as alert.firing
+	Time    time.Time `json:"time"`           // of the event
+	Project string    `json:"project"`        // the project's name, which the server fills in
+	Title   string    `json:"title"`          // one line
+	Text    string    `json:"text,omitempty"` // more about it, for people
+	URL     string    `json:"url,omitempty"`  // of its page; it may begin with the path
+
+	// Labels identify what it is about. An alert's end has exactly the labels of its beginning.
+	Labels map[string]string `json:"labels,omitempty"`
+	Data   json.RawMessage   `json:"data,omitempty"` // what else a program wants to know
+
+	// Targets are the names of those that are told; without names, each that subscribes to the type.
+	Targets []string `json:"targets,omitempty"`
+}
+
+// Condition returns the type of notice with which a lasting condition begins, and whether this one begins
+// or ends it. It is "" for the notice of a moment.
+func (n *Notice) Condition() (begins string, holds bool) {
+	switch n.Type {
+	case NoticeAlertFiring, NoticeSidecarSilent:
+		return n.Type, true
+	case NoticeAlertResolved:
+		return NoticeAlertFiring, false
+	case NoticeSidecarOnline:
+		return NoticeSidecarSilent, false
+	}
+	return "", false
+}
+
+// Kinds of targets.
+const (
+	TargetWebhook      = "webhook"      // the form of Standard Webhooks, signed
+	TargetSlack        = "slack"        // an incoming webhook of Slack, or what takes its form
+	TargetAlertmanager = "alertmanager" // Prometheus Alertmanager, its API v2
+)
+
+// TargetsMax bounds the targets of a project.
+const TargetsMax = 20
+
+// WebhookSecretPrefix is before the secrets of Standard Webhooks, which have 24 to 64 bytes.
+const WebhookSecretPrefix = "whsec_"
+
+// TargetSettings are what people say about a target.
+type TargetSettings struct {
+	// The target's name, which is in the path.
+	Name string `json:"name,omitempty" read:"-" jsonschema:"maxLength=64"`
+	// The form in which it is told.
+	Kind string `json:"kind" jsonschema:"enum=webhook,enum=slack,enum=alertmanager"`
+	// Where it is. It may be left out when a target of the kind is replaced: that one's stays.
+	URL string `json:"url,omitempty" jsonschema:"maxLength=2000"`
+	// The key of a webhook's signatures: whsec_ and 24 to 64 bytes in base64. Without one, that of the
+	// target that is replaced stays, or one is made.
+	Secret string `json:"secret,omitempty" jsonschema:"maxLength=100"`
+	// The types of notices that it is told; all without any.
+	Types []string `json:"types,omitempty"`
+}
+
+var targetName = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
+
+func (t *TargetSettings) check(f *fields) {
+	if t.Kind == "" && len(f.errs) == 0 {
+		f.fault("kind", "is missing")
+	}
+	u, err := url.Parse(t.URL)
+	if t.URL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Fragment != "") {
+		f.fault("url", "must begin with https:// or http:// and a host")
+	}
+
+	encoded, isPrefixed := strings.CutPrefix(t.Secret, WebhookSecretPrefix)
+	key, err := base64.StdEncoding.DecodeString(encoded)
+	switch {
+	case t.Secret == "":
+	case t.Kind != TargetWebhook:
+		f.fault("secret", "is for a webhook: others are not signed")
+	case !isPrefixed || err != nil || len(key) < 24 || len(key) > 64:
+		f.fault("secret", "must be whsec_ and 24 to 64 bytes in base64")
+	}
+
+	for _, name := range t.Types {
+		if !slices.Contains(NoticeTypes, name) {
+			f.fault("types", "must be some of %s", strings.Join(NoticeTypes, ", "))
+			break
+		}
+	}
+}
+
+// DecodeTarget reads the settings of the target of a name.
+func DecodeTarget(object Object, name string) (TargetSettings, error) {
+	f := fields{object: object}
+	t := TargetSettings{}
+	f.read(&t)
+	t.Name = name
+	if !targetName.MatchString(name) {
+		f.fault("name", "must have 1 to 64 of a-z 0-9 . _ and -")
+	}
+	t.check(&f)
+
+	return t, f.err()
+}
+
+// Target is where a project's notices go, with what became of them.
+type Target struct {
+	// The target's name.
+	Name string `json:"name"`
+	// The form in which it is told: webhook, slack or alertmanager.
+	Kind string `json:"kind"`
+	// Where it is, without what may be secret in it.
+	URL string `json:"url"`
+	// The types of notices that it is told; all without any.
+	Types []string `json:"types"`
+	// When it was made.
+	CreatedAt time.Time `json:"created_at"`
+	// The notices in its queue.
+	Waiting int `json:"waiting"`
+	// The notices that it refused, or that came to a full queue.
+	Dead int `json:"dead_letters"`
+	// The oldest dead letters, which were deleted for lack of space.
+	Dropped int `json:"dead_letters_dropped"`
+	// The notices that it took.
+	Delivered int `json:"delivered"`
+	// When it last took one.
+	DeliveredAt *time.Time `json:"delivered_at,omitempty"`
+	// The attempts that failed since.
+	Tries int `json:"tries"`
+	// Why the last attempt failed; absent after one that did not.
+	Error string `json:"error,omitempty"`
+	// When the next attempt is.
+	RetryAt *time.Time `json:"retry_at,omitempty"`
+}
+
+// Takes reports whether the target is told a notice.
+func (t *Target) Takes(n *Notice) bool {
+	if len(n.Targets) > 0 {
+		return slices.Contains(n.Targets, t.Name)
+	}
+	return len(t.Types) == 0 || slices.Contains(t.Types, n.Type)
+}
+
+// SealedTarget is a target as a database keeps it.
+type SealedTarget struct {
+	Target
+	ID       string    `json:"id"`                 // a UUIDv7: a queue belongs to it, not to the name
+	Sealed   []byte    `json:"sealed"`             // its URL and secret
+	SealedBy string    `json:"sealed_by"`          // which key opens them
+	Position int       `json:"position"`           // of the newest notice
+	Holder   string    `json:"holder,omitempty"`   // the server that delivers at the moment
+	DueAt    time.Time `json:"due_at,omitzero"`    // the end of its time, or of a pause
+	Holds    int       `json:"holds,omitempty"`    // how many conditions an Alertmanager holds
+	RepeatAt time.Time `json:"repeat_at,omitzero"` // when it is told so again
+}
+
+// IsDue reports whether a server may deliver now.
+func (t *SealedTarget) IsDue(now time.Time) bool {
+	return !t.DueAt.After(now) && (t.Waiting > 0 || t.Holds > 0 && !t.RepeatAt.After(now))
+}
+
+// EndPause lets a server try again without the pause after a failure.
+func (t *SealedTarget) EndPause() {
+	if t.Holder == "" {
+		t.DueAt = time.Time{}
+	}
+}
+
+// Delivery is a notice in a target's queue, or among its dead letters.
+type Delivery struct {
+	Position int    `json:"position"`        // its place in the queue, by which it is named
+	Notice   Notice `json:"notice"`          // the one that the target was not told
+	Error    string `json:"error,omitempty"` // why it is dead
+}
+
+// Attempt is what a server delivers for a target, and what became of it.
+type Attempt struct {
+	Target    SealedTarget
+	*Delivery          // nil for a repetition
+	Holds     []Notice // what an Alertmanager is told again
+
+	Error   string    // why it failed; "" if it did not
+	Dead    bool      // it is not tried again
+	RetryAt time.Time // when it is
+}
+
+// TargetList answers GET /api/public/v2/targets.
+type TargetList struct {
+	Success bool     `json:"success"`
+	Items   []Target `json:"items"` // the project's targets, by name
+}
+
+// TargetPut answers PUT /api/public/v2/targets/{name}.
+type TargetPut struct {
+	Done
+	// The secret that was made for a webhook. It is not shown again.
+	Secret string `json:"secret,omitempty"`
+}
+
+// DeliveryQuery asks for a page of what a target was not told.
+type DeliveryQuery struct {
+	// Whether to list the dead letters, in place of the queue.
+	Dead bool `json:"dead,omitempty"`
+	// The position after which the page begins.
+	After int `json:"after,omitempty" jsonschema:"minimum=0,maximum=9007199254740991"`
+}
+
+// DeliveryPage answers GET /api/public/v2/targets/{name}/deliveries.
+type DeliveryPage struct {
+	Success bool       `json:"success"`
+	Items   []Delivery `json:"items"` // at most 100, the oldest first
+}
+
+// DeliveryChoice names what of a target is delivered again, or is not delivered any more.
+type DeliveryChoice struct {
+	// Whether to choose from the dead letters, in place of the queue.
+	Dead bool `json:"dead,omitempty"`
+	// The position of one; without it, the first 200.
+	Position int `json:"position,omitempty" jsonschema:"minimum=1,maximum=9007199254740991"`
+
+	Replay bool `json:"-"` // what is chosen goes into the queue again; else it is deleted
+}
+
+// DeliveriesTaken answers what replays or discards.
+type DeliveriesTaken struct {
+	Success bool   `json:"success"`
+	Message string `json:"message"`
+	// How many. Call again until it is 0.
+	Count int `json:"count"`
+}
