@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -103,5 +104,46 @@ func TestAViewHasAGoodNameAndAddress(t *testing.T) {
 	form := s.call(eve, "GET", "/views?"+url.Values{"rename": {"a"}, "own": {"1"}}.Encode(), nil)
 	if !says(form, `action="/views/a/rename"`) {
 		t.Errorf("no form to rename it: %s", form.Body)
+	}
+}
+
+// A metadata key becomes a column, which the browser, the address, a saved view and a CSV keep, as they keep
+// that rows are compact.
+func TestAMetadataKeyIsShownAsAColumn(t *testing.T) {
+	s := openSite(t)
+	const vic = "vic@example.com"
+	s.record(vic, newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{"model":"m"},"request_response":{},
+		"request_start_time":1,"request_end_time":2,"metadata":{"the.plan %":"gold"}}`))
+	if page := s.call(vic, "GET", "/requests", nil); !says(page, `<option value="the.plan %">`) {
+		t.Error("the key is not offered")
+	}
+
+	form := s.form(vic, "col", "model", "key", "the.plan %", "density", "compact")
+	chosen := s.call(vic, "POST", "/requests/view", form)
+	address, _ := url.Parse(chosen.Header().Get("Location"))
+	if got := address.Query(); address.Path != "/requests" || got.Get("density") != "compact" ||
+		strings.Join(got["col"], " ") != "model metadata.the.plan %" {
+		t.Fatalf("it leads to %s", address)
+	}
+	other := s.request(vic, "GET", "/requests", nil)
+	other.AddCookie(chosen.Result().Cookies()[0])
+	for name, r := range map[string]*http.Request{
+		"the browser": other, "the address": s.request(vic, "GET", address.String(), nil),
+	} {
+		w := httptest.NewRecorder()
+		s.d.ServeHTTP(w, r)
+		for _, want := range []string{
+			`<th>the.plan %</th>`, `data-label="the.plan %" title="gold">gold</td>`, "list compact",
+			`value="/requests?col=model&amp;col=metadata.the.plan&#43;%25&amp;density=compact"`,
+			`name="col" value="metadata.the.plan %" checked`,
+		} {
+			if !says(w, want) {
+				t.Errorf("%s does not keep %s:\n%s", name, want, w.Body)
+			}
+		}
+	}
+	csv := s.call(vic, "GET", "/requests/export?format=csv&"+address.RawQuery, nil).Body.String()
+	if !strings.Contains(csv, "model,metadata.the.plan %\n") || !strings.Contains(csv, ",m,gold\n") {
+		t.Errorf("the CSV is %s", csv)
 	}
 }

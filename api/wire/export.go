@@ -124,8 +124,20 @@ func ColumnName(word string) string {
 	return word
 }
 
+// MetadataColumn is before a metadata key in the name of the column that has its values.
+const MetadataColumn = "metadata."
+
 // Cell returns what the column of a name has of a row; "" for a name of none.
 func (r *Row) Cell(name string) string {
+	if key, ok := strings.CutPrefix(name, MetadataColumn); ok {
+		for _, m := range r.Metadata {
+			if m.Key == key {
+				return m.Value
+			}
+		}
+		return ""
+	}
+
 	at := slices.IndexFunc(Columns, func(c Column) bool { return c.Name == name })
 	if at < 0 {
 		return ""

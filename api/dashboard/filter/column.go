@@ -15,6 +15,8 @@ import (
 // is always shown, and is not among them.
 type Column struct {
 	Name, Text string
+	Key        string // the metadata key whose values it has; "" for all other columns
+	Around     bool   // it shows what is known around the call, rather than the call itself
 	Number     bool
 	Label      string // in front of the number on a narrow page
 	Excerpt    bool   // the beginning of a text, in one line
@@ -33,7 +35,7 @@ type Cell struct {
 	Badges     []string
 }
 
-// Columns are all columns, in their usual order.
+// Columns are all columns but those of metadata keys, in their usual order.
 var Columns = []Column{
 	{Name: "status", Text: "Status", Sort: "status", CSV: "error_type"},
 	{Name: "template", Text: "Template", ByDefault: true, Optional: true, CSV: "template version label",
@@ -54,16 +56,17 @@ var Columns = []Column{
 		cell: func(r *wire.Row) Cell { return Cell{Text: number.Tokens(r.CacheWrites)} }},
 	{Name: "cost", Text: "Cost", Number: true, Sort: "cost", ByDefault: true, Optional: true, CSV: "cost_usd",
 		cell: func(r *wire.Row) Cell { return Cell{Text: number.Cost(r.Price)} }},
-	{Name: "score", Text: "Main score", Number: true, Label: "score", ByDefault: true, Optional: true, CSV: "scores"},
-	{Name: "scores", Text: "All scores", Optional: true, CSV: "scores", cell: scoresCell},
-	{Name: "tags", Text: "Tags", Optional: true, CSV: "tags",
+	{Name: "score", Around: true, Text: "Main score", Number: true, Label: "score", ByDefault: true, Optional: true,
+		CSV: "scores"},
+	{Name: "scores", Around: true, Text: "All scores", Optional: true, CSV: "scores", cell: scoresCell},
+	{Name: "tags", Around: true, Text: "Tags", Optional: true, CSV: "tags",
 		cell: func(r *wire.Row) Cell { return Cell{Badges: r.Tags} }},
-	{Name: "metadata", Text: "Metadata", Optional: true, CSV: "metadata", cell: metadataCell},
-	{Name: "session", Text: "Session", CSV: "session_id",
+	{Name: "metadata", Around: true, Text: "Metadata", Optional: true, CSV: "metadata", cell: metadataCell},
+	{Name: "session", Around: true, Text: "Session", CSV: "session_id",
 		cell: func(r *wire.Row) Cell { return Cell{Text: r.SessionID, Href: address.Session(r.SessionID)} }},
-	{Name: "user", Text: "User", CSV: "user_id"},
-	{Name: "environment", Text: "Environment", CSV: "environment"},
-	{Name: "trace", Text: "Trace", CSV: "trace_id",
+	{Name: "user", Around: true, Text: "User", CSV: "user_id"},
+	{Name: "environment", Around: true, Text: "Environment", CSV: "environment"},
+	{Name: "trace", Around: true, Text: "Trace", CSV: "trace_id",
 		cell: func(r *wire.Row) Cell {
 			return Cell{Text: r.TraceID[:min(8, len(r.TraceID))], Href: "/traces/" + r.TraceID}
 		}},
@@ -71,8 +74,8 @@ var Columns = []Column{
 		cell: func(r *wire.Row) Cell { return Cell{Badges: r.ToolNames} }},
 	{Name: "finish", Text: "Finish reason", Optional: true, CSV: "finish_reason"},
 	{Name: "function", Text: "Function", Optional: true, CSV: "function_name"},
-	{Name: "sidecar", Text: "Sidecar", CSV: "sidecar"},
-	{Name: "groups", Text: "Groups", Optional: true, CSV: "group_ids",
+	{Name: "sidecar", Around: true, Text: "Sidecar", CSV: "sidecar"},
+	{Name: "groups", Around: true, Text: "Groups", Optional: true, CSV: "group_ids",
 		cell: func(r *wire.Row) Cell { return Cell{Badges: r.GroupIDs} }},
 }
 
@@ -85,9 +88,18 @@ func (c Column) Cell(r *wire.Row) Cell {
 	return c.cell(r)
 }
 
+// Cells returns the names of those of wire.Columns that a CSV has in its place.
+func (c Column) Cells() []string {
+	if c.Key != "" {
+		return []string{c.CSV} // it may have spaces
+	}
+
+	return strings.Fields(c.CSV)
+}
+
 // IsEmpty reports whether the column shows nothing of a request.
 func (c Column) IsEmpty(r *wire.Row) bool {
-	return !slices.ContainsFunc(strings.Fields(c.CSV), func(name string) bool { return r.Cell(name) != "" })
+	return !slices.ContainsFunc(c.Cells(), func(name string) bool { return r.Cell(name) != "" })
 }
 
 func templateCell(r *wire.Row) (c Cell) {
@@ -131,12 +143,37 @@ func metadataCell(r *wire.Row) (c Cell) {
 	return c
 }
 
-// ColumnNames returns the names of columns that exist, in their usual order; nil if there are none.
-func ColumnNames(names []string) (known []string) {
+// Bounds of the columns of metadata keys. A cookie keeps their names.
+const (
+	keyColumnsMax    = 8
+	keyColumnNameMax = 100
+)
+
+// ColumnsOf returns the columns of some names, in their usual order. After them are those of metadata keys.
+// What is no name of a column is left out.
+func ColumnsOf(names []string) (all []Column) {
 	for _, c := range Columns {
 		if slices.Contains(names, c.Name) {
-			known = append(known, c.Name)
+			all = append(all, c)
 		}
+	}
+
+	usual := len(all)
+	for _, name := range names {
+		key, ok := strings.CutPrefix(name, wire.MetadataColumn)
+		known := slices.ContainsFunc(all, func(c Column) bool { return c.Name == name })
+		if ok && !known && key != "" && len(name) <= keyColumnNameMax && len(all) < usual+keyColumnsMax {
+			all = append(all, Column{Name: name, Text: key, Key: key, Label: key, Around: true, CSV: name})
+		}
+	}
+
+	return all
+}
+
+// ColumnNames returns the names of what ColumnsOf returns; nil if that is nothing.
+func ColumnNames(names []string) (known []string) {
+	for _, c := range ColumnsOf(names) {
+		known = append(known, c.Name)
 	}
 
 	return known

@@ -1,8 +1,10 @@
 package filter
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"promptspool/api/wire"
@@ -51,5 +53,31 @@ func TestEveryOrderHasWordsAndIsOneOfASearch(t *testing.T) {
 		if by := readOrder(url.Values{"sort": {c.Sort}}, wire.SortFields).By; by != c.Sort {
 			t.Errorf("the column %s sorts by %q", c.Name, by)
 		}
+	}
+}
+
+// Metadata keys are columns after the others, a few, each once.
+func TestAMetadataKeyIsAColumn(t *testing.T) {
+	names := []string{
+		"metadata.plan.b c", "cost", "metadata.", "metadata." + strings.Repeat("k", 100), "metadata.plan.b c",
+		"nothing", "model",
+	}
+	if got := ColumnNames(names); !slices.Equal(got, []string{"model", "cost", "metadata.plan.b c"}) {
+		t.Errorf("the columns are %q", got)
+	}
+	for i := range 20 {
+		names = append(names, fmt.Sprint("metadata.", i))
+	}
+	if got := ColumnNames(names); len(got) != 2+keyColumnsMax {
+		t.Errorf("there are %d columns: %q", len(got), got)
+	}
+
+	r := &wire.Row{Metadata: []wire.MetadataRow{{Key: "plan", Value: "a"}, {Key: "plan.b c", Value: "gold"}}}
+	c := ColumnsOf(names)[2]
+	if c.IsEmpty(r) || c.Cell(r).Text != "gold" || !slices.Equal(r.CSV(c.Cells()), []string{"gold"}) {
+		t.Errorf("the column has %+v, %q", c.Cell(r), r.CSV(c.Cells()))
+	}
+	if !c.IsEmpty(&wire.Row{}) {
+		t.Error("a row without the key has something in its column")
 	}
 }

@@ -26,6 +26,7 @@ type Filter struct {
 	Text    string   // the line
 	Columns []string // names of columns; nil for those that the reader usually sees
 	Order   Order
+	Density string     // Compact if rows are low
 	Named   string     // the saved view that the page was opened from; "" is none
 	Kept    url.Values // what else the addresses of the page itself have
 
@@ -33,6 +34,9 @@ type Filter struct {
 	fault error // what is wrong with the line; then it is as it was typed
 	clock filterline.Clock
 }
+
+// Compact is the density of a list with low rows.
+const Compact = "compact"
 
 // Read reads the filter in an address. Its days are those of a zone; nil is UTC.
 func Read(q url.Values, now time.Time, zone *time.Location) Filter {
@@ -44,13 +48,16 @@ func Read(q url.Values, now time.Time, zone *time.Location) Filter {
 	}
 	f.Columns, f.Order = ColumnNames(q["col"]), readOrder(q, wire.SortFields)
 	f.Named = q.Get("named")
+	if q.Get("density") == Compact {
+		f.Density = Compact
+	}
 
 	return f
 }
 
 // OfRollups returns the filter with the order of sessions, traces or users in its address.
 func (f Filter) OfRollups(q url.Values) Filter {
-	f.Columns, f.Order = nil, readOrder(q, wire.RollupSortFields)
+	f.Columns, f.Density, f.Order = nil, "", readOrder(q, wire.RollupSortFields)
 
 	return f
 }
@@ -78,8 +85,10 @@ func (f Filter) Values() url.Values {
 		q.Add("col", name)
 	}
 	f.Order.set(q)
-	if f.Named != "" {
-		q.Set("named", f.Named)
+	for name, value := range map[string]string{"density": f.Density, "named": f.Named} {
+		if value != "" {
+			q.Set(name, value)
+		}
 	}
 
 	return q
@@ -355,7 +364,7 @@ type Tab struct {
 func (v Form) Tabs() (all []Tab) {
 	for _, text := range []string{"Requests", "Traces", "Sessions", "Users"} {
 		path, to := "/"+strings.ToLower(text), v.Filter
-		to.Columns, to.Order, to.Named = nil, Order{}, ""
+		to.Columns, to.Order, to.Density, to.Named = nil, Order{}, "", ""
 		if path == "/requests" && v.Filter.fault == nil {
 			to.line.Terms = slices.DeleteFunc(slices.Clone(to.line.Terms), func(t filterline.Term) bool {
 				return t.Field != nil && !t.Field.IsOfCalls()

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/filter"
@@ -145,9 +144,9 @@ func csvHeader(chosen []string) []string {
 	}
 
 	header := []string{"started_at", "status", "error_message", "request_id", "accepted_at"}
-	for _, c := range filter.Columns {
-		for cell := range strings.FieldsSeq(c.CSV) {
-			if slices.Contains(chosen, c.Name) && !slices.Contains(header, cell) {
+	for _, c := range filter.ColumnsOf(chosen) {
+		for _, cell := range c.Cells() {
+			if !slices.Contains(header, cell) {
 				header = append(header, cell)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
+	"slices"
 	"time"
 
 	"promptspool/api/dashboard/address"
@@ -34,7 +35,7 @@ const requestsPerPage = 50
 type requestsView struct {
 	filter.Form
 	View     listView
-	Columns  []filter.Column // all those that can be shown
+	Keys     []string // of the rows' metadata that have no column
 	Shown    []filter.Column
 	Headings []table.Heading
 	Page     wire.SearchPage
@@ -49,9 +50,9 @@ type requestsView struct {
 func (p *pages) requestsPage(c *frame.Exchange) error {
 	query := c.URL.Query()
 	f := c.Filter(query)
-	v := requestsView{Form: filter.NewForm("/requests", f), View: readView(c, f), Columns: filter.Columns}
+	v := requestsView{Form: filter.NewForm("/requests", f), View: readView(c, f)}
 	v.Exports = exportLinks(f, v.View.Columns)
-	v.Shown = v.View.shown()
+	v.Shown = filter.ColumnsOf(v.View.Columns)
 	c.Here = v.View.address(f)
 
 	page, err := f.List(c.Context(), p.records, c.Identity(),
@@ -75,6 +76,7 @@ func (p *pages) requestsPage(c *frame.Exchange) error {
 	}
 	v.Count = count(n)
 	v.Rows, main = requestRows(f, page, n)
+	v.Keys = keysWithoutColumn(page.Items, v.Shown)
 	v.Shown = filled(v.Shown, f, v.Rows)
 	v.ByDays = f.Order.Direction(filter.ByTime) != ""
 	if v.ByDays {
@@ -93,6 +95,45 @@ func (p *pages) requestsPage(c *frame.Exchange) error {
 	}
 
 	return c.Show(http.StatusOK, "requests", f.Title("Requests"), "requests", v)
+}
+
+// keysMax bounds the metadata keys that are offered as columns.
+const keysMax = 100
+
+// keysWithoutColumn returns the metadata keys of rows that no column is of.
+func keysWithoutColumn(rows []wire.Row, columns []filter.Column) (keys []string) {
+	for _, r := range rows {
+		for _, m := range r.Metadata {
+			keys = append(keys, m.Key)
+		}
+	}
+	slices.Sort(keys)
+	keys = slices.DeleteFunc(slices.Compact(keys), func(key string) bool {
+		return slices.ContainsFunc(columns, func(c filter.Column) bool { return c.Key == key })
+	})
+
+	return keys[:min(len(keys), keysMax)]
+}
+
+// columnGroup is some of the columns that can be shown, for the form that chooses them.
+type columnGroup struct {
+	Title   string
+	Columns []filter.Column
+}
+
+// Groups returns all columns, those of metadata keys only if they are shown.
+func (v requestsView) Groups() []columnGroup {
+	groups := []columnGroup{{Title: "The call"}, {Title: "Around it"}}
+	keys := slices.DeleteFunc(filter.ColumnsOf(v.View.Columns), func(c filter.Column) bool { return c.Key == "" })
+	for _, c := range slices.Concat(filter.Columns, keys) {
+		at := 0
+		if c.Around {
+			at = 1
+		}
+		groups[at].Columns = append(groups[at].Columns, c)
+	}
+
+	return groups
 }
 
 // Excerpt returns an excerpt in which what the filter looks for is marked.

@@ -165,14 +165,11 @@ type listView struct {
 	Compact bool     // rows are low
 }
 
-// listCookie holds a listView, as names with dots between them.
+// listCookie holds a listView, as escaped names with dots between them.
 const listCookie = "list"
 
 // listViewKept is how long a browser keeps it after it was last changed.
 const listViewKept = 400 * 24 * time.Hour // the most that browsers allow
-
-// compactWord stands among the names in the cookie.
-const compactWord = "compact"
 
 // readView returns how the reader wants to see this list. Columns in the address win: it
 // was sent to show them.
@@ -180,7 +177,10 @@ func readView(c *frame.Exchange, f filter.Filter) listView {
 	v := listView{Columns: defaultColumns()}
 	if cookie, err := c.Cookie(listCookie); err == nil {
 		names := strings.Split(cookie.Value, ".")
-		v.Compact = slices.Contains(names, compactWord)
+		for i := range names {
+			names[i], _ = url.QueryUnescape(names[i])
+		}
+		v.Compact = slices.Contains(names, filter.Compact)
 		if chosen := filter.ColumnNames(names); chosen != nil {
 			v.Columns = chosen
 		}
@@ -188,38 +188,41 @@ func readView(c *frame.Exchange, f filter.Filter) listView {
 	if f.Columns != nil {
 		v.Columns = f.Columns
 	}
+	v.Compact = v.Compact || f.Density == filter.Compact
 
 	return v
 }
 
-// address returns the address of the list of a filter with these columns.
+// address returns the address of the list of a filter that looks so.
 func (v listView) address(f filter.Filter) string {
 	f.Columns = v.Columns
+	if v.Compact {
+		f.Density = filter.Compact
+	}
+
 	return f.Requests()
 }
 
 // Shows reports whether a list shows a column.
 func (v listView) Shows(name string) bool { return slices.Contains(v.Columns, name) }
 
-// shown returns the columns that a list shows.
-func (v listView) shown() []filter.Column {
-	return slices.DeleteFunc(slices.Clone(filter.Columns), func(c filter.Column) bool { return !v.Shows(c.Name) })
-}
-
-// rememberView keeps what the form asks for, and shows the list again. Its address names the columns
-// unless they are the usual ones, so that others see the same.
+// rememberView keeps what the form asks for, and shows the list again. Its address has it too, unless it is
+// usual, so that others see the same.
 func rememberView(c *frame.Exchange) error {
+	if key := strings.TrimSpace(c.PostForm.Get("key")); key != "" {
+		c.PostForm.Add("col", wire.MetadataColumn+key)
+	}
 	f := c.Filter(c.PostForm)
 	if slices.Equal(f.Columns, defaultColumns()) {
 		// A later version shows its own, if they change.
 		f.Columns = nil
 	}
-	words := slices.Clone(f.Columns)
-	if c.PostForm.Get("density") == compactWord {
-		words = append(words, compactWord)
-	}
 
-	c.Remember(listCookie, strings.Join(words, "."), listViewKept)
+	var words []string
+	for _, name := range append(slices.Clone(f.Columns), f.Density) {
+		words = append(words, strings.ReplaceAll(url.QueryEscape(name), ".", "%2E"))
+	}
+	c.Remember(listCookie, strings.Trim(strings.Join(words, "."), "."), listViewKept)
 
 	return c.Redirect(f.Requests(), "")
 }
