@@ -70,7 +70,7 @@ func openDatabase(ctx context.Context, c serverConfig, readAll bool) (opened, er
 	// Badger, in the data folder.
 	if c.archive == "" {
 		db, err := badgerdb.Open(badgerdb.Config{
-			Dir: dir, Logger: c.logger, Retention: c.retention, FreeMin: c.freeMin, ReadAll: readAll,
+			Dir: dir, Logger: c.logger, Retention: c.retention, Usage: c.usage, FreeMin: c.freeMin, ReadAll: readAll,
 		})
 		if err != nil {
 			return opened{}, err
@@ -92,7 +92,9 @@ func openDatabase(ctx context.Context, c serverConfig, readAll bool) (opened, er
 			"`promptspool archive copy` brings what is in it to the database", "folder", dir)
 	}
 	name := config.ShowArchive(string(c.archive))
-	db, err := postgres.Open(ctx, postgres.Config{DSN: string(c.archive), Logger: c.logger, Retention: c.retention})
+	db, err := postgres.Open(ctx, postgres.Config{
+		DSN: string(c.archive), Logger: c.logger, Retention: c.retention, Usage: c.usage,
+	})
 	if ctx.Err() != nil {
 		err = errors.New("the server was stopped while it waited for the database")
 	}

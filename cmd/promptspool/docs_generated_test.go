@@ -337,12 +337,15 @@ func metricsText(t *testing.T) string {
 		m := metrics.New(role, "test")
 		m.HTTPRequests.WithLabelValues("track-request", "200")
 		m.HTTPSeconds.WithLabelValues("track-request")
+		if role == "server" {
+			m.Registry.MustRegister(someUsage(t))
+		}
 		families, err := m.Registry.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range families {
-			if !strings.HasPrefix(f.GetName(), "promptspool_") {
+			if !strings.HasPrefix(f.GetName(), "promptspool_") && !strings.HasPrefix(f.GetName(), "gen_ai_") {
 				continue
 			}
 			if rows[f.GetName()] == nil {
@@ -361,6 +364,21 @@ func metricsText(t *testing.T) string {
 			inCell(strings.TrimSuffix(r.family.GetHelp(), ".")))
 	}
 	return b.String()
+}
+
+// someUsage has a value of each metric of usage.
+func someUsage(t *testing.T) *metrics.Usage {
+	t.Helper()
+	usage, err := metrics.NewUsage(nil, metrics.UsageSeriesDefault)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c metrics.UsedCall
+	c.Of[metrics.UsedRequests] = 1
+	usage.Count("p", c)
+	usage.Correct("p", c, metrics.UsedCall{})
+	usage.Name("p", "shop")
+	return usage
 }
 
 // labelsOf are the names of a metric's labels in braces.

@@ -105,7 +105,7 @@ var imports = map[string]string{
 	"spool/disk":             "",
 	"spool/rawlog":           "spool/disk",
 	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets api/calls " +
-		"api/calls/otel api/calls/otel/dialect api/otlp spool/archive/query spool/archive/reports " +
+		"api/calls/otel api/calls/otel/dialect api/otlp metrics spool/archive/query spool/archive/reports " +
 		"spool/archive/rollup spool/archive/rowcode spool/crashpoint",
 	"spool/archive/reports":   "",
 	"spool/archive/rollup":    "api/wire",
@@ -126,7 +126,7 @@ var imports = map[string]string{
 	"spool/archive/counting": "api/admission api/wire spool/archive spool/archive/query spool/archive/records " +
 		"spool/archive/rowcode",
 	"spool/database/accounts": "api/wire spool/archive spool/archive/rowcode spool/database/keyed",
-	"spool/database/badgerdb": "api/wire api/wire/jsonscan api/words spool/archive spool/crashpoint " +
+	"spool/database/badgerdb": "api/wire api/wire/jsonscan api/words metrics spool/archive spool/crashpoint " +
 		"spool/database/accounts " +
 		"spool/database/badgerdb/blocks spool/database/badgerdb/folder spool/database/compress spool/database/keyed " +
 		"spool/archive/query spool/archive/rollup " +
@@ -134,7 +134,7 @@ var imports = map[string]string{
 		"spool/disk spool/rawlog",
 	"spool/database/badgerdb/blocks": "api/wire api/words spool/archive/query spool/archive/rowcode",
 	"spool/database/badgerdb/folder": "spool/disk spool/rawlog",
-	"spool/database/postgres": "api/wire api/words spool/archive spool/crashpoint " +
+	"spool/database/postgres": "api/wire api/words metrics spool/archive spool/crashpoint " +
 		"spool/database/accounts spool/database/compress " +
 		"spool/database/keyed spool/database/postgres/connection spool/database/postgres/filter " +
 		"spool/database/postgres/schema spool/archive/query spool/archive/rollup " +

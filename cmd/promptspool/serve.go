@@ -91,6 +91,9 @@ func server(ctx context.Context, c serverConfig) error {
 func serveDatabase(ctx context.Context, c serverConfig, storage opened, started func()) error {
 	startedAt := time.Now().UTC()
 	m := metrics.New("server", version)
+	if c.usage != nil {
+		m.Registry.MustRegister(c.usage)
+	}
 	db := storage.db
 
 	// Identity: the keys of apps, and the people who sign in at the dashboard.
@@ -238,6 +241,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 			func(ctx context.Context) error { return templates.WatchKeys(ctx, keys.Keys) },
 			health.watch(storage.remote),
 			watchArchive(storage, m),
+			watchProjects(db, c.usage),
 			watchDisk(c.data, m, storage.space),
 			settings.Run,
 		},

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/metrics"
 	"promptspool/registry/prices"
 	"promptspool/registry/render"
 	"promptspool/spool/archive"
@@ -46,6 +48,33 @@ func retentionOf(r *config.Reader) archive.Retention {
 	return retention
 }
 
+// usageFlags say what a server counts of calls in its metrics.
+func usageFlags() []cli.Flag {
+	return config.Group("Usage",
+		config.SwitchFlag("usage-metrics", "count calls, tokens, cost and time among the metrics, "+
+			"by project, model, provider, status and version of a template"),
+		config.ListFlag("usage-metadata", "count them by the value of this metadata `key`, too; may be repeated"),
+		config.TextFlag("usage-series-max", strconv.Itoa(metrics.UsageSeriesDefault),
+			"the `number` of series beyond which values are counted as "+metrics.UsedOther),
+	)
+}
+
+// usageMetricsOf reads usageFlags; nil if nothing is counted.
+func usageMetricsOf(r *config.Reader) *metrics.Usage {
+	keys, most := r.List("usage-metadata"), r.Count("usage-series-max", 1_000_000)
+	if !r.Given("usage-metrics") {
+		if len(keys) > 0 {
+			r.RejectValue("usage-metadata", keys[0], "counts nothing without --usage-metrics")
+		}
+		return nil
+	}
+	usage, err := metrics.NewUsage(keys, most)
+	if err != nil {
+		r.Note(fmt.Errorf("--usage-metadata: %w", err))
+	}
+	return usage
+}
+
 // serverCommand runs the role server.
 func serverCommand() *cli.Command {
 	flags := []cli.Flag{
@@ -62,7 +91,7 @@ func serverCommand() *cli.Command {
 	c := config.Command("server", "keep records, templates and keys", runServer,
 		flags, config.ArchiveFlags(), bootstrapFlags(),
 		config.ListenFlags(config.ServerListen, config.ServerOpsListen), publicFlags(), signInFlags(),
-		limitFlags(), roleFlags(), retentionFlags(), []cli.Flag{free}, config.LogFlags("info"))
+		limitFlags(), roleFlags(), retentionFlags(), usageFlags(), []cli.Flag{free}, config.LogFlags("info"))
 	c.Before = config.Apply
 	return c
 }
@@ -128,6 +157,7 @@ func serverRoleOf(c *cli.Context) (serverConfig, error) {
 			"would only do harm with --tls-cert-file, where everybody comes over HTTPS; leave one of them out")
 	}
 	role.retention = retentionOf(r)
+	role.usage = usageMetricsOf(r)
 	role.freeMin = r.SizeOr("free-min", 0)
 	role.sealKey, role.webhookAllow = targetsOf(r)
 
@@ -218,7 +248,8 @@ type serverConfig struct {
 	prices       *prices.Table
 	providerURLs wire.ProviderBaseURLs
 	retention    archive.Retention
-	freeMin      int64 // of the disk that stays free under Badger; 0 for its default
+	usage        *metrics.Usage // of calls; nil does not count it
+	freeMin      int64          // of the disk that stays free under Badger; 0 for its default
 	signIn       signIn
 	sealKey      wire.Secret      // "" for the one in data
 	webhookAllow []netip.Prefix   // private networks that targets may be in

@@ -23,6 +23,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/demo"
+	"promptspool/metrics"
 )
 
 // upCommand runs both roles in one process, to try them.
@@ -128,6 +129,8 @@ func upConfigs(c *cli.Context, data string) (serverConfig, sidecarConfig, error)
 		webhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 	}
 	serverSide.data = filepath.Join(data, "server")
+	// Without keys it cannot fail.
+	serverSide.usage, _ = metrics.NewUsage(nil, metrics.UsageSeriesDefault)
 	serverSide.listen, serverSide.opsListen = r.Address("server-listen"), r.Address("server-ops-listen")
 	// Apps send to the sidecar.
 	serverSide.otlpListen = config.Address{}

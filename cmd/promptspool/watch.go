@@ -87,6 +87,21 @@ func watchSkew(upstream *client.Client, m *metrics.Metrics, logger *slog.Logger)
 	})
 }
 
+// watchProjects keeps the names of projects in the metrics of usage up to date.
+func watchProjects(db database, usage *metrics.Usage) func(context.Context) error {
+	return every(watchEvery, func(ctx context.Context) {
+		if usage == nil {
+			return
+		}
+		// While the database is away, the names stay.
+		if projects, err := db.Projects(ctx); err == nil {
+			for _, p := range projects {
+				usage.Name(p.ID, p.Name)
+			}
+		}
+	})
+}
+
 // watchArchive keeps the metrics of the database up to date until ctx ends.
 func watchArchive(at opened, m *metrics.Metrics) func(context.Context) error {
 	db := at.db

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/metrics"
 	"promptspool/spool/archive/reports"
 	"promptspool/spool/archive/rollup"
 	"promptspool/spool/archive/rowcode"
@@ -36,6 +37,7 @@ type Group struct {
 	prices  Prices // of the service whose events came
 	held    int    // the weight of the states that were loaded
 	heldMax int
+	usage   *metrics.Usage // nil does not count
 }
 
 type recordKey struct {
@@ -64,14 +66,15 @@ type Record struct {
 
 	// Loaded by the Store.
 	State    Stored
-	Revision int64           // of what the Store keeps; 0 if the record does not exist
-	Before   Footprint       // as it was then
-	stood    string          // the event of its request then
-	placed   []reports.Place // where it was found then
-	existed  bool            // it had events then
-	owner    [2]string       // its own user and session then
-	trace    string          // its trace then, if it said something for that or took what others said
-	traced   []UUID          // the keys of that trace
+	Revision int64            // of what the Store keeps; 0 if the record does not exist
+	Before   Footprint        // as it was then
+	stood    string           // the event of its request then
+	placed   []reports.Place  // where it was found then
+	existed  bool             // it had events then
+	owner    [2]string        // its own user and session then
+	trace    string           // its trace then, if it said something for that or took what others said
+	traced   []UUID           // the keys of that trace
+	used     metrics.UsedCall // what it counted for in usage then
 
 	// The effects of the group on it. Nothing is written unless Changed.
 	Changed bool
@@ -167,12 +170,13 @@ func one(counts bool) int64 {
 }
 
 // NewGroup makes an empty group. Its states together weigh at most heldMax, unless there is
-// only one.
-func NewGroup(heldMax int) *Group {
+// only one. usage is what CountUsage counts in; nil for nothing.
+func NewGroup(heldMax int, usage *metrics.Usage) *Group {
 	return &Group{
 		Accounts: make(map[string]*GroupAccount),
 		byKey:    make(map[recordKey]*Record),
 		heldMax:  heldMax,
+		usage:    usage,
 	}
 }
 
@@ -222,6 +226,9 @@ func (g *Group) Loaded(r *Record) error {
 	r.existed, r.hadJoint = len(r.State.History) > 0, r.State.Joint != nil
 	if r.State.Request != nil {
 		r.stood = r.State.Request.ID
+	}
+	if g.usage != nil && r.Before.Listed {
+		r.used = r.State.used(g.usage.Keys())
 	}
 
 	return nil

@@ -110,7 +110,7 @@ func TestEachAlarmFiresOnWhatItIsForAndOnNothingElse(t *testing.T) {
 	}
 }
 
-var metricName = regexp.MustCompile(`promptspool_[a-z_]+`)
+var metricName = regexp.MustCompile(`(promptspool|gen_ai_client)_[a-z_]+`)
 
 // exportedNames returns the names of all series of both roles.
 func exportedNames(t *testing.T) (names []string) {
@@ -119,13 +119,23 @@ func exportedNames(t *testing.T) (names []string) {
 		m := metrics.New(role, "test")
 		m.HTTPRequests.WithLabelValues("r", "200")
 		m.HTTPSeconds.WithLabelValues("r")
+		usage, err := metrics.NewUsage(nil, metrics.UsageSeriesDefault)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c metrics.UsedCall
+		c.Of[metrics.UsedRequests] = 1
+		usage.Count("p", c)
+		usage.Correct("p", c, metrics.UsedCall{})
+		usage.Name("p", "shop")
+		m.Registry.MustRegister(usage)
 		families, err := m.Registry.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range families {
 			names = append(names, f.GetName())
-			if f.GetType().String() == "HISTOGRAM" {
+			if kind := f.GetType().String(); kind == "HISTOGRAM" || kind == "SUMMARY" {
 				names = append(names, f.GetName()+"_bucket", f.GetName()+"_sum", f.GetName()+"_count")
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 
 	"promptspool/api/wire"
+	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/textindex"
 	"promptspool/spool/crashpoint"
@@ -32,6 +33,7 @@ type Config struct {
 	Now    func() time.Time // nil: time.Now; dates new accounts
 
 	Retention archive.Retention // what Run keeps
+	Usage     *metrics.Usage    // what calls used is counted in it; nil does not count
 
 	// FreeMin is how much of the disk stays free: below it writes fail with
 	// CodeUnavailable. 0 means 256 MiB, or a sixteenth of a disk of less than 4 GiB. It
@@ -80,6 +82,7 @@ type DB struct {
 	changing accountLocks // held while a change of an account's small values runs
 
 	retention  archive.Retention
+	usage      *metrics.Usage
 	erasing    sync.Mutex   // held by Erase and Backup, which exclude each other
 	eraseAsked atomic.Int64 // when something was deleted that may still be in the files, in ns; 0 means nothing
 
@@ -220,6 +223,7 @@ func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
 		unpacked:  make(map[keys]int),
 		changing:  accountLocks{seed: maphash.MakeSeed()},
 		retention: c.Retention,
+		usage:     c.Usage,
 
 		selectors: make(map[keys]map[[16]byte]time.Time),
 		firsts:    make(map[keys][]byte),

@@ -126,6 +126,7 @@ func (db *DB) change(ctx context.Context, k keys, bytes, events int, decide func
 	}
 	db.rowsWritten(k, f.listed)
 	db.packer.Add(f.account, f.group.Came(f.account))
+	f.group.CountUsage(f.account, f.account)
 
 	return nil
 }
@@ -149,7 +150,7 @@ type folding struct {
 }
 
 func (db *DB) newFolding(txn *badger.Txn, k keys, heldMax int) (*folding, error) {
-	f := &folding{db: db, txn: txn, keys: k, account: string(k[2:]), group: archive.NewGroup(heldMax)}
+	f := &folding{db: db, txn: txn, keys: k, account: string(k[2:]), group: archive.NewGroup(heldMax, db.usage)}
 	counts, err := loadCounts(txn, k)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,8 @@ package badgerdb_test
 import (
 	"testing"
 
+	"promptspool/metrics"
+	"promptspool/spool/archive"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
 )
@@ -37,4 +39,21 @@ func TestMove(t *testing.T) {
 		return db
 	}
 	databasetest.RunMove(t, empty, packed)
+}
+
+func TestUsageIsWhatStatisticsSay(t *testing.T) {
+	dir := t.TempDir()
+	var db *badgerdb.DB
+	databasetest.RunUsage(t, 15, func(usage *metrics.Usage) archive.Store {
+		if db != nil {
+			closeChecked(t, db)
+		}
+		var err error
+		db, err = badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet, Usage: usage})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	})
+	closeChecked(t, db)
 }

@@ -353,7 +353,7 @@ func Fold(events []archive.Event) (states map[string]*archive.State, bodies map[
 
 // unite gives records what others say of them, all at once.
 func unite(states map[string]*archive.State, bodies map[string]json.RawMessage) {
-	g := archive.NewGroup(math.MaxInt)
+	g := archive.NewGroup(math.MaxInt, nil)
 	for id, s := range states {
 		r, err := g.Add("a", id)
 		if err != nil {

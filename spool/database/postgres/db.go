@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/database/accounts"
 	"promptspool/spool/database/postgres/connection"
@@ -31,6 +32,7 @@ type Config struct {
 	Now    func() time.Time // default: time.Now; the clock for the times that are stored
 
 	Retention archive.Retention // enforced by Run
+	Usage     *metrics.Usage    // what calls used is counted in it; nil does not count
 
 	// HalfSpread opens a database of which only some tables are spread, for Distribute.
 	HalfSpread bool
@@ -49,6 +51,7 @@ type DB struct {
 	logger    *slog.Logger
 	now       func() time.Time
 	retention archive.Retention
+	usage     *metrics.Usage
 
 	spread      bool         // the tables are spread over the nodes of a Citus
 	insertUntil atomic.Int64 // where they are spread: nothing is copied before this time
@@ -98,6 +101,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		logger:         c.Logger,
 		now:            c.Now,
 		retention:      c.Retention,
+		usage:          c.Usage,
 		codec:          codec,
 		summarizing:    summarizingDefault,
 		bodiesBytesMax: bodiesBytesDefault,

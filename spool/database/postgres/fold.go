@@ -40,7 +40,7 @@ type folding struct {
 
 func (db *DB) newFolding(lane int) *folding {
 	return &folding{
-		Group:  archive.NewGroup(db.heldBytesMax),
+		Group:  archive.NewGroup(db.heldBytesMax, db.usage),
 		db:     db,
 		slot:   db.slot + lane,
 		hashes: make(map[string]map[[16]byte]bool),
@@ -109,6 +109,7 @@ func (f *folding) change(ctx context.Context, alone bool, decide func() error) e
 	for _, name := range f.accountNames() {
 		if err == nil {
 			f.db.packer.Add(schema.AccountOf(name), f.Came(name))
+			f.CountUsage(name, schema.AccountOf(name))
 		}
 	}
 

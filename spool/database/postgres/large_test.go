@@ -6,6 +6,7 @@ import (
 	"context"
 	"testing"
 
+	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/postgres"
@@ -72,4 +73,21 @@ func TestNothingOfADeletedSessionIsLeftInTheTables(t *testing.T) {
 			t.Errorf("%d rows of %s are left, %v", left, table, err)
 		}
 	}
+}
+
+func TestUsageIsWhatStatisticsSay(t *testing.T) {
+	dsn := postgres.Empty(t)
+	var db *postgres.DB
+	databasetest.RunUsage(t, 10, func(usage *metrics.Usage) archive.Store {
+		if db != nil {
+			_ = db.Close()
+		}
+		var err error
+		db, err = postgres.Open(t.Context(), postgres.Config{DSN: dsn, Logger: quiet, Usage: usage})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	})
+	_ = db.Close()
 }
