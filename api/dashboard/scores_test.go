@@ -62,6 +62,33 @@ func TestAValueThatDoesNotFitIsFound(t *testing.T) {
 			t.Errorf("%s: %q leads to %q, want %q", name, to, found, want)
 		}
 	}
+
+	// Each part of the histogram leads to its calls, and those with the worst values are listed, to be reviewed.
+	for label, want := range map[string][]string{"0 – 0.1": {"0"}, "0.5 – 0.6": {"0.5"}, "0.9 – 1": {"true", "1"}, "0.1 – 0.2": nil} {
+		var found []string
+		for _, part := range s.links(ann, "/scores/faith", `<a href="([^"]*)">`+label+`</a>`) {
+			for _, call := range s.rows(ann, part) {
+				found = append(found, names[recordOf(call)])
+			}
+		}
+		if !slices.Equal(found, want) {
+			t.Errorf("from %s, there are %q, want %q", label, found, want)
+		}
+	}
+	for name, want := range map[string]string{"faith": "-0.1", "ok": "false"} {
+		calls := s.rows(ann, "/scores/"+name)
+		if got := names[recordOf(calls[0])]; got != want {
+			t.Errorf("the worst of %s is %s, want %s", name, got, want)
+		}
+		if to := s.beside(ann, calls[0], "next"); recordOf(to) != recordOf(calls[1]) {
+			t.Errorf("after the worst of %s comes %s", name, to)
+		}
+		review := s.links(ann, "/scores/"+name, `href="(/review[^"]*)" data-key="r"`)
+		s.reviews(ann, review[0]).sees("done", "All calls are scored")
+	}
+	if s.rows(ann, "/scores/tone") != nil {
+		t.Error("categories have an order")
+	}
 }
 
 // An editor says what a score is, and what people are to review; others read it.

@@ -27,6 +27,8 @@ type scoresView struct {
 	Authors wire.ScoreAgreement
 	Queues  []wire.ReviewQueue
 	Counted frame.Counted
+	Bars    []bar
+	Worst   worst
 
 	Typed wire.ScoreDefinition // what the form of a definition shows
 	Error *wire.Error          // of that form
@@ -93,8 +95,19 @@ func (p *pages) scorePage(c *frame.Exchange) error {
 	if err != nil {
 		return err
 	}
+	found := recentCalls(c)
+	v.Bars = bars(found, v.Of.ScoreSum)
+	v.Worst, err = p.readWorst(c, found, v.Of)
+	if err != nil {
+		return err
+	}
 
 	return c.Show(http.StatusOK, "scores", frame.Title(name, "Scores"), "scores", v)
+}
+
+// recentCalls returns the filter of the calls whose scores the pages show.
+func recentCalls(c *frame.Exchange) filter.Filter {
+	return c.Filter(url.Values{"filter": {"since:30d"}})
 }
 
 // read reads the scores that have a definition or recent values, and returns what finds recent calls.
@@ -103,7 +116,7 @@ func (p *pages) read(c *frame.Exchange, path string, v *scoresView) (recent *wir
 	if err != nil {
 		return nil, err
 	}
-	found := c.Filter(url.Values{"filter": {"since:30d"}})
+	found := recentCalls(c)
 	search, err := found.Search()
 	if err != nil {
 		return nil, err
