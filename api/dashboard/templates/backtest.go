@@ -29,8 +29,9 @@ type backtestView struct {
 	With   int // the version to test
 	Sent   int // the version that the requests were sent with; 0 for any
 	Select []int
-	Rows   []backtestRow
-	Older  string // the addresses of pages
+	Rows   []backtestRow // those that change first
+	Differ int           // how many of them
+	Older  string        // the addresses of pages
 	First  string
 }
 
@@ -47,6 +48,14 @@ type backtestRow struct {
 	History    int            // messages that the app added to the template's own; they are not compared
 	Fault      string         // why the version could not be rendered
 	Warning    string
+}
+
+// changed returns 1 if another text would be sent, or none can be, and else 0.
+func (r *backtestRow) changed() int {
+	if r.Diff == nil && r.Fault == "" {
+		return 0
+	}
+	return 1
 }
 
 func (p *pages) backtestPage(c *frame.Exchange, head templateHead) (err error) {
@@ -75,6 +84,10 @@ func (p *pages) backtestPage(c *frame.Exchange, head templateHead) (err error) {
 			return err
 		}
 		v.Rows = append(v.Rows, row)
+	}
+	slices.SortStableFunc(v.Rows, func(a, b backtestRow) int { return b.changed() - a.changed() })
+	for i := range v.Rows {
+		v.Differ += v.Rows[i].changed()
 	}
 
 	params := []string{"v", strconv.Itoa(v.With)}
