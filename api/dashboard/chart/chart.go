@@ -40,10 +40,6 @@ type Chart struct {
 	// there are none.
 	LinkValue func(p Point, i int) string
 
-	// LinkName returns the address that a name of the legend links to, or "". Nil if there is
-	// none.
-	LinkName func(i int) string
-
 	bare bool // there are no links in the table, because another chart has the same ones
 }
 
@@ -205,7 +201,10 @@ func (c *Chart) SVG() template.HTML {
 	c.drawValues(&b, s)
 	c.drawMarks(&b, s)
 	c.drawLinks(&b, s)
-	b.WriteString(`</svg><svg class="dates" aria-hidden="true">`)
+	// The script makes it move.
+	fmt.Fprintf(&b, `</svg><div class="cursor" role="slider" tabindex="0" aria-label="%s" aria-valuemin="1" `+
+		`aria-valuemax="%d" aria-valuenow="%d"></div><svg class="dates" aria-hidden="true">`,
+		html.EscapeString(c.Title), len(c.Points), len(c.Points))
 	c.drawTimes(&b, s)
 	b.WriteString("</svg></div>")
 
@@ -488,11 +487,3 @@ func (c *Chart) ValueAddress(p Point, i int) string {
 	return c.LinkValue(p, i)
 }
 
-// NameAddress returns the address that a name of the legend links to, or "".
-func (c *Chart) NameAddress(i int) string {
-	if c.LinkName == nil {
-		return ""
-	}
-
-	return c.LinkName(i)
-}

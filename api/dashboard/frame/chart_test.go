@@ -62,7 +62,6 @@ func TestChartsAreDrawnAsTheyWere(t *testing.T) {
 			Bucket:    time.Hour,
 			Points:    hours([]float64{9, 1}, []float64{0, 3}),
 			Link:      link,
-			LinkName:  func(i int) string { return "/?part=" + string(rune('1'+i)) },
 			LinkValue: func(p chart.Point, i int) string { return link(p) + "&part=" + string(rune('1'+i)) },
 		},
 		"linked-values": {

@@ -145,11 +145,7 @@ func (b *browser) signsOut() {
 // press clicks on what leads to another page, and waits for that page.
 func (b *browser) press(selector string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
-	defer cancel()
-	if _, err := chromedp.RunResponse(ctx, chromedp.Click(selector)); err != nil {
-		b.t.Fatalf("press %s: %v\nthe page shows:\n%s", selector, err, b.text("main"))
-	}
+	b.does("press "+selector, chromedp.Click(selector))
 }
 
 // fill writes a text into a field, all in one go, as from the clipboard: a key press
@@ -172,19 +168,24 @@ func (b *browser) choose(selector, value string) {
 	b.do("choose "+selector, chromedp.SetValue(selector, value))
 }
 
-// chooses sets a select that applies at once, and waits for the page that it leads to.
-func (b *browser) chooses(selector, value string) {
+// does carries out a step that leads to another page, and waits for that page.
+func (b *browser) does(name string, action step) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
 	defer cancel()
-	choice := fmt.Sprintf(`(() => {
+	if _, err := chromedp.RunResponse(ctx, action); err != nil {
+		b.t.Fatalf("%s: %v\nthe page shows:\n%s", name, err, b.text("main"))
+	}
+}
+
+// chooses sets a select that applies at once, and waits for the page that it leads to.
+func (b *browser) chooses(selector, value string) {
+	b.t.Helper()
+	b.does("choose "+selector, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => {
 		const field = document.querySelector(%q);
 		field.value = %q;
 		field.dispatchEvent(new Event("change", { bubbles: true }));
-	})()`, selector, value)
-	if _, err := chromedp.RunResponse(ctx, chromedp.Evaluate[chromedp.Void](choice)); err != nil {
-		b.t.Fatalf("choose %s: %v\nthe page shows:\n%s", selector, err, b.text("main"))
-	}
+	})()`, selector, value)))
 }
 
 // text returns the text of a part of the page; "" if there is no such part.

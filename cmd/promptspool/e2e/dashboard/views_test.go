@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"promptspool/api/dashboard/number"
 	"promptspool/cmd/promptspool/e2e/harness"
@@ -156,4 +157,68 @@ func TestDaysAreDrawnAndEachBarLeadsToItsRequests(t *testing.T) {
 	b.screenshots("statistics")
 	b.press(".chart a:last-child")
 	b.shows("main", "template:support/reply", "version:")
+}
+
+func TestChartsAreReadZoomedAndIsolated(t *testing.T) {
+	_, b := seeded(t)
+	const page = "/?filter=since:7d&metric=cost&group=metadata.customer"
+	b.visit(page)
+	b.waitsFor(".cockpit .legend", "others")
+
+	// The mouse shows the values of a time, here and in the tiles. A drag zooms, and back undoes it.
+	const of = `[...document.querySelectorAll(".chart, .spark")]`
+	from, to := b.placeIn(".cockpit .chart", 0.3), b.placeIn(".cockpit .chart", 0.6)
+	y := from.y
+	b.do("point", chromedp.MouseEvent("mouseMoved", from.x, y))
+	b.waitsFor(".readout", "UTC")
+	b.holds("one line is in all charts", of+`.length > 6 && `+of+`.every((svg) => svg.querySelector(".cross"))`)
+	b.holds("the tiles have the values of that time", `document.querySelectorAll(".metrics > .then").length > 6`)
+	b.screenshots("overview-crosshair")
+	left := chromedp.Button("left")
+	b.do("press", chromedp.MouseEvent("mouseMoved", from.x, y), chromedp.MouseEvent("mousePressed", from.x, y, left),
+		chromedp.MouseEvent("mouseMoved", to.x, y))
+	b.does("let go", chromedp.MouseEvent("mouseReleased", to.x, y, left))
+	b.holds("it zooms", `/time:2\d{3}-\S+\.\.2\d{3}-\S+$/.test(document.querySelector("#line").value) &&
+		location.search.includes("metric=cost") && location.search.includes("customer")`)
+	b.does("back", chromedp.NavigateBack())
+	b.filteredBy("since:7d")
+
+	// A series alone stands at the bottom, and its times lead to its calls.
+	b.waitsFor(".cockpit .legend", "others")
+	b.do("isolate", chromedp.Click(".legend > span:nth-of-type(2)"))
+	b.holds("one is left", `[...document.querySelectorAll(".cockpit .chart > .bar")]
+		.filter((bar) => bar.checkVisibility()).length === 1`)
+
+	// The keyboard does the same from one stop, and a table has the numbers.
+	b.do("to the chart", chromedp.Focus(".cursor"))
+	b.key(kb.Home + kb.ArrowRight)
+	b.holds("the values are told", `document.activeElement.ariaValueNow === "2" && document.activeElement
+		.ariaValueText.startsWith(document.querySelector(".cockpit tbody tr:nth-child(2) td").textContent)`)
+	b.key(kb.ArrowDown)
+	b.holds("another is alone", `document.querySelector(".legend > [aria-current]").textContent ===
+		document.querySelector(".legend > span").textContent`)
+	b.key(" ")
+	b.holds("the table is open", `document.querySelector(".cockpit figure details").open`)
+	b.accessible(axe(t), page)
+	b.do("to the chart", chromedp.Focus(".cursor"))
+	b.key(kb.End + kb.ArrowLeft)
+	b.keyTo(kb.Enter)
+	b.holds("the calls of that customer", `/^customer:\S+ time:\S+$/.test(document.querySelector("#line").value)`)
+}
+
+// place is a point of a window.
+type place struct{ x, y float64 }
+
+// placeIn returns a point in the middle of a part of the page, at a share of its width.
+func (b *browser) placeIn(selector string, share float64) place {
+	b.t.Helper()
+	at, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]float64](fmt.Sprintf(`(() => {
+		const box = document.querySelector(%q).getBoundingClientRect();
+		return [box.left + %f * box.width, box.top + box.height / 2];
+	})()`, selector, share)))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	return place{at[0], at[1]}
 }
