@@ -182,13 +182,8 @@ func (v traceView) LatencyMS() *float64 {
 // find finds the spans that the reader goes through.
 func (v *traceView) find(s traceState, all []tracetree.Row) {
 	v.Find = s.query.Get("find")
-	part := strings.ToLower(v.Find)
 	for i, r := range all {
-		isFound := r.IsFault()
-		if part != "" {
-			isFound = strings.Contains(strings.ToLower(r.Name+" "+r.Kind), part)
-		}
-		if isFound {
+		if v.Find == "" && r.IsFault() || v.isHit(r) {
 			v.Found = append(v.Found, i)
 		}
 	}
@@ -197,6 +192,11 @@ func (v *traceView) find(s traceState, all []tracetree.Row) {
 			v.Kept = append(v.Kept, frame.Field{Name: name, Value: value})
 		}
 	}
+}
+
+// isHit reports whether a span has the part of a name that is looked for, if there is one.
+func (v *traceView) isHit(r tracetree.Row) bool {
+	return v.Find != "" && strings.Contains(strings.ToLower(r.Name+" "+r.Kind), strings.ToLower(v.Find))
 }
 
 // step sets the way from the selected span to the ones before and after it that are looked for. After the
@@ -246,11 +246,6 @@ func (v *traceView) show(s traceState, all []tracetree.Row, at int) {
 		return !s.has("shut", n.SpanID) && (depth < fits || above[n] || s.has("open", n.SpanID))
 	})
 
-	hits := make(map[*wire.TraceNode]bool, len(v.Found))
-	for _, i := range v.Found {
-		hits[all[i].TraceNode] = true
-	}
-
 	v.All = len(listed)
 	from, err := strconv.Atoi(s.query.Get("from"))
 	v.From = from
@@ -270,7 +265,7 @@ func (v *traceView) show(s traceState, all []tracetree.Row, at int) {
 	for _, row := range tracetree.Window(listed, v.From, v.To) {
 		shown := v.row(s, row)
 		shown.Selected = row.TraceNode == all[at].TraceNode
-		shown.Hit = v.Find != "" && hits[row.TraceNode]
+		shown.Hit = v.isHit(row)
 		v.Rows = append(v.Rows, shown)
 	}
 	v.Root = v.row(s, all[0])

@@ -80,7 +80,7 @@ func (p *pages) show(c *frame.Exchange, status int, v scoresView) (err error) {
 
 func (p *pages) scorePage(c *frame.Exchange) error {
 	v, name := scoresView{}, c.PathValue("id")
-	recent, err := p.read(c, scorePath(name), &v)
+	found, err := p.read(c, scorePath(name), &v)
 	if err != nil {
 		return err
 	}
@@ -91,11 +91,14 @@ func (p *pages) scorePage(c *frame.Exchange) error {
 
 	v.Of = &v.Rows[i]
 	v.Typed = v.Of.Expects
+	recent, err := found.Group()
+	if err != nil {
+		return err
+	}
 	v.Authors, err = p.records.Agreement(c.Context(), c.Identity(), v.Of.ScoreSum, recent)
 	if err != nil {
 		return err
 	}
-	found := recentCalls(c)
 	v.Bars = bars(found, v.Of.ScoreSum)
 	v.Worst, err = p.readWorst(c, found, v.Of)
 	if err != nil {
@@ -105,29 +108,24 @@ func (p *pages) scorePage(c *frame.Exchange) error {
 	return c.Show(http.StatusOK, "scores", frame.Title(name, "Scores"), "scores", v)
 }
 
-// recentCalls returns the filter of the calls whose scores the pages show.
-func recentCalls(c *frame.Exchange) filter.Filter {
-	return c.Filter(url.Values{"filter": {"since:30d"}})
-}
-
 // read reads the scores that have a definition or recent values, and returns what finds recent calls.
-func (p *pages) read(c *frame.Exchange, path string, v *scoresView) (recent *wire.Filter, err error) {
+func (p *pages) read(c *frame.Exchange, path string, v *scoresView) (found filter.Filter, err error) {
 	defined, err := p.scoring.ScoreDefinitions(c.Context(), c.Identity())
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	found := recentCalls(c)
-	search, err := found.Search()
+	found = c.Filter(url.Values{"filter": {"since:30d"}})
+	recent, err := found.Group()
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	page := c.CountedPage(path, nil)
 	a, err := p.records.Analyze(c.Context(), c.Identity(), page.Bounded(wire.StatisticsQuery{
-		FilterGroup: search.FilterGroup,
+		FilterGroup: recent,
 		FilterLine:  wire.FilterLine{Zone: "UTC"},
 	}))
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 
 	v.Counted = page.Counted(a.Progress)
@@ -145,7 +143,7 @@ func (p *pages) read(c *frame.Exchange, path string, v *scoresView) (recent *wir
 		v.Rows = append(v.Rows, r)
 	}
 
-	return search.FilterGroup, nil
+	return found, nil
 }
 
 func (p *pages) define(c *frame.Exchange) error {

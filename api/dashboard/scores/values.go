@@ -34,20 +34,16 @@ func bars(found filter.Filter, s wire.ScoreSum) (all []bar) {
 		x := from + (to-from)*float64(i)/float64(len(s.Histogram))
 		return strconv.FormatFloat(math.Round(x*1e9)/1e9, 'f', -1, 64)
 	}
-	bound := func(o filterline.Operator, x string) filterline.Term {
-		t := filterline.Where("score", s.Name, "")
-		t.Values = []filterline.Value{{Operator: o, Text: x}}
-		return t
-	}
-
+	least, upper := filterline.Where("score", s.Name, ""), filterline.Where("score", s.Name, "")
 	for i, n := range s.Histogram {
-		// Only the last part has its upper end.
-		upper := filterline.Below
-		if i == len(s.Histogram)-1 {
-			upper = filterline.AtMost
-		}
 		b := bar{From: end(i), To: end(i + 1), Count: n, Width: 100 * float64(n) / float64(most)}
-		b.Found = found.With(bound(filterline.AtLeast, b.From), bound(upper, b.To)).Requests()
+		least.Values = []filterline.Value{{Operator: filterline.AtLeast, Text: b.From}}
+		upper.Values = []filterline.Value{{Operator: filterline.Below, Text: b.To}}
+		// Only the last part has its upper end.
+		if i == len(s.Histogram)-1 {
+			upper.Values[0].Operator = filterline.AtMost
+		}
+		b.Found = found.With(least, upper).Requests()
 		all = append(all, b)
 	}
 
@@ -59,26 +55,21 @@ const worstMax = 20
 
 // worst are the calls with the worst values of a score, the worst first.
 type worst struct {
-	Rows   []judged
-	All    string // the address of the list that they are the first of
-	Review string // the address where that list is scored, one request after another
+	wire.SearchPage
+	Filter filter.Filter // with their order
 }
 
-// judged is a call with a score.
-type judged struct {
-	wire.Row
-	Href string
+// Open returns the address of call i.
+func (w worst) Open(i int) string {
+	id := w.Items[i].RequestID
+	at := filter.Place{ID: id, Cursor: w.Start, Row: i, Number: filter.Number{At: i + 1, Of: w.Total}}
+
+	return address.Of("/requests/"+id, w.Filter.At(at))
 }
 
-// Values returns the values of a score of the call, one by each author.
-func (j judged) Values(name string) (values []string) {
-	for _, s := range j.Scores {
-		if s.Name == name {
-			values = append(values, s.Short())
-		}
-	}
-
-	return values
+// Review returns the address where the calls are given a score, one after another.
+func (w worst) Review(name string) string {
+	return address.With(address.Of("/review", w.Filter.Values()), "scores", name)
 }
 
 // readWorst reads the calls with the worst values of a score. Categories have no order.
@@ -86,21 +77,9 @@ func (p *pages) readWorst(c *frame.Exchange, found filter.Filter, r *row) (w wor
 	if r.Kind == "category" || r.Count == 0 {
 		return w, nil
 	}
-	f := found.With(filterline.Where("score_name", "", r.Name))
-	f.Order = filter.Order{By: wire.ScoreSort + r.Name, Ascending: r.Expects.Better != "lower"}
-	page, err := f.List(c.Context(), p.records, c.Identity(), wire.Search{PerPage: worstMax})
-	if err != nil {
-		return w, err
-	}
+	w.Filter = found.With(filterline.Where("score_name", "", r.Name))
+	w.Filter.Order = filter.Order{By: wire.ScoreSort + r.Name, Ascending: r.Expects.Better != "lower"}
+	w.SearchPage, err = w.Filter.List(c.Context(), p.records, c.Identity(), wire.Search{PerPage: worstMax})
 
-	for i, item := range page.Items {
-		at := f.At(filter.Place{ID: item.RequestID, Cursor: page.Start, Row: i,
-			Number: filter.Number{At: i + 1, Of: page.Total}})
-		w.Rows = append(w.Rows, judged{item, address.Of("/requests/"+item.RequestID, at)})
-	}
-	q := f.Values()
-	q.Set("scores", r.Name)
-	w.All, w.Review = f.Requests(), address.Of("/review", q)
-
-	return w, nil
+	return w, err
 }

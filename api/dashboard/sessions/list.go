@@ -159,14 +159,6 @@ func (v listView) Excerpt(text string) template.HTML {
 	return conversation.Excerpt(text, v.Filter.Sought())
 }
 
-// Seen returns the field of the time that the list shows: the one that it is sorted by, or else the last.
-func (v listView) Seen() string {
-	if v.Filter.Order.By == "first_seen" {
-		return "first_seen"
-	}
-	return "last_seen"
-}
-
 // Scored reports whether a row has a score.
 func (v listView) Scored() bool {
 	return slices.ContainsFunc(v.Rows, func(r row) bool { return r.MeanScore != nil })
@@ -177,9 +169,7 @@ func (v listView) open(at filter.Place) string {
 	if v.One == "user" {
 		return v.SessionsOf(at.ID)
 	}
-	opened := url.Values{filter.OpenedFrom: {v.Filter.At(at).Encode()}}
-
-	return address.Of(v.Path+"/"+url.PathEscape(at.ID), opened)
+	return openedFrom(v.Path+"/"+url.PathEscape(at.ID), v.Filter.At(at).Encode())
 }
 
 // step leads to the page of the row beside one.
@@ -374,7 +364,7 @@ func (p *pages) sessionPage(c *frame.Exchange) error {
 	}
 	v := sessionView{row: row{Rollup: found.Rollup}, OwnScores: found.OwnScores}
 	opened := c.URL.Query().Get(filter.OpenedFrom)
-	v.Href = sessionAddress(v.ID, opened)
+	v.Href = openedFrom(address.Session(v.ID), opened)
 	v.Trail = c.Walk("Sessions", "/sessions", v.ID, c.URL.Query())
 	if err := p.readTurns(c, &v); err != nil {
 		return err
@@ -389,12 +379,12 @@ func (p *pages) sessionPage(c *frame.Exchange) error {
 	return c.Show(http.StatusOK, "session", frame.Title(v.ID, "Session"), "requests", v)
 }
 
-// sessionAddress returns the address of a session that was opened from a list; "" is none.
-func sessionAddress(id, opened string) string {
-	if opened == "" {
-		return address.Session(id)
+// openedFrom returns the address of a page that was opened from a list; "" is none.
+func openedFrom(page, list string) string {
+	if list == "" {
+		return page
 	}
-	return address.With(address.Session(id), filter.OpenedFrom, opened)
+	return address.With(page, filter.OpenedFrom, list)
 }
 
 // scoreRoute is the form that scores a session.
@@ -403,7 +393,7 @@ const scoreRoute = "POST /sessions/{id}/score"
 // setScore scores a session as a whole.
 func (p *pages) setScore(c *frame.Exchange) error {
 	id := c.PathValue("id")
-	return c.SetScore(p.recorder, p.scored, "session_id", id, sessionAddress(id, c.PostForm.Get(filter.OpenedFrom)))
+	return c.SetScore(p.recorder, p.scored, "session_id", id, openedFrom(address.Session(id), c.PostForm.Get(filter.OpenedFrom)))
 }
 
 // scored reads the scores of a session.
