@@ -75,7 +75,8 @@ var Table = []Entry{
 		Routes: "search-requests get-request get-trace search-spans search-sessions get-session " +
 			"export-requests suggest-values list-orphans analyze-requests statistics " +
 			"backtest list-score-definitions list-views",
-		Pages: "GET /{$}, GET /projects, GET /requests, POST /requests/view, GET /suggestions, GET /requests/export, " +
+		Pages: "GET /{$}, GET /find, GET /find/offers, GET /projects, " +
+			"GET /requests, POST /requests/view, GET /suggestions, GET /requests/export, " +
 			"GET /requests/{id}, GET /requests/{id}/raw, GET /requests/{id}/text, GET /traces/{id}, " +
 			"GET /traces, GET /sessions, GET /sessions/{id}, GET /users, GET /scores, GET /scores/{id}, " +
 			"GET /template/statistics, GET /template/backtest",

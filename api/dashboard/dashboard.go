@@ -69,7 +69,7 @@ func sections(c Config) []frame.Section {
 		review.Pages(c.Records, c.Recorder, c.Scoring),
 		scores.Pages(c.Records, c.Scoring),
 		templates.Pages(c.Templates, c.Records, c.Providers),
-		views.Pages(c.Views),
+		views.Pages(c.Views, c.Records, c.Templates, c.Keys),
 		people.Pages(c.People, c.Keys),
 	}
 }

@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -145,5 +147,69 @@ func TestAMetadataKeyIsShownAsAColumn(t *testing.T) {
 	csv := s.call(vic, "GET", "/requests/export?format=csv&"+address.RawQuery, nil).Body.String()
 	if !strings.Contains(csv, "model,metadata.the.plan %\n") || !strings.Contains(csv, ",m,gold\n") {
 		t.Errorf("the CSV is %s", csv)
+	}
+}
+
+// What is typed leads to what has this id or name, or to a list of what has it in its name.
+func TestAnythingIsFoundByItsId(t *testing.T) {
+	s := openSite(t)
+	const ann, vic, mallory = "ann@example.com", "vic@example.com", "mallory@example.com"
+	_, ids := s.furnished(ann)
+	const trace = "5b8efff798038103d269b633813fc60c"
+	s.record(ann, newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{"model":"m"},"request_response":{},
+		"request_start_time":1,"request_end_time":2,
+		"session_id":"talk/1 é","user_id":"ann \"q\"","trace_id":"`+trace+`"}`))
+	head, err := s.drafts.Head(t.Context(), s.as(ann), "plan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	finds := func(who, typed string) string {
+		t.Helper()
+		got := s.call(who, "GET", "/find?"+url.Values{"q": {typed}}.Encode(), nil)
+		if got.Code != http.StatusSeeOther && got.Code != http.StatusOK {
+			t.Fatalf("%q answers %d: %s", typed, got.Code, got.Body)
+		}
+		return got.Header().Get("Location")
+	}
+	for typed, want := range map[string]string{
+		" " + strings.ToUpper(ids["requests"]): "/requests/" + ids["requests"],
+		strings.ToUpper(trace):                 "/traces/" + trace,
+		"talk/1 é":                             "/sessions/talk%2F1%20%C3%A9",
+		`ann "q"`:                              "/sessions?filter=user%3A%22ann+%5C%22q%5C%22%22",
+		"plan":                                 "/template?name=plan",
+		fmt.Sprint(head.ID):                    "/template?name=plan",
+		ids["keys"]:                            "/keys#" + ids["keys"],
+		wire.NewID():                           "",
+		"pla":                                  "",
+		strings.Repeat("é", 5000):              "",
+	} {
+		if got := finds(ann, typed); got != want {
+			t.Errorf("%.40q leads to %q, want %q", typed, got, want)
+		}
+		if got := finds(mallory, typed); got != "" {
+			t.Errorf("%.40q of another project leads to %q", typed, got)
+		}
+	}
+	if got := finds(vic, ids["keys"]); got != "" {
+		t.Errorf("a viewer is led to %q", got)
+	}
+
+	page := s.call(vic, "GET", "/find?q=PLA+template", nil)
+	if !says(page, `<a href="/template?name=plan">plan</a>`) || says(page, `<a href="/">Overview</a> <span`) {
+		t.Errorf("the list has not what is typed:\n%s", page.Body)
+	}
+	var got struct {
+		Offers []struct{ Text, Note, Href string }
+	}
+	offers := s.call(vic, "GET", "/find/offers", nil)
+	if err := json.Unmarshal(offers.Body.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]string{}
+	for _, o := range got.Offers {
+		named[o.Note+" "+o.Text] = o.Href
+	}
+	if named["page Keys"] != "" || named["view of Users wide"] != "/users?named=wide" || named["template plan"] == "" {
+		t.Errorf("a viewer is offered %v", named)
 	}
 }

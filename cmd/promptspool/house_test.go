@@ -66,7 +66,8 @@ var imports = map[string]string{
 		"api/dashboard/number api/dashboard/table api/dashboard/textdiff api/filterline api/wire api/wire/jsonscan " +
 		"api/words",
 	"api/dashboard/scores": "api/dashboard/filter api/dashboard/frame api/dashboard/number api/filterline api/wire",
-	"api/dashboard/views":  "api/dashboard/address api/dashboard/frame api/wire",
+	"api/dashboard/views": "api/access api/dashboard/address api/dashboard/filter api/dashboard/frame " +
+		"api/filterline api/wire",
 	"api/dashboard/people": "api/dashboard/address api/dashboard/frame api/dashboard/table api/wire",
 	"api/dashboard/frame": "api/access api/dashboard/address api/dashboard/filter " +
 		"api/dashboard/number api/dashboard/textdiff api/wire api/wire/calendar api/wire/jsonscan",

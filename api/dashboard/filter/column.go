@@ -150,7 +150,7 @@ const (
 )
 
 // ColumnsOf returns the columns of some names, in their usual order. After them are those of metadata keys.
-// What is no name of a column is left out.
+// Other names are ignored.
 func ColumnsOf(names []string) (all []Column) {
 	for _, c := range Columns {
 		if slices.Contains(names, c.Name) {

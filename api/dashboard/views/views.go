@@ -1,5 +1,5 @@
-// Package views has the dashboard's page of the saved views, and the forms that save, rename and delete
-// them. Every page's menu shows them: see package frame.
+// Package views has what leads to other pages of the dashboard: the saved views, with the forms that save,
+// rename and delete them, and the search for anything by its name or id. Every page has both: see package frame.
 package views
 
 import (
@@ -152,17 +152,26 @@ func (p *pages) remove(c *frame.Exchange, own bool) error {
 	return c.Redirect("/views", "view-deleted")
 }
 
-// pages are the pages of views.
-type pages struct{ views wire.Views }
+// pages are the pages of views, and the one that finds something.
+type pages struct {
+	views     wire.Views
+	records   wire.Archive
+	templates wire.Registry
+	keys      wire.Keys
+}
 
 //go:embed *.html
 var html embed.FS
 
-// Pages returns the pages of views.
-func Pages(views wire.Views) frame.Section {
-	p := &pages{views}
+// Pages returns the pages of views, and the one that finds something.
+func Pages(views wire.Views, records wire.Archive, templates wire.Registry, keys wire.Keys) frame.Section {
+	p := &pages{views, records, templates, keys}
 	review := frame.Review("Save this view?", "Save", "name", "address")
-	routes := []frame.Route{{Pattern: "GET /views", Page: p.list}}
+	routes := []frame.Route{
+		{Pattern: "GET /views", Page: p.list},
+		{Pattern: "GET /find", Page: p.findPage},
+		{Pattern: "GET /find/offers", Page: p.offersAnswer},
+	}
 	for _, own := range []bool{true, false} {
 		of := func(page func(*frame.Exchange, bool) error) func(*frame.Exchange) error {
 			return func(c *frame.Exchange) error { return page(c, own) }

@@ -229,6 +229,81 @@ document.addEventListener("submit", (event) => {
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (zone) document.cookie = `zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; SameSite=Lax`;
 
+// option is the item of an offer in a list, and choose marks one of them for the field that they are offered to.
+function option({ text, note }, i) {
+  const item = document.createElement("li"), told = document.createElement("span");
+  told.textContent = note;
+  item.append(text, " ", told);
+  item.dataset.text = text;
+  item.id = `offer-${i}`;
+  item.setAttribute("role", "option");
+  return item;
+}
+function choose(field, list, at) {
+  [...list.children].forEach((item, i) => item.setAttribute("aria-selected", i === at));
+  list.children[at]?.scrollIntoView({ block: "nearest" });
+  if (at < 0) field.removeAttribute("aria-activedescendant");
+  else field.setAttribute("aria-activedescendant", list.children[at].id);
+}
+
+// The palette leads to a page, a view or a template by a part of its name. Anything else that is typed is looked for by the server.
+const palette = document.getElementById("palette");
+if (palette) {
+  const form = palette.querySelector("form"), field = form.elements.q, list = palette.querySelector("ul");
+  let all, found = [], at = 0;
+  const mark = (next) => { at = next; choose(field, list, at); };
+  const show = () => {
+    const typed = field.value.trim().toLowerCase();
+    const rank = ({ text, note }) => {
+      const name = text.toLowerCase();
+      if (name.startsWith(typed)) return 0;
+      if (name.includes(typed)) return 1;
+      return typed.split(/\s+/).every((word) => `${name} ${note}`.includes(word)) ? 2 : 3;
+    };
+    found = (all ?? []).filter((offer) => rank(offer) < 3).sort((a, b) => rank(a) - rank(b)).slice(0, 50);
+    if (typed) found.push({ text: field.value.trim(), note: "find by its name or id" });
+    list.replaceChildren(...found.map(option));
+    mark(found.length > 0 ? 0 : -1);
+  };
+  const take = (i) => {
+    const href = found[i]?.href;
+    if (href) location.assign(form.action.slice(0, -"/find".length) + href);
+    else if (found[i]) form.submit();
+  };
+  const open = async () => {
+    if (palette.open) return;
+    palette.showModal();
+    field.select();
+    show();
+    all ??= (await fetch(`${form.action}/offers`).then((answer) => answer.json()).catch(() => null))?.offers;
+    show();
+  };
+  field.addEventListener("input", show);
+  field.addEventListener("keydown", (event) => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (by && found.length > 0) mark((at + by + found.length) % found.length);
+    else if (event.key === "Escape") palette.close(); // the browser would empty the field first
+    else return;
+    event.preventDefault();
+  });
+  form.addEventListener("submit", (event) => { // by Enter
+    event.preventDefault();
+    take(at);
+  });
+  list.addEventListener("click", (event) => take([...list.children].indexOf(event.target.closest("li"))));
+  palette.addEventListener("click", (event) => { if (event.target === palette) palette.close(); });
+  document.addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey || event.key.toLowerCase() !== "k") return;
+    event.preventDefault();
+    open();
+  });
+  document.querySelector("a.palette").addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    open();
+  });
+}
+
 // A filter is completed while it is typed: fields, keys and values, with the numbers of their requests.
 for (const field of document.querySelectorAll("[data-suggest]")) {
   const list = document.getElementById("offers");
@@ -239,22 +314,10 @@ for (const field of document.querySelectorAll("[data-suggest]")) {
   field.setAttribute("aria-expanded", false);
   const mark = (next) => {
     at = next;
-    [...list.children].forEach((item, i) => item.setAttribute("aria-selected", i === at));
-    list.children[at]?.scrollIntoView({ block: "nearest" });
-    if (at < 0) field.removeAttribute("aria-activedescendant");
-    else field.setAttribute("aria-activedescendant", list.children[at].id);
+    choose(field, list, at);
   };
   const show = (offers, first = -1) => {
-    list.replaceChildren(...offers.map(({ text, note }, i) => {
-      const item = document.createElement("li");
-      const told = document.createElement("span");
-      told.textContent = note;
-      item.append(text, " ", told);
-      item.dataset.text = text;
-      item.id = `offer-${i}`;
-      item.setAttribute("role", "option");
-      return item;
-    }));
+    list.replaceChildren(...offers.map(option));
     list.hidden = offers.length === 0;
     field.setAttribute("aria-expanded", !list.hidden);
     mark(list.hidden ? -1 : first);

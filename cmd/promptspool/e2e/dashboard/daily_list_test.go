@@ -3,11 +3,14 @@
 package dashboard
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -130,6 +133,55 @@ func TestAViewIsSavedAndReplaced(t *testing.T) {
 	b.shows("tbody tr:nth-child(2)", "what failed", "me")
 	b.press("tbody tr:nth-child(1) td:nth-child(2)")
 	b.shows("#count", "slowest first")
+}
+
+// The palette leads to anything by the keyboard alone, from wherever one types.
+func TestThePaletteLeadsToAnything(t *testing.T) {
+	_, b := seeded(t)
+	source := axe(t)
+	palette := func() {
+		t.Helper()
+		b.do("Ctrl-K", chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+			_, err := cdp.Call(ctx, tab, input.DispatchKeyEvent, input.DispatchKeyEventParams{
+				Type: input.DispatchKeyEventTypeKeyDown, Key: "k", Modifiers: 2,
+			})
+			return err
+		}))
+		b.holds("it is open, with all it has", `document.querySelector("#palette[open]") !== null &&
+			document.activeElement.matches("#palette input") && document.querySelectorAll("#found li").length > 12`)
+	}
+	b.visit("/requests")
+	b.do("type", chromedp.Focus("#line"))
+	palette()
+	b.accessible(source, "the palette")
+	b.key(kb.Escape)
+	b.holds("Escape closes it", `document.querySelector("#palette[open]") === null`)
+
+	palette()
+	b.fill("#palette input", "support/tr")
+	b.shows("#found [aria-selected=true]", "support/triage")
+	b.keyTo("\r")
+	b.shows("h1", "support/triage")
+
+	id, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](
+		`fetch("/requests").then((page) => page.text()).then((text) => text.match(/requests\/([0-9a-f-]{36})/)[1])`,
+		chromedp.EvalAwaitPromise))
+	if err != nil {
+		t.Fatal(err)
+	}
+	palette()
+	b.fill("#palette input", id)
+	b.keyTo("\r")
+	b.holds("it is the request", fmt.Sprintf(`location.pathname === "/requests/%s"`, id))
+
+	// The same without a script.
+	b.do("no scripts", scripts(false))
+	b.press(".side nav a.palette")
+	b.do("type", chromedp.SetValue("main [name=q]", "sessions page"))
+	b.press("main .finder button")
+	b.press(".found a")
+	b.do("scripts", scripts(true))
+	b.holds("it is the page", `location.pathname === "/sessions"`)
 }
 
 func TestAConversationIsReadInItsOrder(t *testing.T) {
