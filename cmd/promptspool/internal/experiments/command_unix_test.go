@@ -14,11 +14,11 @@ func TestACommandAtFaultFailsOneLine(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
 		"prints garbage": {`echo garbage`, "is not JSON: garbage"},
 		"lies":           {`echo '{"id":"of another line"}'`, "does not have the id of the line, b"},
-		"dies":           {`echo "no key" >&2; exit 3`, "exit status 3: no key"},
+		"dies":           {`echo "no key" >&2; exit 3`, "exit status 3"},
 		"is killed":      {`kill -9 $$`, "signal: killed"},
 		"hangs":          {`sleep 60`, "no answer within"},
 		"closes stdout":  {`exec 1>&-; sleep 60`, "signal: killed"},
-		"says too much":  {`head -c 70000000 /dev/zero`, "cannot be read: bufio.Scanner: token too long"},
+		"says too much":  {`head -c 70000000 /dev/zero`, "signal: killed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,14 +12,13 @@ import (
 	"promptspool/api/wire"
 )
 
-// gate is what a metric of a version must be, in place of which another version's may be named.
+// gate is what a metric of a version must be. Its bound may be the base's metric, with a number added to it,
+// subtracted or multiplied.
 type gate struct {
-	text     string
-	metric   string
-	compare  string
-	ofBase   bool
-	operator string // between the base's metric and the number
-	number   float64
+	text, metric, compare string
+	ofBase                bool
+	operator              string
+	number                float64
 }
 
 var gateForm = regexp.MustCompile(
@@ -35,20 +34,8 @@ func parseGate(text string) (g gate, err error) {
 	if digits := m[5] + m[6]; digits != "" {
 		g.number, err = strconv.ParseFloat(digits, 64)
 	}
-	return g, err
-}
 
-// bound returns what the metric is compared with.
-func (g *gate) bound(base float64) float64 {
-	switch {
-	case !g.ofBase:
-		return g.number
-	case g.operator == "-":
-		return base - g.number
-	case g.operator == "*":
-		return base * g.number
-	}
-	return base + g.number
+	return g, err
 }
 
 // outcome is what became of a gate.
@@ -64,20 +51,20 @@ func (g *gate) judge(c *experiment.Comparison, failuresBound bool) outcome {
 	o := outcome{Gate: g.text}
 	unknown, failed := 0, 0
 	for _, p := range c.Pairs {
-		_, known := experiment.Value(p.B, g.metric)
-		switch {
-		case p.B == nil || experiment.Failed(p.B):
+		if p.B == nil || experiment.Failed(p.B) {
 			failed++
-		case !known:
+		} else if _, known := experiment.Value(p.B, g.metric); !known {
 			unknown++
 		}
 	}
+	var m wire.ComparedMetric
 	at := slices.IndexFunc(c.Metrics, func(m wire.ComparedMetric) bool {
 		return m.Metric == g.metric || m.Name == g.metric
 	})
-	if at < 0 {
-		unknown = len(c.Pairs)
+	if at >= 0 {
+		m = c.Metrics[at]
 	}
+
 	switch {
 	case unknown > 0:
 		o.Reason = fmt.Sprintf("%d of %d rows have no %s", unknown, len(c.Pairs), g.metric)
@@ -86,13 +73,20 @@ func (g *gate) judge(c *experiment.Comparison, failuresBound bool) outcome {
 		o.Reason = fmt.Sprintf("%d of %d calls failed; a gate such as 'errors <= 0.01' would allow for some",
 			failed, len(c.Pairs))
 		return o
-	case g.ofBase && c.Metrics[at].CountA == 0:
-		o.Reason = "the base has no " + g.metric
+	case m.CountB == 0, g.ofBase && m.CountA == 0:
+		o.Reason = fmt.Sprintf("no row has %s in both versions", g.metric)
 		return o
 	}
 
-	m := c.Metrics[at]
-	bound := g.bound(m.A)
+	bound := g.number
+	switch {
+	case g.operator == "-":
+		bound = m.A - g.number
+	case g.operator == "*":
+		bound = m.A * g.number
+	case g.ofBase:
+		bound = m.A + g.number
+	}
 	// Sums of many values are not exact.
 	above := math.Round((m.B-bound)*1e9) / 1e9
 	o.Passed = map[string]bool{">=": above >= 0, "<=": above <= 0, ">": above > 0, "<": above < 0}[g.compare]

@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
+	"slices"
 	"sync"
 )
 
@@ -21,16 +21,14 @@ type task struct {
 	Version int    `json:"version,omitempty"`
 }
 
-// step is a line of a journal: what is known of a task so far. Later lines add to earlier ones.
+// step is a line of a journal: the plan in the first one, then how far a task is. A later line replaces an
+// earlier one: the command was given the row, the row was answered, or it failed and is asked again.
 type step struct {
 	task
-	Plan   *plan             `json:"plan,omitempty"`   // in the first line
-	ID     string            `json:"id,omitempty"`     // of the request; the command was given the row
-	Path   string            `json:"path,omitempty"`   // where the answer is logged
-	Body   json.RawMessage   `json:"body,omitempty"`   // as it is logged there
-	Scores []json.RawMessage `json:"scores,omitempty"` // as they are logged
-	Scored bool              `json:"scored,omitempty"` // the scores are known
-	Failed bool              `json:"failed,omitempty"` // there is no answer: the row is asked again
+	Plan   *plan           `json:"plan,omitempty"`
+	ID     string          `json:"id,omitempty"`   // of the request
+	Body   json.RawMessage `json:"body,omitempty"` // the answer, as it is logged
+	Failed bool            `json:"failed,omitempty"`
 }
 
 // journal keeps the steps of a run in a file, each before the next one begins. It outlives the process, but
@@ -42,105 +40,66 @@ type journal struct {
 }
 
 // openJournal opens the journal of an experiment, or begins it with a plan. A journal that exists must be
-// of the same versions and file. Its plan counts: a filter may find other calls by now.
+// of the same versions and file. Its rows count: a filter may find other calls by now.
 func openJournal(p *plan) (*journal, error) {
-	if err := os.MkdirAll(journalFolder, 0o700); err != nil {
-		return nil, err
-	}
 	path := filepath.Join(journalFolder, p.Name+".jsonl")
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	err := os.MkdirAll(journalFolder, 0o700)
 	if err != nil {
 		return nil, err
 	}
-
-	j := &journal{file: file, steps: map[task]step{}}
-	begun, err := j.read()
-	switch {
-	case err != nil:
-	case begun == nil:
-		err = j.add(step{Plan: p})
-	case begun.Template != p.Template || !reflect.DeepEqual(begun.Versions, p.Versions) || begun.File != p.File:
-		err = fmt.Errorf("the experiment %s was begun with versions %v of %s and other rows; give another --name, "+
-			"or remove %s to begin it again", p.Name, begun.Versions, begun.Template, file.Name())
-	default:
-		p.Rows = begun.Rows
-	}
+	j := &journal{steps: map[task]step{}}
+	j.file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, err
 	}
-	return j, nil
-}
-
-// read reads what an earlier run wrote. A last line that is cut was not acted on.
-func (j *journal) read() (begun *plan, err error) {
 	text, err := io.ReadAll(j.file)
 	if err != nil {
 		return nil, err
 	}
+
+	begun := p
 	for line := range bytes.Lines(text) {
 		var s step
 		switch err := json.Unmarshal(line, &s); {
-		case err != nil:
+		case err != nil: // it was cut, and not acted on
 		case s.Plan != nil:
 			begun = s.Plan
 		default:
-			j.merge(s)
+			j.steps[s.task] = s
 		}
 	}
-	// Behind a line that is cut.
+	if begun.Template != p.Template || !slices.Equal(begun.Versions, p.Versions) || begun.File != p.File {
+		return nil, fmt.Errorf("the experiment %s was begun with versions %v of %s and other rows; give another "+
+			"--name, or remove %s to begin it again", p.Name, begun.Versions, begun.Template, path)
+	}
+	p.Rows = begun.Rows
+	// The last line may be cut.
 	_, err = j.file.WriteString("\n")
 
-	return begun, err
-}
-
-// merge adds a line to its task.
-func (j *journal) merge(s step) {
-	known := j.steps[s.task]
-	switch {
-	case s.Failed:
-		known = step{task: s.task}
-	case s.Body != nil:
-		known.Path, known.Body = s.Path, s.Body
-	case s.Scored:
-		known.Scores, known.Scored = s.Scores, true
-	default:
-		known = s
-	}
-	j.steps[s.task] = known
+	return j, errors.Join(err, j.add(step{Plan: p}))
 }
 
 // add writes a step.
 func (j *journal) add(s step) error {
-	j.mutex.Lock()
-	defer j.mutex.Unlock()
 	line, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
-	if _, err := j.file.Write(append(line, '\n')); err != nil {
-		return err
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	if s.Plan == nil {
+		j.steps[s.task] = s
 	}
-	j.merge(s)
+	_, err = j.file.Write(append(line, '\n'))
 
-	return nil
+	return err
 }
 
-// of returns what is known of a task.
+// of returns how far a task is.
 func (j *journal) of(t task) step {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
 	return j.steps[t]
-}
-
-// forget ends a task. Only what was not answered is noted, which is asked again.
-func (j *journal) forget(s step) (err error) {
-	if s.Failed {
-		err = j.add(step{task: s.task, Failed: true})
-	}
-	j.mutex.Lock()
-	defer j.mutex.Unlock()
-	delete(j.steps, s.task)
-	return err
 }
 
 // end removes the journal of a run that is complete: its server has everything.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"promptspool/api/calls"
 	"promptspool/api/experiment"
 	"promptspool/api/wire"
 )
@@ -104,7 +105,7 @@ func TestEvaluators(t *testing.T) {
 		{"tolerance:0.5", `"12.7"`, openai(`"content":" 12.5\n"`), "true"},
 		{"tolerance:0.1", `12.7`, openai(`"content":"12.5"`), "false"},
 		{"tolerance:0.1", `12.7`, openai(`"content":"about 12.7"`), "false"},
-		{"tolerance:0.1", `"many"`, openai(`"content":"12.7"`), "not a number"},
+		{"tolerance:0.1", `"many"`, openai(`"content":"12.7"`), "invalid syntax"},
 		{"tool:find", ``, tool, "true"},
 		{`tool:find {"id":7}`, ``, tool, "true"},
 		{`tool:find {"id":8}`, ``, tool, "false"},
@@ -120,7 +121,9 @@ func TestEvaluators(t *testing.T) {
 			t.Errorf("%s: %v", test.evaluator, err)
 			continue
 		}
-		a := newAnswer(row{Expected: json.RawMessage(test.expected)}, test.body, new(0.05))
+		a := &answer{call: calls.Read(test.body), latency: new(500.0), price: new(0.05)}
+		a.Expected = json.RawMessage(test.expected)
+		_, a.text = a.call.Texts()
 		score, err := e.score(nil, step{ID: "i"}, a)
 		var got struct {
 			Value json.RawMessage
@@ -136,7 +139,7 @@ func TestEvaluators(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{
-		"", "python judge.py", "regex:(", "schema:none.json", "tolerance:x", "latency:2", "cost:$1",
+		"", "python judge.py", "regex:(", "schema:none.json", "tolerance:x", "latency:2x", "cost:$1",
 		"errors=equal", "x=",
 	} {
 		if e, err := parseEvaluator(wrong); err == nil {
@@ -168,7 +171,7 @@ func TestGates(t *testing.T) {
 		{"good>=base-0.01", good, false, false, "good is 0.83, the bound 0.84"},
 		{"good > 0.83", good, false, false, "the bound 0.83"},
 		{"good < base", good, false, true, "the bound 0.85"},
-		{"cost <= base * 1.1", good, false, false, "the base has no cost"},
+		{"cost <= base * 1.1", good, false, false, "no row has cost in both versions"},
 		{"cost <= 0.3", good, false, true, "cost is 0.3"},
 		{"errors <= 0", good, true, true, "errors is 0"},
 		{"kind >= 0.1", good, false, false, "2 of 2 rows have no kind"},

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/urfave/cli/v2"
@@ -32,22 +31,13 @@ const regressionsMax = 3
 type side struct {
 	Experiment string `json:"experiment"`
 	Version    int    `json:"version"`
-	Calls      int    `json:"calls"`
 	calls      experiment.Calls
-}
-
-// heading names a side, also by its experiment if the other has another one.
-func (rep *report) heading(s *side) string {
-	if rep.A == nil || rep.A.Experiment == rep.B.Experiment {
-		return fmt.Sprintf(">VERSION %d", s.Version)
-	}
-	return fmt.Sprintf(">%s@%d", s.Experiment, s.Version)
 }
 
 // report is what a run or a comparison prints.
 type report struct {
 	A           *side                 `json:"a,omitempty"` // the base, if there is one
-	B           side                  `json:"b"`
+	B           *side                 `json:"b"`
 	Metrics     []wire.ComparedMetric `json:"metrics"`
 	Gates       []outcome             `json:"gates,omitempty"`
 	Regressions []regression          `json:"regressions"`
@@ -65,22 +55,31 @@ type regression struct {
 	Diff     string `json:"diff"` // of the answers, by lines
 }
 
-// arriveMax is how long a report waits for what a sidecar has yet to forward.
-const arriveMax = time.Minute
-
-// report reports on all calls of the run, once the server has them, and fails if a gate does.
-func (r *run) report(c *cli.Context) error {
-	all, err := r.arrived(c.Context)
+// report reports on all calls of the run, and fails if a gate does.
+func (r *run) report() error {
+	all, err := experiment.Load(r.c.Context, r.search, r.Name, r.Template)
 	if err != nil {
 		return err
 	}
-	rep := report{B: side{Experiment: r.Name, Version: r.Versions[0], calls: all[r.Versions[0]]}}
-	if len(r.Versions) > 1 {
-		rep.A = &side{Experiment: r.Name, Version: r.Versions[1], calls: all[r.Versions[1]]}
+	var sides []*side
+	missing := len(r.Rows) * len(r.Versions)
+	for _, version := range slices.Backward(r.Versions) {
+		sides = append(sides, &side{r.Name, version, all[version]})
+		missing -= len(all[version])
 	}
-	if err := rep.fill(c.Context, r.client, r.id); err != nil {
+	if missing > 0 {
+		return fmt.Errorf("the server does not have %s yet; once its sidecars have forwarded them, the same "+
+			"command with --name %s reports on them", print.Quantity(missing, "call"), r.Name)
+	}
+	rep, err := newReport(r.c.Context, r.client, r.id, sides)
+	if err != nil {
 		return err
 	}
+	err = r.journal.end()
+	if err != nil {
+		return err
+	}
+
 	failuresBound := slices.ContainsFunc(r.gates, func(g gate) bool { return g.metric == "errors" })
 	failed := 0
 	for _, g := range r.gates {
@@ -90,112 +89,71 @@ func (r *run) report(c *cli.Context) error {
 			failed++
 		}
 	}
-	if r.failures > 0 {
-		fmt.Fprintf(c.App.ErrWriter, "%s failed; the last one: %s\n", print.Quantity(r.failures, "call"),
-			print.Printable(r.failure))
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.silent)) {
-		fmt.Fprintf(c.App.ErrWriter, "The evaluator %s could not judge some answers; the last one: %s\n", name,
-			print.Printable(r.silent[name].Error()))
-	}
-
-	err = errors.Join(print.Output(c, rep, rep.print), r.writeJUnit(&rep))
+	err = errors.Join(print.Output(r.c, rep, rep.print), rep.writeJUnit(r.c.String("junit")))
 	if err == nil && failed > 0 {
-		return cli.Exit(fmt.Sprintf("%d of %d gates failed", failed, len(r.gates)), 1)
+		err = cli.Exit(fmt.Sprintf("%d of %d gates failed", failed, len(r.gates)), 1)
 	}
 	return err
 }
 
-// arrived returns the calls of the run once all are found.
-func (r *run) arrived(ctx context.Context) (all map[int]experiment.Calls, err error) {
-	for until := time.Now().Add(arriveMax); ; {
-		err = again(ctx, func() (err error) {
-			all, err = experiment.Load(ctx, r.search, r.Name)
-			return err
-		})
-
-		missing := 0
-		for _, version := range r.Versions {
-			missing += max(0, len(r.Rows)-len(all[version]))
-		}
-		switch {
-		case err != nil || missing == 0:
-			return all, err
-		case time.Now().After(until):
-			return nil, fmt.Errorf("the server does not have %s yet; once its sidecars have forwarded them, "+
-				"the same command with --name %s reports on them", print.Quantity(missing, "call"), r.Name)
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+// newReport compares the last of some sides with the one before it, if there is one, and reads the answers
+// of the worst regressions.
+func newReport(ctx context.Context, cl *client.Client, id wire.Identity, sides []*side) (*report, error) {
+	rep := &report{B: sides[len(sides)-1], Regressions: []regression{}}
+	var base experiment.Calls
+	if len(sides) > 1 {
+		rep.A = sides[len(sides)-2]
+		base = rep.A.calls
 	}
-}
-
-// fill compares the sides, and reads the answers of the worst regressions.
-func (rep *report) fill(ctx context.Context, cl *client.Client, id wire.Identity) error {
 	defined, err := cl.ScoreDefinitions(ctx, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var a experiment.Calls
-	if rep.A != nil {
-		a, rep.A.Calls = rep.A.calls, len(rep.A.calls)
-	}
-	rep.B.Calls = len(rep.B.calls)
-	rep.compared = experiment.Compare(a, rep.B.calls, defined)
-	rep.Metrics, rep.Regressions = rep.compared.Metrics, []regression{}
+	rep.compared = experiment.Compare(base, rep.B.calls, defined)
+	rep.Metrics = rep.compared.Metrics
 
 	for _, p := range rep.compared.Pairs {
 		if p.Regression <= 0 || len(rep.Regressions) == regressionsMax {
 			break
 		}
-		before, err := answerText(ctx, cl, id, p.A.RequestID)
-		if err != nil {
-			return err
-		}
-		after, err := answerText(ctx, cl, id, p.B.RequestID)
-		if err != nil {
-			return err
+		var texts, scores [2]string
+		for i, call := range []*wire.Row{p.A, p.B} {
+			record, err := cl.Request(ctx, id, call.RequestID)
+			if err != nil {
+				return nil, err
+			}
+			answer := calls.Read(record.Request)
+			_, texts[i] = answer.Searched()
+			texts[i] += "\n"
+			for _, s := range call.Scores {
+				scores[i] += " " + s.Name + "=" + s.Short()
+			}
+			if experiment.Failed(call) {
+				scores[i] = " failed"
+			}
 		}
 		rep.Regressions = append(rep.Regressions, regression{
 			Row: p.Row, RequestA: p.A.RequestID, RequestB: p.B.RequestID,
-			ScoresA: scoresText(p.A), ScoresB: scoresText(p.B), Diff: udiff.Unified("", "", before, after),
+			ScoresA: scores[0], ScoresB: scores[1], Diff: udiff.Unified("", "", texts[0], texts[1]),
 		})
 	}
-	return nil
-}
 
-// answerText returns the answer of a call, or why it failed, with a line break at its end.
-func answerText(ctx context.Context, cl *client.Client, id wire.Identity, request string) (string, error) {
-	record, err := cl.Request(ctx, id, request)
-	call := calls.Read(record.Request)
-	_, text := call.Searched()
-	return strings.TrimSuffix(text, "\n") + "\n", err
-}
-
-// scoresText returns the scores of a call, or that it failed.
-func scoresText(call *wire.Row) string {
-	if experiment.Failed(call) {
-		return "failed"
-	}
-	var all []string
-	for _, s := range call.Scores {
-		all = append(all, s.Name+"="+s.Short())
-	}
-	return strings.Join(all, " ")
+	return rep, nil
 }
 
 // print prints the report for people.
 func (rep *report) print(t *print.Table) {
-	headings := []string{"METRIC", rep.heading(&rep.B)}
-	if rep.A != nil {
-		headings = []string{
-			"METRIC", rep.heading(rep.A), rep.heading(&rep.B), ">DIFFERENCE", "95% INTERVAL", "VERDICT",
+	heading := func(s *side) string {
+		if rep.A == nil || rep.A.Experiment == rep.B.Experiment {
+			return fmt.Sprintf(">VERSION %d", s.Version)
 		}
+		return fmt.Sprintf(">%s@%d", s.Experiment, s.Version)
 	}
-	t.Head(headings...).Spare("95% INTERVAL")
+	if rep.A == nil {
+		t.Head("METRIC", heading(rep.B))
+	} else {
+		t.Head("METRIC", heading(rep.A), heading(rep.B), ">DIFFERENCE", "95% INTERVAL", "VERDICT").Spare("95% INTERVAL")
+	}
 	for _, m := range rep.Metrics {
 		shown := number.OfMetric(m)
 		switch {
@@ -206,29 +164,26 @@ func (rep *report) print(t *print.Table) {
 			t.Row(shown.Title, shown.A, shown.B, shown.Difference, shown.Interval, shown.Verdict)
 		}
 	}
-	t.Head()
 
+	t.Head()
 	for _, o := range rep.Gates {
-		result := print.Styled("passed", print.Green)
-		if !o.Passed {
-			result = print.Styled("FAILED", print.Red)
+		result := print.Styled("FAILED", print.Red)
+		if o.Passed {
+			result = print.Styled("passed", print.Green)
 		}
 		t.Row(result, o.Gate, o.Reason)
 	}
 	t.Head()
 	for _, worse := range rep.Regressions {
 		fmt.Fprintln(t.Out)
-		t.Row(fmt.Sprintf("Row %s: %s, then %s", worse.Row, worse.ScoresA, worse.ScoresB))
+		t.Row(fmt.Sprintf("Row %s:%s, then%s", worse.Row, worse.ScoresA, worse.ScoresB))
 		_, diff, _ := strings.Cut(worse.Diff, "+++ \n")
 		t.Diff(diff)
 	}
 }
 
-// writeJUnit writes the gates and the failed calls as CI systems read them.
-func (r *run) writeJUnit(rep *report) error {
-	if r.junit == "" {
-		return nil
-	}
+// writeJUnit writes the gates and the failed calls to a file, as CI systems read them; "" is none.
+func (rep *report) writeJUnit(path string) error {
 	type failure struct {
 		Message string `xml:"message,attr"`
 	}
@@ -240,33 +195,30 @@ func (r *run) writeJUnit(rep *report) error {
 	suite := struct {
 		XMLName  xml.Name `xml:"testsuite"`
 		Name     string   `xml:"name,attr"`
-		Tests    int      `xml:"tests,attr"`
 		Failures int      `xml:"failures,attr"`
 		Cases    []test   `xml:"testcase"`
-	}{Name: r.Name}
-	add := func(name, fault string) {
-		one := test{Class: fmt.Sprintf("%s@%d", r.Template, rep.B.Version), Name: name}
-		if fault != "" {
-			one.Failure = &failure{fault}
+	}{Name: rep.B.Experiment}
+	for _, o := range rep.Gates {
+		one := test{Class: rep.B.Experiment, Name: o.Gate}
+		if !o.Passed {
+			one.Failure = &failure{o.Reason}
 			suite.Failures++
 		}
-		suite.Tests++
 		suite.Cases = append(suite.Cases, one)
-	}
-	for _, o := range rep.Gates {
-		add(o.Gate, map[bool]string{false: o.Reason}[o.Passed])
 	}
 	for _, p := range rep.compared.Pairs {
 		if p.B != nil && experiment.Failed(p.B) {
-			add("row "+p.Row, cmp.Or(p.B.OutputExcerpt, "the call failed"))
+			message := cmp.Or(p.B.OutputExcerpt, "The call failed.")
+			suite.Cases = append(suite.Cases, test{rep.B.Experiment, "row " + p.Row, &failure{message}})
+			suite.Failures++
 		}
+	}
+	if path == "" {
+		return nil
 	}
 
 	text, err := xml.MarshalIndent(suite, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(r.junit, append([]byte(xml.Header), text...), 0o644)
+	return errors.Join(err, os.WriteFile(path, append([]byte(xml.Header), text...), 0o644))
 }
 
 // compareExperiments compares two experiments, or the versions of one.
@@ -278,35 +230,32 @@ func compareExperiments(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	search := func(ctx context.Context, s wire.Search) (wire.SearchPage, error) { return cl.Search(ctx, id, s) }
-	var sides []side
+	r := run{client: cl, id: id}
+	var sides []*side
 	for _, argument := range c.Args().Slice() {
 		name, chosen, _ := strings.Cut(argument, "@")
-		all, err := experiment.Load(c.Context, search, name)
+		all, err := experiment.Load(c.Context, r.search, name, "")
 		if err != nil {
 			return err
 		}
-		versions := slices.Sorted(maps.Keys(all))
-		if chosen != "" {
-			versions = slices.DeleteFunc(versions, func(v int) bool { return strconv.Itoa(v) != chosen })
-		}
-		if len(versions) == 0 {
+		maps.DeleteFunc(all, func(version int, _ experiment.Calls) bool {
+			return chosen != "" && chosen != strconv.Itoa(version)
+		})
+		if len(all) == 0 {
 			return fmt.Errorf("there are no calls of the experiment %s", argument)
 		}
+		versions := slices.Sorted(maps.Keys(all))
 		// Of two experiments, the newest version of each.
 		if c.NArg() == 2 {
 			versions = versions[len(versions)-1:]
 		}
-		for _, v := range versions {
-			sides = append(sides, side{Experiment: name, Version: v, calls: all[v]})
+		for _, version := range versions {
+			sides = append(sides, &side{name, version, all[version]})
 		}
 	}
 
-	rep := report{B: sides[len(sides)-1]}
-	if len(sides) > 1 {
-		rep.A = &sides[len(sides)-2]
-	}
-	if err := rep.fill(c.Context, cl, id); err != nil {
+	rep, err := newReport(c.Context, cl, id, sides)
+	if err != nil {
 		return err
 	}
 	return print.Output(c, rep, rep.print)

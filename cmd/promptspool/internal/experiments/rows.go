@@ -1,18 +1,14 @@
 package experiments
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
 
-	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 )
 
@@ -31,79 +27,67 @@ func readRows(path string) ([]row, error) {
 		return nil, err
 	}
 	read := jsonRows
-	if strings.HasSuffix(strings.ToLower(path), ".csv") {
+	if strings.HasSuffix(path, ".csv") {
 		read = csvRows
 	}
 	rows, err := read(bytes.TrimPrefix(text, []byte("\ufeff")))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-
 	seen := map[string]bool{}
 	for i := range rows {
 		if rows[i].ID == "" {
 			rows[i].ID = strconv.Itoa(i + 1)
 		}
-		if seen[rows[i].ID] {
-			return nil, fmt.Errorf("%s: two rows have the id %q", path, rows[i].ID)
+		if id := rows[i].ID; err == nil && seen[id] {
+			err = fmt.Errorf("two rows have the id %q", id)
 		}
 		seen[rows[i].ID] = true
 	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+
 	return rows, nil
 }
 
 func jsonRows(text []byte) (rows []row, err error) {
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, wire.BatchBodyBytesMax)
-	for number := 1; lines.Scan(); number++ {
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+	number := 0
+	for line := range bytes.Lines(text) {
+		number++
+		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
 		r := row{Variables: map[string]json.RawMessage{}}
-		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+		d := json.NewDecoder(bytes.NewReader(line))
 		d.DisallowUnknownFields()
-		if err := d.Decode(&r); err != nil || d.More() {
-			return nil, fmt.Errorf("line %d is not an object with id, variables, expected and metadata: %w",
-				number, errors.Join(err))
+		if err := d.Decode(&r); err != nil || d.More() || r.Variables == nil {
+			return nil, fmt.Errorf("line %d is not an object with variables, expected, id and metadata: %v",
+				number, err)
 		}
 		rows = append(rows, r)
 	}
-	return rows, lines.Err()
+
+	return rows, nil
 }
 
 // csvRows reads a row from each line. A column is a variable unless it is id, expected or metadata.KEY.
 func csvRows(text []byte) (rows []row, err error) {
-	lines := csv.NewReader(bytes.NewReader(text))
-	heading, err := lines.Read()
-	if errors.Is(err, io.EOF) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	for {
-		cells, err := lines.Read()
-		if errors.Is(err, io.EOF) {
-			return rows, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-
+	lines, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	for _, cells := range lines[min(1, len(lines)):] {
 		r := row{Variables: map[string]json.RawMessage{}, Metadata: map[string]string{}}
 		for i, cell := range cells {
-			key, isMetadata := strings.CutPrefix(heading[i], "metadata.")
+			key, isMetadata := strings.CutPrefix(lines[0][i], "metadata.")
 			switch {
-			case heading[i] == "id":
+			case key == "id":
 				r.ID = cell
-			case heading[i] == "expected":
+			case key == "expected":
 				r.Expected = jsonscan.AppendString(nil, cell)
 			case isMetadata:
 				r.Metadata[key] = cell
 			default:
-				r.Variables[heading[i]] = jsonscan.AppendString(nil, cell)
+				r.Variables[key] = jsonscan.AppendString(nil, cell)
 			}
 		}
 		rows = append(rows, r)
 	}
+
+	return rows, err
 }

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
+	"promptspool/api/calls"
 	"promptspool/api/experiment"
 	"promptspool/api/wire"
 )
+
+const attemptsMax = 5
 
 // worker does one task after the other, with processes that no other worker uses.
 type worker struct {
@@ -35,79 +37,56 @@ func (w *worker) stop() {
 	}
 }
 
-// do brings a task from where it is to its end: asked, logged and scored. Each step is in the journal
-// before the next begins. It returns what the call has cost, as far as that is known.
-func (w *worker) do(ctx context.Context, t task, of row) (cost float64, err error) {
+// do brings a task from where it is to its end: asked, logged and scored.
+func (w *worker) do(ctx context.Context, t task, of row) (err error) {
 	if of.Variables == nil {
-		of.Variables, err = w.variables(ctx, of.ID)
+		of.Variables = map[string]json.RawMessage{}
+		past, err := again(ctx, func() (wire.Record, error) { return w.client.Request(ctx, w.id, of.ID) })
+		if err == nil && past.Prompt != nil && len(past.Prompt.InputVariables) > 0 {
+			err = json.Unmarshal(past.Prompt.InputVariables, &of.Variables)
+		}
 		if err != nil {
-			return 0, err
+			return err
 		}
 	}
-	logged := w.logged[t.Version][t.Row]
-	if logged != nil && experiment.Failed(logged) {
-		logged = nil
-	}
-	s := w.journal.of(t)
+	s, logged := w.journal.of(t), w.loggedAnswer(t)
 	switch {
-	case s.Body != nil:
 	case logged != nil:
 		s = step{task: t, ID: logged.RequestID}
-	default:
+	case s.Body == nil:
 		s, err = w.answer(ctx, t, of)
 		if err != nil {
-			return 0, err
+			return err
 		}
 	}
 
 	if logged == nil {
-		err = again(ctx, func() error { return w.post(ctx, s.Path, s.Body) })
-		if err != nil {
-			return 0, err
-		}
+		err = w.post(ctx, "/track-request", s.Body)
 	}
-	if !s.Failed {
-		cost, err = w.score(ctx, s, of, logged)
+	if s.Failed || err != nil {
+		return errors.Join(err, w.count(s.Failed))
 	}
-
-	return cost, errors.Join(err, w.journal.forget(s))
+	return errors.Join(w.score(ctx, s, of, logged), w.count(false))
 }
 
-// variables returns those of a past call.
-func (w *worker) variables(ctx context.Context, id string) (all map[string]json.RawMessage, err error) {
-	err = again(ctx, func() error {
-		record, err := w.client.Request(ctx, w.id, id)
-		if err == nil && record.Prompt != nil && len(record.Prompt.InputVariables) > 0 {
-			err = json.Unmarshal(record.Prompt.InputVariables, &all)
-		}
-		return err
-	})
-	if all == nil {
-		all = map[string]json.RawMessage{}
-	}
-	return all, err
-}
-
+// post logs something. The same again changes nothing.
 func (w *worker) post(ctx context.Context, path string, body json.RawMessage) error {
-	_, err := w.client.Call(ctx, w.id, "POST", path, body)
+	_, err := again(ctx, func() (json.RawMessage, error) { return w.client.Call(ctx, w.id, "POST", path, body) })
 	return err
 }
 
-// waitMax is the longest pause before a server that is away is asked again; that of half a minute together.
-const waitMax = 16 * time.Second
-
-// again repeats what a server was away for.
-func again(ctx context.Context, do func() error) error {
+// again repeats what a server was away for, for half a minute.
+func again[T any](ctx context.Context, do func() (T, error)) (answer T, err error) {
 	for wait := time.Second; ; wait *= 2 {
-		err := do()
+		answer, err = do()
 		retries := wire.IsCode(err, wire.CodeUnavailable) || wire.IsCode(err, wire.CodeTooMany)
-		if err == nil || !retries || wait > waitMax {
-			return err
+		if !retries || wait > 16*time.Second {
+			return answer, err
 		}
 		select {
 		case <-time.After(max(wait, wire.AsError(err).RetryAfter)):
 		case <-ctx.Done():
-			return err
+			return answer, err
 		}
 	}
 }
@@ -125,66 +104,57 @@ type request struct {
 	Kwargs     json.RawMessage `json:"llm_kwargs"`
 }
 
-// reply is the line that the command answers: a response, a text or an error.
+// reply is the line that the command answers.
 type reply struct {
 	Response   json.RawMessage `json:"response"` // as the provider sent it
-	Text       *string         `json:"text"`
-	Error      string          `json:"error"`
-	RetryAfter *float64        `json:"retry_after"` // seconds; nil if another attempt is of no use
-
-	// Beside a text, as far as they are known.
-	InputTokens  *int64   `json:"input_tokens"`
-	OutputTokens *int64   `json:"output_tokens"`
-	Price        *float64 `json:"price"`
+	Error      string          `json:"error"`    // in its place
+	RetryAfter *float64        `json:"retry_after"`
 }
 
-// answer renders a row and gives it to the command. Its step is in the journal unless there is no answer.
+// answer renders a row and gives it to the command. Its step is in the journal, unless there is no answer.
 func (w *worker) answer(ctx context.Context, t task, of row) (s step, err error) {
-	var rendered wire.RenderedTemplate
-	err = again(ctx, func() (err error) {
-		rendered, err = w.client.Fetch(ctx, w.id, w.Template, wire.TemplateFetch{
-			Selector: wire.Selector{Version: t.Version}, Variables: of.Variables,
-		})
-		return err
+	rendered, err := again(ctx, func() (wire.RenderedTemplate, error) {
+		fetch := wire.TemplateFetch{Selector: wire.Selector{Version: t.Version}, Variables: of.Variables}
+		return w.client.Fetch(ctx, w.id, w.Template, fetch)
 	})
 	var metadata struct {
 		Model struct{ Provider, Name string }
 	}
 	_ = json.Unmarshal(rendered.Metadata, &metadata)
 	line := request{
-		ID: wire.NewIDAt(time.Now()), Experiment: w.Name, Row: of, Template: w.Template, Version: t.Version,
+		ID: wire.NewID(), Experiment: w.Name, Row: of, Template: w.Template, Version: t.Version,
 		Provider: metadata.Model.Provider, Model: metadata.Model.Name, Kwargs: rendered.LLMKwargs,
 	}
-	s = step{task: t, ID: line.ID, Path: "/track-request"}
-	begun := time.Now()
-	var said reply
+	s = step{task: t, ID: line.ID}
+	begun, said := time.Now(), reply{}
 	switch {
 	case wire.IsCode(err, wire.CodeInvalid):
-		said.Error = wire.AsError(err).Message
+		line.Kwargs, said.Error = json.RawMessage("{}"), wire.AsError(err).Message
 	case err != nil:
 		return s, err
 	case len(line.Kwargs) == 0 || string(line.Kwargs) == "null":
 		return s, fmt.Errorf("version %d of %s names no provider and model, so it gives no llm_kwargs",
 			t.Version, w.Template)
 	default:
-		err = w.journal.add(step{task: t, ID: s.ID})
+		err = w.journal.add(s)
 		if err != nil {
 			return s, err
 		}
 		begun, said = w.attempts(ctx, line)
 	}
 
-	s.Path, s.Body, err = logBody(line, said, rendered.Blueprint, begun)
+	s.Body, err = logBody(line, said, begun)
 	if err != nil {
-		said.Error = "the answer cannot be logged: " + err.Error()
-		s.Path, s.Body, err = logBody(line, said, nil, begun)
+		said = reply{Error: "the answer cannot be logged: " + err.Error()}
+		s.Body, err = logBody(line, said, begun)
 	}
-	s.Failed = said.Error != ""
-	if err == nil && !s.Failed {
-		err = w.journal.add(s)
+	noted := s
+	if said.Error != "" {
+		w.note("row %s of version %d: %s", t.Row, t.Version, said.Error)
+		s.Failed, noted = true, step{task: t, Failed: true}
 	}
 
-	return s, errors.Join(err, w.count(said.Error))
+	return s, errors.Join(err, w.journal.add(noted))
 }
 
 // attempts gives the command a line, again if it asks for that, and returns its last reply.
@@ -195,12 +165,13 @@ func (w *worker) attempts(ctx context.Context, line request) (begun time.Time, s
 		if err == nil {
 			err = json.Unmarshal(text, &said)
 		}
+		if err == nil && said.Error == "" && len(said.Response) == 0 {
+			err = errors.New("the answer has neither response nor error: " + shown(text))
+		}
 
 		switch {
 		case err != nil:
 			return begun, reply{Error: err.Error()}
-		case said.Error == "" && said.Text == nil && len(said.Response) == 0:
-			return begun, reply{Error: "the answer has neither response, text nor error: " + shown(text)}
 		case said.Error == "" || said.RetryAfter == nil || line.Attempt == attemptsMax:
 			return begun, said
 		}
@@ -212,94 +183,62 @@ func (w *worker) attempts(ctx context.Context, line request) (begun time.Time, s
 	}
 }
 
-// logBody returns the body that logs an answer as a call like any other, and where. Its error says what of
-// the answer no call may have.
-func logBody(line request, said reply, input json.RawMessage, begun time.Time) (string, json.RawMessage, error) {
-	metadata := map[string]string{}
-	maps.Copy(metadata, line.Row.Metadata)
-	metadata[experiment.NameKey], metadata[experiment.RowKey] = line.Experiment, line.Row.ID
-	body := map[string]any{
-		"request_id": line.ID, "metadata": metadata, "prompt_input_variables": line.Row.Variables,
-		"request_start_time": seconds(begun), "request_end_time": seconds(time.Now()),
-	}
-
-	path, isText := "/track-request", said.Text != nil && said.Error == ""
-	if isText {
-		path = "/log-request"
-		content := []any{map[string]string{"type": "text", "text": *said.Text}}
-		body["provider"], body["model"], body["input"] = line.Provider, line.Model, input
-		body["output"] = map[string]any{
-			"type": "chat", "messages": []any{map[string]any{"role": "assistant", "content": content}},
+// logBody returns the body that logs an answer as a call like any other.
+func logBody(line request, said reply, begun time.Time) (json.RawMessage, error) {
+	metadata := map[string]string{experiment.NameKey: line.Experiment, experiment.RowKey: line.Row.ID}
+	for key, value := range line.Row.Metadata {
+		if metadata[key] == "" {
+			metadata[key] = value
 		}
-		body["prompt_name"], body["prompt_version_number"] = line.Template, line.Version
-		body["input_tokens"], body["output_tokens"], body["price"] = said.InputTokens, said.OutputTokens, said.Price
-	} else {
-		body["function_name"], body["provider_type"] = "promptspool.experiments.run", line.Provider
-		body["kwargs"], body["request_response"] = line.Kwargs, said.Response
-		body["prompt_id"], body["prompt_version"] = line.Template, line.Version
+	}
+	body := map[string]any{
+		"request_id": line.ID, "metadata": metadata, "function_name": "promptspool.experiments.run",
+		"provider_type": line.Provider, "kwargs": line.Kwargs, "request_response": said.Response,
+		"prompt_id": line.Template, "prompt_version": line.Version, "prompt_input_variables": line.Row.Variables,
+		"request_start_time": float64(begun.UnixMicro()) / 1e6,
+		"request_end_time":   float64(time.Now().UnixMicro()) / 1e6,
 	}
 	if said.Error != "" {
-		body["status"], body["request_response"] = "ERROR", nil
-		body["error_type"], body["error_message"] = "UNKNOWN_ERROR", shown([]byte(said.Error))
-	}
-	if len(line.Kwargs) == 0 && !isText {
-		body["kwargs"] = map[string]any{}
+		body["status"], body["error_message"] = "ERROR", shown([]byte(said.Error))
 	}
 
 	text, err := json.Marshal(body)
-	if err != nil {
-		return path, nil, err
+	if err == nil {
+		_, err = wire.ParseObject(text)
 	}
-	object, err := wire.ParseObject(text)
-	if err == nil && isText {
-		_, err = wire.DecodeLog(object, time.Now())
-	} else if err == nil {
-		_, err = wire.DecodeRequest(object, false, time.Now())
-	}
-
-	return path, text, err
+	return text, err
 }
 
-// seconds returns a time as a call is logged with it.
-func seconds(at time.Time) float64 { return float64(at.UnixMicro()) / 1e6 }
-
-// score lets the evaluators judge an answer that is logged, and logs what they say. It returns the cost of
-// the call, 0 if that is not known.
-func (w *worker) score(ctx context.Context, s step, of row, logged *wire.Row) (cost float64, err error) {
-	var record wire.Record
-	err = again(ctx, func() (err error) {
-		record, err = w.client.Request(ctx, w.id, s.ID)
-		return err
-	})
-	// A sidecar has not forwarded it yet.
+// score lets the evaluators judge an answer that is logged, and logs the scores that it does not have yet.
+func (w *worker) score(ctx context.Context, s step, of row, logged *wire.Row) error {
+	record, err := again(ctx, func() (wire.Record, error) { return w.client.Request(ctx, w.id, s.ID) })
+	// A sidecar may not have forwarded it yet.
 	if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
-		return 0, err
+		return err
 	}
+	w.spend(record.Price)
 	if s.Body == nil {
 		s.Body = record.Request
 	}
-	a := newAnswer(of, s.Body, record.Price)
-	if !s.Scored && a.call.Failure == nil {
-		for i, e := range w.evaluators {
-			if hasScore(logged, e.name) {
-				continue
-			}
-			score, err := e.score(w.judges[i], s, a)
-			if err != nil {
-				w.unjudged(e.name, err)
-				continue
-			}
-			s.Scores = append(s.Scores, score)
-		}
-		if err := w.journal.add(step{task: s.task, Scores: s.Scores, Scored: true}); err != nil {
-			return 0, err
-		}
+	a := &answer{row: of, call: calls.Read(s.Body), latency: record.LatencyMS, price: record.Price}
+	if a.call.Failure != nil {
+		return nil
 	}
-	for _, score := range s.Scores {
-		if err := again(ctx, func() error { return w.post(ctx, "/rest/track-score", score) }); err != nil {
-			return 0, err
+
+	_, a.text = a.call.Texts()
+	for i, e := range w.evaluators {
+		if hasScore(logged, e.name) {
+			continue
+		}
+		score, err := e.score(w.judges[i], s, a)
+		if err != nil {
+			w.note("%s could not judge row %s of version %d: %v", e.name, s.Row, s.Version, err)
+			continue
+		}
+		if err := w.post(ctx, "/rest/track-score", score); err != nil {
+			return err
 		}
 	}
 
-	return wire.OrZero(record.Price), nil
+	return nil
 }
