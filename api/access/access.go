@@ -79,7 +79,7 @@ var Table = []Entry{
 			"GET /requests, POST /requests/view, GET /suggestions, GET /requests/export, " +
 			"GET /requests/{id}, GET /requests/{id}/raw, GET /requests/{id}/text, GET /traces/{id}, " +
 			"GET /traces, GET /sessions, GET /sessions/{id}, GET /users, GET /scores, GET /scores/{id}, " +
-			"GET /template/statistics, GET /template/backtest",
+			"GET /template/statistics, GET /template/backtest, GET /template/experiment",
 		Commands: "requests search, requests get, requests tail, requests stats, requests export, " +
 			"requests orphans, traces list, traces get, sessions list, sessions get, users list, " +
 			"templates compare, scores list, experiments run, experiments compare",

@@ -24,28 +24,35 @@ const (
 // Calls are the calls of one version in an experiment, by their rows.
 type Calls map[string]*wire.Row
 
-// Load finds the calls of an experiment by version, with one search for each thousand of them. Of several
-// calls for a row, the newest that succeeded counts.
+// Load finds the calls of an experiment by version, with one search for each thousand of them. If a template
+// is named, others' calls do not count. Of several calls for a row, the newest that succeeded counts.
 func Load(
-	ctx context.Context, search func(context.Context, wire.Search) (wire.SearchPage, error), name string,
+	ctx context.Context, search func(context.Context, wire.Search) (wire.SearchPage, error), name, template string,
 ) (map[int]Calls, error) {
-	ofName := wire.Where("metadata", "is", name)
-	ofName.NestedKey = NameKey
 	all := map[int]Calls{}
-	next := wire.Search{FilterGroup: &ofName, PerPage: wire.PageItemsMax}
+	next := Search(name, wire.PageItemsMax)
 	for {
 		page, err := search(ctx, next)
 		if err != nil {
 			return nil, err
 		}
 		for i := range page.Items {
-			add(all, &page.Items[i])
+			if template == "" || template == wire.OrZero(page.Items[i].PromptName) {
+				add(all, &page.Items[i])
+			}
 		}
 		if page.NextCursor == nil {
 			return all, nil
 		}
 		next.Cursor = *page.NextCursor
 	}
+}
+
+// Search returns a search for the calls of an experiment, newest first.
+func Search(name string, perPage int) wire.Search {
+	ofName := wire.Where("metadata", "is", name)
+	ofName.NestedKey = NameKey
+	return wire.Search{FilterGroup: &ofName, PerPage: perPage}
 }
 
 func add(all map[int]Calls, call *wire.Row) {

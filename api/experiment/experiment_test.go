@@ -36,7 +36,7 @@ func TestAnExperimentIsFoundInItsCalls(t *testing.T) {
 	all, err := Load(t.Context(), func(_ context.Context, s wire.Search) (wire.SearchPage, error) {
 		asked = append(asked, s.FilterGroup.String()+" "+s.Cursor)
 		return pages[s.Cursor], nil
-	}, "e")
+	}, "e", "")
 
 	got := map[string]string{}
 	for version, calls := range all {

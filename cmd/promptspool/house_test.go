@@ -63,8 +63,8 @@ var imports = map[string]string{
 		"api/filterline api/wire",
 	"api/dashboard/templates": "api/calls api/dashboard/address api/dashboard/chart " +
 		"api/dashboard/conversation api/dashboard/filter api/dashboard/frame api/dashboard/markup " +
-		"api/dashboard/number api/dashboard/table api/dashboard/textdiff api/filterline api/wire api/wire/jsonscan " +
-		"api/words",
+		"api/dashboard/number api/dashboard/table api/dashboard/textdiff api/experiment api/filterline api/wire " +
+		"api/wire/jsonscan api/words",
 	"api/dashboard/scores": "api/dashboard/filter api/dashboard/frame api/dashboard/number api/filterline api/wire",
 	"api/dashboard/views": "api/access api/dashboard/address api/dashboard/filter api/dashboard/frame " +
 		"api/filterline api/wire",

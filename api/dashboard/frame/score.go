@@ -34,7 +34,7 @@ func (c *Exchange) Scoring(route, action string, scores []wire.Score, fields ...
 	s := Scoring{Scores: scores, Fields: fields, Parts: "scores", CSRF: c.CSRF(), Session: c.FormSession(),
 		Author: c.User.Email}
 	// The page is of use without them.
-	s.Defined, _ = c.scoreDefinitions()
+	s.Defined, _ = c.ScoreDefinitions()
 	if c.User.Role.Includes(access.Role(route)) {
 		s.Action = action
 	}
@@ -42,7 +42,8 @@ func (c *Exchange) Scoring(route, action string, scores []wire.Score, fields ...
 	return s
 }
 
-func (c *Exchange) scoreDefinitions() (wire.ScoreDefinitions, error) {
+// ScoreDefinitions returns those of the project.
+func (c *Exchange) ScoreDefinitions() (wire.ScoreDefinitions, error) {
 	if c.frame.Scoring == nil {
 		return nil, nil
 	}
@@ -146,7 +147,7 @@ func (c *Exchange) SetScore(recorder wire.Recorder, read Scored, of, id, to stri
 			return wire.Invalid(wire.FieldError{Field: "set", Reason: "must be a JSON object"})
 		}
 	} else {
-		defined, err := c.scoreDefinitions()
+		defined, err := c.ScoreDefinitions()
 		if err != nil {
 			return err
 		}
@@ -239,7 +240,7 @@ func Typed(text string, d *wire.ScoreDefinition) any {
 // RecordScores sets scores of one target the way a program would: by events with these bodies of
 // track-score. The audit log says what was there before.
 func (c *Exchange) RecordScores(recorder wire.Recorder, before []wire.Score, bodies ...map[string]any) error {
-	defined, err := c.scoreDefinitions()
+	defined, err := c.ScoreDefinitions()
 	if err != nil {
 		return err
 	}

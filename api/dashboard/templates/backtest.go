@@ -33,6 +33,8 @@ type backtestView struct {
 	Differ int           // how many of them
 	Older  string        // the addresses of pages
 	First  string
+
+	Command string // tries the version on these requests
 }
 
 type backtestRow struct {
@@ -68,6 +70,12 @@ func (p *pages) backtestPage(c *frame.Exchange, head templateHead) (err error) {
 	if err != nil {
 		return err
 	}
+
+	line := ""
+	if v.Sent > 0 {
+		line = "version:" + strconv.Itoa(v.Sent)
+	}
+	v.Command = experimentCommand(head, v.With, line)
 
 	page, err := requestsOf(c, head.Name, v.Sent).List(c.Context(), p.records, c.Identity(),
 		wire.Search{PerPage: backtestsPerPage, Cursor: c.FormValue("cursor")})

@@ -9,6 +9,7 @@
 //	compare.go             two versions, and what the difference of their numbers is worth
 //	backtest.go            a version and what was sent in the past; what is wrong with a draft
 //	statistics.go          versions by their numbers
+//	experiment.go          what versions answered to the same rows
 package templates
 
 import (
@@ -147,6 +148,7 @@ type pages struct {
 	templates wire.Registry
 	records   wire.Archive
 	providers []string // that llm_kwargs can be made for
+	compared  comparedRows
 }
 
 //go:embed *.html
@@ -155,7 +157,7 @@ var html embed.FS
 // Pages returns the pages of templates. A template's name may hold any character, so it is in the query
 // and not in the path. providers are those that llm_kwargs can be made for.
 func Pages(templates wire.Registry, records wire.Archive, providers []string) frame.Section {
-	p := &pages{templates, records, providers}
+	p := &pages{templates: templates, records: records, providers: providers}
 
 	return frame.Section{
 		HTML: html,
@@ -165,6 +167,7 @@ func Pages(templates wire.Registry, records wire.Archive, providers []string) fr
 			{Pattern: "GET /template/compare", Page: p.of("compare", p.comparePage)},
 			{Pattern: "GET /template/statistics", Page: p.of("statistics", p.statisticsPage)},
 			{Pattern: "GET /template/backtest", Page: p.of("backtest", p.backtestPage)},
+			{Pattern: "GET /template/experiment", Page: p.of("experiment", p.experimentPage)},
 
 			{Pattern: "GET /template/edit", Page: p.editPage},
 			{Pattern: "POST /template/edit", Page: p.edit, Review: p.reviewEdit},

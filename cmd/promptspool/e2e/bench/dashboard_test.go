@@ -43,7 +43,8 @@ const (
 // signed in. PROMPTSPOOL_BENCH_RECORDS sets how many records the account has (50,000 by
 // default), over twenty days that have just ended: 2,000,000 are in 200,000 sessions and
 // traces of 40,000 users, and there is one more trace of 10,000 spans. PROMPTSPOOL_BENCH_SCORES, which is
-// integers or floats, gives each record three scores of that kind, and short texts.
+// integers or floats, gives each record three scores of that kind, and short texts. PROMPTSPOOL_BENCH_PAGES
+// leaves only pages whose names match it.
 func BenchmarkDashboard(b *testing.B) {
 	for range b.N {
 		s := newPagesStage(b)
@@ -52,6 +53,9 @@ func BenchmarkDashboard(b *testing.B) {
 		var worst time.Duration
 		weight := 0
 		for _, p := range s.pages(b) {
+			if !regexp.MustCompile(os.Getenv("PROMPTSPOOL_BENCH_PAGES")).MatchString(p.name) {
+				continue
+			}
 			got := s.ask(b, p.path)
 			fmt.Printf("%-34s %9s %9s %9s %9s %10d %10d%s\n", p.name,
 				harness.Rounded(got.first), harness.Rounded(got.median),
@@ -159,6 +163,7 @@ func (s *pagesStage) fill(b *testing.B, data string) {
 		work.Wait()
 	}
 	s.fillTrace(b, a, wire.Identity{Account: key.AccountID})
+	fillExperiment(b, a, wire.Identity{Account: key.AccountID})
 	b.Logf("%d records made at %.0f/s, %s of the processor for each", s.records,
 		float64(s.records)/time.Since(begun).Seconds(), (processor(b)-before)/time.Duration(s.records))
 }
@@ -198,6 +203,39 @@ func (s *pagesStage) fillTrace(b *testing.B, a *records.Service, id wire.Identit
 				Body: fmt.Appendf(nil, body, longTrace, n+1, parent, n, start.UnixNano(),
 					start.Add(time.Second).UnixNano()),
 			})
+		}
+		if _, err := a.Record(b.Context(), id, events); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// fillExperiment makes what two versions of template-3 answered to 10,000 rows, with a score each.
+func fillExperiment(b *testing.B, a *records.Service, id wire.Identity) {
+	b.Helper()
+	const rows, batch = 10_000, 250
+	for first := 0; first < rows; first += batch {
+		var events []wire.Event
+		add := func(kind wire.Kind, request, body string) {
+			events = append(events, wire.Event{
+				ID: wire.NewID(), Kind: kind, RequestID: request, AcceptedAt: time.Now(), Sidecar: "host-a",
+				Body: []byte(body), Version: 1 + len(events)/2%2,
+			})
+		}
+		for row := first; row < first+batch; row++ {
+			for version := 1; version <= 2; version++ {
+				request := wire.NewID()
+				add(wire.KindRequest, request, fmt.Sprintf(`{"function_name":"promptspool.experiments.run",
+					"provider_type":"openai",
+					"kwargs":{"model":"gpt-4o-mini","messages":[{"role":"user","content":"Row %d"}]},
+					"request_response":{"model":"gpt-4o-mini","choices":[{"message":{"role":"assistant","content":
+					"The answer of version %d to row %d, which says the same as the other one's."}}],
+					"usage":{"prompt_tokens":100,"completion_tokens":20}},"request_start_time":%d.25,
+					"request_end_time":%[4]d.75,"prompt_id":"template-3","prompt_version":%[2]d,
+					"metadata":{"experiment":"large","row":"%[1]d"}}`, row, version, row, time.Now().Unix()))
+				add(wire.KindScore, request, fmt.Sprintf(`{"name":"good","value":%g,"author":"judge"}`,
+					float64(row*version%10)/10))
+			}
 		}
 		if _, err := a.Record(b.Context(), id, events); err != nil {
 			b.Fatal(err)
@@ -275,6 +313,7 @@ func (s *pagesStage) pages(b *testing.B) []benchPage {
 		{"templates", "/templates"},
 		{"a template", "/template?name=template-3"},
 		{"compare", "/template/compare?name=template-3&a=1&b=9"},
+		{"experiment, 10,000 rows, 2 versions", "/template/experiment?name=template-3&experiment=large"},
 		{"statistics, all time", "/template/statistics?name=template-3"},
 		{"statistics, 7 days", "/template/statistics?name=template-3&span=since:7d"},
 		{"backtest", "/template/backtest?name=template-3&v=9"},

@@ -219,6 +219,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	failed["status"], failed["error_type"], failed["error_message"] = "ERROR", "PROVIDER_RATE_LIMIT", "429"
 	failed["request_response"] = map[string]any{"error": map[string]any{"type": "tokens", "message": "Slow down."}}
 	failedID := server.Track("/rest/track-request", harness.AdminKey, failed)
+	logExperiment(server)
 	r := server.Call("POST", "/v1/traces", agentTrace, "Content-Type", "application/json", "X-API-KEY",
 		harness.AdminKey)
 	if r.Status != 200 {
@@ -252,8 +253,9 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 		"/nowhere":          {pictured},
 		"/sessions/chat-17": {byPhone(faultless, fits)},
 		"/review":           {byPhone(faultless, fits)},
-		"/docs":             {pictured, byPhone(fits, isFolded)},
-		"/docs/log-curl":    {pictured, byPhone(fits, isFolded)},
+		"/template/experiment?name=greet+customers": {byPhone(faultless, fits)},
+		"/docs":          {pictured, byPhone(fits, isFolded)},
+		"/docs/log-curl": {pictured, byPhone(fits, isFolded)},
 		"/traces/" + agentTraceID: {
 			func(b *browser, _ string) { b.screenshots("trace") },
 			byPhone(faultless, fits),
@@ -266,7 +268,8 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 		"/users", "/sessions/chat-17", "/review", "/nowhere", reset, invite,
 		"/templates", "/template?name=greet+customers",
 		"/template/compare?name=greet+customers&a=1&b=3", "/template/statistics?name=greet+customers",
-		"/template/backtest?name=greet+customers&v=3", "/template/edit?name=greet+customers", "/template/edit",
+		"/template/backtest?name=greet+customers&v=3", "/template/experiment?name=greet+customers",
+		"/template/edit?name=greet+customers", "/template/edit",
 		"/scores", "/scores/tone",
 		"/views", "/views?rename=all+users", "/find?q=greet",
 		"/sidecars", "/keys", "/people", "/audit", "/password", "/sign-in", "/sign-up", "/docs", "/docs/log-curl",
