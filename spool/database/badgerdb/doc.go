@@ -113,7 +113,8 @@
 // into blocks of up to 4096 rows. Each column of a block is a separate value, so a filter
 // reads only the columns it looks at, and it tests each entry of a column's dictionary
 // once, not each row. That is why there is no index of tags, metadata or templates: a
-// million rows are a few hundred blocks.
+// million rows are a few hundred blocks. The head of a block has a Bloom filter of its
+// tags, so that of a rare one few blocks are read.
 //
 // A row that changes after it was packed stands alone again and hides the block's row,
 // until there are enough of those to repack the block. Packing commits the new block and

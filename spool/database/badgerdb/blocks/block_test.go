@@ -203,6 +203,36 @@ func TestARowOfBeforeEndsEarlier(t *testing.T) {
 	}
 }
 
+func TestAHeadTellsWhichTagsNoRowHas(t *testing.T) {
+	for _, tags := range []int{0, 1, 50, 4096} {
+		rows := make([]Placed, max(tags, 1))
+		for i := range rows {
+			rows[i].Row = emptyRow()
+			if tags > 0 {
+				rows[i].Row.Tags = []string{"all", fmt.Sprint("tag-", i)}
+			}
+		}
+		made := HeadOf(rows)
+		head, err := DecodeHead(made.Encode())
+		if err != nil || len(head.tags) > tagsBytesMax {
+			t.Fatalf("%d tags take %d bytes (%v)", tags, len(head.tags), err)
+		}
+
+		pass := 0
+		for i := range 4096 {
+			if i < tags && !head.mayHaveTag(fmt.Sprint("tag-", i)) {
+				t.Fatalf("of %d tags the filter lacks %d", tags, i)
+			}
+			if head.mayHaveTag(fmt.Sprint("other-", i)) {
+				pass++
+			}
+		}
+		if pass > 4096/20 {
+			t.Errorf("with %d tags, %d of 4096 others pass", tags, pass)
+		}
+	}
+}
+
 func TestABlockOfBeforeLacksAColumn(t *testing.T) {
 	rows := []wire.Row{fullRow(t), emptyRow(), oddRow(t)}
 	b, kept := stored(t, rows)
@@ -210,9 +240,11 @@ func TestABlockOfBeforeLacksAColumn(t *testing.T) {
 		t.Error("a block that was just written is old")
 	}
 
-	// The head as 0.1.0 wrote it: without the number of columns, and that of the folding.
-	head := b.Head.Encode()
-	head[0], head = 1, head[:len(head)-2]
+	// The head as 0.1.0 wrote it: without the number of columns, that of the folding, and the filter of tags.
+	plain := b.Head
+	plain.tags = ""
+	head := plain.Encode()
+	head[0], head = 1, head[:len(head)-3]
 	old, err := DecodeHead(head)
 	if err != nil || old.columns != rowcode.FirstColumns || old.Folding != 1 || !old.IsOld() {
 		t.Fatalf("the head of 0.1.0 is %+v (%v)", old, err)

@@ -1,6 +1,7 @@
 package blocks
 
 import (
+	"bytes"
 	"slices"
 	"sort"
 	"time"
@@ -87,6 +88,9 @@ func (b *Block) test(t *query.Test) Verdict {
 	}
 
 	holds := newBits(n, false)
+	if t.Column == rowcode.ColumnTags && t.Texts != nil && !slices.ContainsFunc(t.Texts, b.Head.mayHaveTag) {
+		return Verdict{holds, holds}
+	}
 
 	// A metadata key has its own dictionary, or shares one.
 	if keyColumn := b.ofKey(t); keyColumn != nil {
@@ -223,7 +227,13 @@ func (b *Block) testEntries(t *query.Test, c *column) (v Verdict) {
 		column: c,
 		oneKey: t.Column == rowcode.ColumnMetadata && c != &b.columns[rowcode.ColumnMetadata].column,
 	}
-	for i := range c.entries {
+	// Tags are in an entry as they are, and rows may have thousands of combinations of them.
+	verbatim := t.Column == rowcode.ColumnTags && t.Texts != nil
+	for i, entry := range c.entries {
+		has := func(text string) bool { return bytes.Contains(entry, []byte(text)) }
+		if verbatim && !slices.ContainsFunc(t.Texts, has) {
+			continue
+		}
 		found[i], unsure[i] = ask.about(i)
 		some = some || found[i]
 		doubt = doubt || unsure[i]

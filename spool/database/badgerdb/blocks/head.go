@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"promptspool/api/wire"
 	"promptspool/api/words"
 	"promptspool/spool/archive/rowcode"
@@ -26,8 +28,9 @@ import (
 //	n   seconds of the earliest and latest order time, zigzag varints
 //	n   columns: it has the first so many, uvarint
 //	n   words.Folding of its index of words, uvarint
+//	n   a Bloom filter of the rows' tags, like keys; it may be missing
 //
-// Version 1, of 0.1.0, has neither of the last two: there are rowcode.FirstColumns, and Folding is 1.
+// Version 1, of 0.1.0, has none of the last three: there are rowcode.FirstColumns, and Folding is 1.
 const headVersion = 2
 
 // Bounds of columns for one metadata key or score. All others share one.
@@ -51,6 +54,7 @@ type Head struct {
 	startMin, startMax int64    // startMin > startMax: no row has a start
 	accepted           [2]int64 // the earliest and latest order time
 	keys               []string // metadata keys with their own column, sorted
+	tags               string   // a Bloom filter of the rows' tags; "" if there is none
 
 	// Slots with their own column, sorted. Those of one name all have one, or none.
 	slots []wire.ScoreSlot
@@ -65,7 +69,7 @@ func HeadOf(rows []Placed) Head {
 	at, _ := DecodePlace(rows[len(rows)-1].Place[:])
 	h.Oldest = at.Unix()
 
-	keys, scores := make(map[string]int), make(scoreNames)
+	keys, scores, tags := make(map[string]int), make(scoreNames), make(map[string]bool)
 	for i := range rows {
 		row := &rows[i].Row
 		s := row.AcceptedAt.Unix()
@@ -86,8 +90,12 @@ func HeadOf(rows []Placed) Head {
 			}
 		}
 		scores.add(row.Scores)
+		for _, tag := range row.Tags {
+			tags[tag] = true
+		}
 	}
 
+	h.tags = filterOf(tags)
 	h.keys = frequent(keys, len(rows))
 	h.slots = scores.frequent(len(rows))
 
@@ -173,7 +181,8 @@ func (h *Head) Encode() []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(h.Weight))
 	b = binary.AppendVarint(binary.AppendVarint(b, h.accepted[0]), h.accepted[1])
-	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(h.columns)), uint64(h.Folding))
+	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(h.columns)), uint64(h.Folding))
+	return rowcode.AppendTexts(b, []string{h.tags})
 }
 
 // IsOld reports whether an earlier version wrote the block. One that is written now would have more
@@ -201,6 +210,9 @@ func DecodeHead(b []byte) (h Head, err error) {
 	h.columns, h.Folding = rowcode.FirstColumns, 1
 	if b[0] > 1 {
 		h.columns, h.Folding = rowcode.Column(min(r.Uvarint(), uint64(rowcode.ColumnBody)+1)), int(r.Uvarint())
+		if len(r.Rest) > 0 {
+			h.tags = r.Text()
+		}
 	}
 
 	if r.Err != nil || h.Rows < 1 || h.Rows > columnRowsMax ||
@@ -243,6 +255,46 @@ func (h *Head) mayStart(from, to time.Time) bool {
 // time is not a bound.
 func (h *Head) mayBeAccepted(from, to time.Time) bool {
 	return (from.IsZero() || h.accepted[1] >= from.Unix()) && (to.IsZero() || h.accepted[0] <= to.Unix())
+}
+
+// Of its Bloom filter of tags, a block has so many bytes for each tag, and the bits set for each.
+const (
+	tagBytes     = 2
+	tagBits      = 4
+	tagsBytesMax = 4 << 10 // each scan reads all heads
+)
+
+// filterOf returns a Bloom filter of tags. One in four hundred others passes, more if there are very many tags.
+func filterOf(tags map[string]bool) string {
+	filter := make([]byte, min(max(len(tags)*tagBytes, 1), tagsBytesMax))
+	for tag := range tags {
+		for _, bit := range bitsOf(tag, len(filter)) {
+			filter[bit/8] |= 1 << (bit % 8)
+		}
+	}
+	return string(filter)
+}
+
+// bitsOf returns the bits of a tag in a filter of so many bytes.
+func bitsOf(tag string, size int) (bits [tagBits]uint32) {
+	hash := xxhash.Sum64String(tag)
+	for i := range bits {
+		bits[i] = (uint32(hash) + uint32(i)*uint32(hash>>32)) % uint32(size*8)
+	}
+	return bits
+}
+
+// mayHaveTag reports whether a row may have a tag.
+func (h *Head) mayHaveTag(tag string) bool {
+	if h.tags == "" {
+		return true
+	}
+	for _, bit := range bitsOf(tag, len(h.tags)) {
+		if h.tags[bit/8]&(1<<(bit%8)) == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // Part names one of the values that a block consists of, besides its head.
