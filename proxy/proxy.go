@@ -167,6 +167,7 @@ type Heartbeats struct {
 
 const (
 	heartbeatTimeout = 10 * time.Second
+	stopTimeout      = time.Second
 	heartbeatLook    = time.Second // between looks whether there is a reason to send one
 )
 
@@ -186,7 +187,7 @@ func (h *Heartbeats) Run(ctx context.Context) error {
 			at, before := sent[id.Account]
 			if !before || wasAway && !away || time.Since(at) >= wire.HeartbeatEvery {
 				at = time.Now()
-				h.send(ctx, id)
+				h.send(ctx, id, false)
 			}
 			known[id.Account] = at
 		}
@@ -194,16 +195,30 @@ func (h *Heartbeats) Run(ctx context.Context) error {
 		sent, wasAway = known, away
 
 		if sleep(ctx, heartbeatLook, nil) != nil {
+			h.stop(ctx)
 			return nil
 		}
 	}
 }
 
-func (h *Heartbeats) send(ctx context.Context, id wire.Identity) {
+// stop tells a server that is there that the sidecar stops, which makes its silence harmless.
+func (h *Heartbeats) stop(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	for _, id := range h.Identities() {
+		if !h.Away() {
+			h.send(ctx, id, true)
+		}
+	}
+}
+
+func (h *Heartbeats) send(ctx context.Context, id wire.Identity, stops bool) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
 	defer cancel()
 
-	if err := h.Beater.Beat(ctx, id, h.Status()); err != nil && ctx.Err() == nil {
+	beat := h.Status()
+	beat.Stopped = stops
+	if err := h.Beater.Beat(ctx, id, beat); err != nil && ctx.Err() == nil {
 		h.Logger.Debug("The server took no heartbeat.", "error", err)
 	}
 }

@@ -95,6 +95,8 @@ var Table = []Entry{
 		Does: "Set up targets, and replay notices", Scope: wire.ScopeManage, Role: wire.RoleOwner,
 		Routes: "list-targets put-target remove-target test-target list-deliveries replay-deliveries " +
 			"discard-deliveries",
+		Pages: "GET /targets, POST /targets, GET /targets/{id}, POST /targets/{id}/test, " +
+			"POST /targets/{id}/remove, POST /targets/{id}/replay, POST /targets/{id}/discard",
 	},
 	{
 		Does: "See sidecars", Scope: wire.ScopeFull, Role: wire.RoleViewer,

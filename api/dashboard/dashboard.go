@@ -35,6 +35,7 @@ import (
 	"promptspool/api/dashboard/review"
 	"promptspool/api/dashboard/scores"
 	"promptspool/api/dashboard/sessions"
+	"promptspool/api/dashboard/targets"
 	"promptspool/api/dashboard/templates"
 	"promptspool/api/dashboard/views"
 	"promptspool/api/wire"
@@ -53,6 +54,7 @@ type Config struct {
 	Templates wire.Registry
 	Providers []string // the providers that llm_kwargs can be made for
 	Retention Retention
+	Targets   wire.Targets
 }
 
 // New returns the dashboard of a server. It panics if one of its pages does not parse.
@@ -70,6 +72,7 @@ func sections(c Config) []frame.Section {
 		scores.Pages(c.Records, c.Scoring),
 		templates.Pages(c.Templates, c.Records, c.Providers),
 		views.Pages(c.Views, c.Records, c.Templates, c.Keys),
+		targets.Pages(c.Targets),
 		people.Pages(c.People, c.Keys),
 	}
 }

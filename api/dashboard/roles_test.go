@@ -165,8 +165,13 @@ func (s *site) furnished(email string) (pages []string, ids map[string]string) {
 		must(s.store.PutView(s.t.Context(), by, "own", wire.View{Name: "own", Address: "/users", Own: true}))
 	}
 
+	_, err = s.config.Targets.PutTarget(s.t.Context(), s.as(email), wire.TargetSettings{
+		Name: "on-call", Kind: wire.TargetSlack, URL: "https://127.0.0.1:1/hush",
+	})
+	must(err)
 	ids = map[string]string{
-		"views": "own",
+		"targets": "on-call",
+		"views":   "own",
 
 		"project-views": "wide",
 

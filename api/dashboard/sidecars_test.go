@@ -2,11 +2,17 @@ package dashboard
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"promptspool/api/webhook"
 	"promptspool/api/wire"
+	"promptspool/metrics"
 )
 
 // dropped is a fleet of a sidecar and a server that dropped something today.
@@ -92,5 +98,95 @@ func TestASidecarInNeedIsSeen(t *testing.T) {
 	}
 	if page := s.call("mallory@example.com", "GET", "/templates", nil).Body.String(); strings.Contains(page, badge) {
 		t.Error("another project sees it")
+	}
+}
+
+// onLoopback makes targets of a site, which may be on this machine.
+func onLoopback(s *site) *webhook.Service {
+	return webhook.New(webhook.Config{
+		Store:   s.store,
+		Allow:   []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Metrics: metrics.New("server", "test"),
+		Logger:  quiet,
+	})
+}
+
+// A target is made, tested, told of a key, and refuses; what it refused is delivered again.
+func TestATargetIsToldAndTriedAgain(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	var status atomic.Int64
+	status.Store(http.StatusOK)
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(int(status.Load()))
+	}))
+	defer hook.Close()
+	send := func(path string, want int, pairs ...string) string {
+		t.Helper()
+		got := s.call(ann, "POST", path, s.form(ann, pairs...))
+		if got.Code != want {
+			t.Fatalf("%s answers %d: %s", path, got.Code, got.Body)
+		}
+		return got.Body.String() + got.Header().Get("Location")
+	}
+
+	if page := s.call(ann, "GET", "/targets", nil); !says(page, "No targets yet") {
+		t.Errorf("no targets:\n%s", page.Body)
+	}
+	wrong := send("/targets", 422, "name", "On call", "kind", "webhook", "url", "hooks")
+	if !strings.Contains(wrong, `value="On call"`) || !strings.Contains(wrong, "https://") {
+		t.Errorf("what is wrong:\n%s", wrong)
+	}
+	made := send("/targets", 200, "name", "on-call", "kind", "webhook", "url", hook.URL+"/t0ken", "type", "key.created")
+	if !strings.Contains(made, `<code id="secret">whsec_`) || strings.Contains(made, "t0ken") {
+		t.Errorf("it was made:\n%s", made)
+	}
+	if to := send("/targets/on-call/test", 303); to != "/targets/on-call?done=target-tested" {
+		t.Errorf("a test leads to %s", to)
+	}
+	status.Store(http.StatusGone)
+	if failed := send("/targets/on-call/test", 409); !strings.Contains(failed, "it answered 410") {
+		t.Errorf("a failed test:\n%s", failed)
+	}
+
+	// The server that delivers gives up after five refusals.
+	send("/keys", 200, "name", "bot", "scope", "app")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	service := onLoopback(s)
+	if err := service.SpreadNotices(ctx); err != nil {
+		t.Fatal(err)
+	}
+	page := s.call(ann, "GET", "/targets/on-call", nil)
+	if !says(page, "Waiting") || !says(page, "The key bot was created") || says(page, "whsec_") {
+		t.Errorf("the queue:\n%s", page.Body)
+	}
+	of, err := service.SealedTargets(ctx, s.as(ann))
+	if err != nil || len(of) != 1 {
+		t.Fatalf("%d targets, %v", len(of), err)
+	}
+	var last *wire.Attempt
+	for range 2 {
+		last, err = service.Deliver(ctx, s.as(ann).Account, "on-call", "a", last, time.Now().Add(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last != nil {
+			last.Error, last.Dead = "it answered 410: gone", true
+		}
+	}
+	page = s.call(ann, "GET", "/targets/on-call", nil)
+	if !says(page, "it answered 410: gone") || !says(page, "Deliver all again") {
+		t.Errorf("the dead letters:\n%s", page.Body)
+	}
+	if to := send("/targets/on-call/replay", 303); to != "/targets/on-call?done=replayed" {
+		t.Errorf("a replay leads to %s", to)
+	}
+	send("/targets/on-call/discard", 303, "waiting", "1")
+	if to := send("/targets/on-call/remove", 303); to != "/targets?done=target-removed" {
+		t.Errorf("removing leads to %s", to)
+	}
+	if page := s.call(ann, "GET", "/targets/on-call", nil); page.Code != http.StatusNotFound {
+		t.Errorf("it is there: %d", page.Code)
 	}
 }

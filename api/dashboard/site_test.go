@@ -94,6 +94,7 @@ func openSite(t *testing.T) *site {
 		Records:   s.records,
 		Recorder:  s.records,
 		Templates: s.drafts,
+		Targets:   onLoopback(s),
 	}
 	s.d = New(s.config)
 

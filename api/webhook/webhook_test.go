@@ -491,6 +491,14 @@ func TestAWebhookIsSignedAndSlackIsNot(t *testing.T) {
 			}
 		}
 
+		// The example of Standard Webhooks.
+		signed := http.Header{}
+		sign(signed, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek",
+			time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
+		if got := signed.Get("webhook-signature"); got != "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" {
+			t.Errorf("the example is signed by %s", got)
+		}
+
 		var message struct{ Text string }
 		if err := json.Unmarshal([]byte(w.got("slack")[0].body), &message); err != nil {
 			t.Fatal(err)

@@ -27,6 +27,7 @@ type Heartbeat struct {
 	Dropped int64 `json:"dead_letters_dropped,omitempty"`
 
 	DroppedToday []Drop `json:"dropped_today,omitempty"` // of exporters
+	Stopped      bool   `json:"stopped,omitempty"`       // it stops after this report
 
 	// ClockAhead is how many seconds its clock is ahead of the server's; null while that
 	// is unknown.

@@ -38,6 +38,7 @@ type database interface {
 
 	Size(ctx context.Context) (archive.Size, error)
 	FleetOfAll(ctx context.Context) (known, alive int, err error)
+	NotifyFleet(ctx context.Context) error
 
 	Run(ctx context.Context) error // tidies until ctx ends
 	Close() error

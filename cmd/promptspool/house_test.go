@@ -50,7 +50,7 @@ var imports = map[string]string{
 	"api/dashboard": "api/dashboard/conversation api/dashboard/docs api/dashboard/frame " +
 		"api/dashboard/overview api/dashboard/people api/dashboard/requests api/dashboard/review " +
 		"api/dashboard/scores " +
-		"api/dashboard/sessions api/dashboard/templates api/dashboard/views api/wire api/words",
+		"api/dashboard/sessions api/dashboard/targets api/dashboard/templates api/dashboard/views api/wire api/words",
 	"api/dashboard/overview": "api/dashboard/address api/dashboard/chart " +
 		"api/dashboard/filter api/dashboard/frame api/dashboard/number api/dashboard/table api/filterline api/wire",
 	"api/dashboard/requests": "api/dashboard/address api/dashboard/conversation api/dashboard/filter " +
@@ -68,7 +68,8 @@ var imports = map[string]string{
 	"api/dashboard/scores": "api/dashboard/filter api/dashboard/frame api/dashboard/number api/filterline api/wire",
 	"api/dashboard/views": "api/access api/dashboard/address api/dashboard/filter api/dashboard/frame " +
 		"api/filterline api/wire",
-	"api/dashboard/people": "api/dashboard/address api/dashboard/frame api/dashboard/table api/wire",
+	"api/dashboard/people":  "api/dashboard/address api/dashboard/frame api/dashboard/table api/wire",
+	"api/dashboard/targets": "api/dashboard/frame api/wire",
 	"api/dashboard/frame": "api/access api/dashboard/address api/dashboard/filter " +
 		"api/dashboard/number api/dashboard/textdiff api/wire api/wire/calendar api/wire/jsonscan",
 	"api/dashboard/filter": "api/dashboard/address api/dashboard/number api/filterline " +

@@ -65,6 +65,7 @@ var recipes = []struct {
 	{
 		heading: "Add a dashboard page",
 		example: `sidecarsPage|"/sidecars"|<h1 class="hidden">Sidecars`,
+		besides: `a notice leads there: ^spool/database/accounts/fleet\.go`,
 		helps:   `api/access/access\.go|api/dashboard/(frame/\w+\.go|templates/list\.go|dashboard\.go)`,
 	},
 	{

@@ -181,6 +181,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Templates: templates,
 		Providers: render.Providers(),
 		Retention: dashboard.Retention(c.retention),
+		Targets:   targets,
 	})
 	handlers := api.New(api.Config{
 		Name:           c.name,

@@ -127,6 +127,8 @@ func watchArchive(at opened, m *metrics.Metrics) func(context.Context) error {
 			}
 		}
 
+		// The next look tries again.
+		_ = db.NotifyFleet(ctx)
 		if known, alive, err := db.FleetOfAll(ctx); err == nil {
 			m.FleetSidecars.WithLabelValues("alive").Set(float64(alive))
 			m.FleetSidecars.WithLabelValues("silent").Set(float64(known - alive))

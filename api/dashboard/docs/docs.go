@@ -57,7 +57,7 @@ var sections = []struct{ title, pages string }{
 	{"Templates", "templates templates-ci experiments"},
 	{"Find and count", "search filter mcp"},
 	{"Operate", "production deploy people projects oidc access reverse-proxy kubernetes postgresql citus scale " +
-		"backup upgrade alerts troubleshooting"},
+		"backup upgrade alerts webhooks troubleshooting"},
 	{"Reference", "commands configuration metrics opentelemetry-requests opentelemetry-attributes limits security"},
 	{"HTTP API", "api api-log api-opentelemetry api-templates api-find api-targets api-sidecars api-objects"},
 	{"Contribute", "architecture contributing"},

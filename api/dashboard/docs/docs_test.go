@@ -168,7 +168,7 @@ func TestASearchFindsThePageOfAPlainQuestion(t *testing.T) {
 		"--spool-bytes-max": "configuration", "streaming python": "log-python", "jinja": "templates",
 		"CREATE ROLE": "postgresql", "citus workers": "citus", "idempotency": "api-log",
 		"production on two machines": "production", "let an agent read logs": "mcp",
-		"evaluate a prompt in CI": "experiments",
+		"evaluate a prompt in CI": "experiments", "verify a webhook signature": "webhooks",
 	} {
 		hits := Search(query)
 		found := slices.IndexFunc(hits, func(h Hit) bool { return h.Page.Name == want })

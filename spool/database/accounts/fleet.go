@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/database/keyed"
@@ -21,10 +23,29 @@ const (
 // fleetReadEvery bounds how often all sidecars of an account are read for new ones.
 const fleetReadEvery = time.Minute
 
-const sidecars keyed.Kind = "sidecars" // wire.FleetSidecar by id
+const (
+	sidecars      keyed.Kind = "sidecars"       // wire.FleetSidecar by id
+	sidecarStates keyed.Kind = "sidecar states" // sidecarState by id
+)
+
+// silentFor is how long a sidecar is silent before that is a notice: longer than a restart.
+const silentFor = 5 * time.Minute
+
+// sidecarState is what a project was told of a sidecar.
+type sidecarState struct {
+	Silent bool  `json:"silent,omitempty"`
+	Lost   int64 `json:"lost,omitempty"`  // events, since it started
+	Start  int64 `json:"start,omitempty"` // in nanoseconds since 1970: its counts begin again
+}
 
 func sidecarKey(account, id string) keyed.Key {
 	return keyed.Key{Kind: sidecars, Account: account, Name: id}
+}
+
+// forgotten returns the deletions of a sidecar.
+func forgotten(account, id string) []keyed.Entry {
+	state := keyed.Key{Kind: sidecarStates, Account: account, Name: id}
+	return []keyed.Entry{{Key: sidecarKey(account, id)}, {Key: state}}
 }
 
 // fleet is what this server remembers of an account's sidecars, so that nothing has to be read
@@ -90,7 +111,7 @@ func (s *Store) admit(ctx context.Context, account, id string, now time.Time) (g
 			continue
 		}
 		delete(f.seen, oldest)
-		gone = append(gone, keyed.Entry{Key: sidecarKey(account, oldest)})
+		gone = append(gone, forgotten(account, oldest)...)
 	}
 
 	f.seen[id] = now
@@ -109,7 +130,7 @@ func (s *Store) readFleet(
 	f.readAt, f.seen = now, make(map[string]time.Time, len(all))
 	for _, sidecar := range all {
 		if now.Sub(sidecar.Of.LastSeen) > FleetKept {
-			gone = append(gone, keyed.Entry{Key: sidecar.Key})
+			gone = append(gone, forgotten(account, sidecar.Of.ID)...)
 			continue
 		}
 		f.seen[sidecar.Of.ID] = sidecar.Of.LastSeen
@@ -187,6 +208,67 @@ func needs(s *wire.FleetSidecar, key wire.Key, now time.Time) (why []string) {
 	}
 
 	return why
+}
+
+// NotifyFleet tells the projects of sidecars that fall silent, are heard again or have lost events, each
+// once. One that stopped with nothing in its spool is not silent. Any number of servers may call it.
+func (s *Store) NotifyFleet(ctx context.Context) error {
+	known := map[keyed.Key]sidecarState{}
+	err := keyed.EachOfAll(ctx, s.rows, sidecarStates, func(key keyed.Key, is *sidecarState) error {
+		known[key] = *is
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+
+	return keyed.EachOfAll(ctx, s.rows, sidecars, func(key keyed.Key, seen *wire.FleetSidecar) error {
+		key.Kind = sidecarStates
+		is := sidecarState{Lost: seen.LostEvents + seen.Dropped, Start: seen.StartedAt.UnixNano()}
+		stopped := seen.Stopped && seen.BacklogEvents == 0
+		is.Silent = s.now().Sub(seen.LastSeen) > silentFor && !stopped
+		if is == known[key] {
+			return nil
+		}
+		return s.rows.Change(ctx, key.Account, true, func(tx *keyed.Tx) error {
+			was, _, err := keyed.Load[sidecarState](ctx, tx, key)
+			return cmp.Or(err, s.notifySidecar(tx, key.Account, seen, was, is), tx.Put(key, is))
+		})
+	})
+}
+
+func (s *Store) notifySidecar(
+	tx *keyed.Tx, account string, seen *wire.FleetSidecar, was, is sidecarState,
+) error {
+	notify := func(kind, title, text string) error {
+		return Notify(tx, account, s.now(), wire.Notice{
+			Type:   kind,
+			Title:  title,
+			Text:   text,
+			URL:    "/sidecars",
+			Labels: map[string]string{"sidecar": seen.Name, "id": seen.ID},
+		})
+	}
+
+	var err error
+	switch {
+	case is.Silent && !was.Silent:
+		err = notify(wire.NoticeSidecarSilent, "The sidecar "+seen.Name+" is silent",
+			"It was last heard from at "+seen.LastSeen.Format(time.RFC3339)+", with "+
+				english.Plural(int(seen.BacklogEvents), "event", "")+" queued.")
+	case was.Silent && !is.Silent:
+		err = notify(wire.NoticeSidecarOnline, "The sidecar "+seen.Name+" is heard again", "")
+	}
+	lost := is.Lost
+	if is.Start == was.Start {
+		lost -= was.Lost
+	}
+	if lost > 0 {
+		title := "The sidecar " + seen.Name + " lost " + english.Plural(int(lost), "event", "")
+		err = cmp.Or(err, notify(wire.NoticeSidecarLosses, title,
+			"A damaged disk lost them, or there was no space for dead letters."))
+	}
+	return err
 }
 
 // FleetOfAll counts the sidecars of all accounts, and those alive. A sidecar that serves

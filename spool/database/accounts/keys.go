@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -26,7 +27,7 @@ func (s *Store) CreateKey(ctx context.Context, hash [32]byte, k wire.Key) (wire.
 		if err != nil {
 			return made, err
 		}
-		return made, tx.Put(hashKey(keys, hash), made)
+		return made, cmp.Or(tx.Put(hashKey(keys, hash), made), s.notifyKey(tx, made))
 	})
 }
 
@@ -74,9 +75,20 @@ func (s *Store) RotateKey(
 			err = tx.Put(old.Key, old.Of)
 		}
 		if err == nil {
-			err = tx.Put(hashKey(keys, hash), made)
+			err = cmp.Or(tx.Put(hashKey(keys, hash), made), s.notifyKey(tx, made))
 		}
 		return made, err
+	})
+}
+
+// notifyKey tells the key's project that it was made.
+func (s *Store) notifyKey(tx *keyed.Tx, k wire.Key) error {
+	return Notify(tx, k.AccountID, s.now(), wire.Notice{
+		Type:   wire.NoticeKeyCreated,
+		Title:  "The key " + cmp.Or(k.Name, k.ID) + " was created",
+		Text:   "Its scope is " + k.Scope.String() + ".",
+		URL:    "/keys",
+		Labels: map[string]string{"key": k.ID, "name": k.Name, "scope": k.Scope.String()},
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"net/url"
 	"strconv"
 
 	"promptspool/api/wire"
@@ -65,18 +66,53 @@ func (s *Store) UpdateTemplate(
 		}
 		head = stored
 
-		before := head.Revision
+		before, moves := head.Revision, len(head.Moves)
 		version, changed, err := change(&head)
 		refused = err
 		if err != nil || !changed {
 			return nil
 		}
-		return last.publish(tx, account, &head, version, before)
+		return cmp.Or(
+			last.publish(tx, account, &head, version, before),
+			s.notifyTemplate(tx, account, &head, version, head.Moves[moves:]))
 	})
 	if err := cmp.Or(refused, err); err != nil {
 		return wire.Template{}, err
 	}
 	return head, nil
+}
+
+// notifyTemplate tells the project of a new version, unless it is nil, and of labels that were moved.
+func (s *Store) notifyTemplate(
+	tx *keyed.Tx, account string, head *wire.Template, v *wire.Version, moves []wire.Move,
+) error {
+	notify := func(kind, label string, version int, title, text string) error {
+		labels := map[string]string{"template": head.Name, "version": strconv.Itoa(version)}
+		if label != "" {
+			labels["label"] = label
+		}
+		return Notify(tx, account, s.now(), wire.Notice{
+			Type:   kind,
+			Title:  title,
+			Text:   text,
+			URL:    "/template?name=" + url.QueryEscape(head.Name),
+			Labels: labels,
+		})
+	}
+
+	var err error
+	if v != nil {
+		err = notify(wire.NoticeTemplatePublished, "", v.Number,
+			fmt.Sprintf("%s has version %d", head.Name, v.Number), v.CommitMessage)
+	}
+	for _, m := range moves {
+		title := fmt.Sprintf("%s of %s points to version %d", m.Label, head.Name, m.Version)
+		if m.Version == 0 {
+			title = m.Label + " of " + head.Name + " was removed"
+		}
+		err = cmp.Or(err, notify(wire.NoticeLabelMoved, m.Label, m.Version, title, ""))
+	}
+	return err
 }
 
 // loadTemplate reads the head, or begins a new one, and what was given last.

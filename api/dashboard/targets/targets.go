@@ -1,0 +1,202 @@
+// Package targets has the dashboard's pages of where a project's notices go, and of what did not arrive.
+package targets
+
+import (
+	"embed"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/wire"
+)
+
+// view is what the pages show: all targets, or one.
+type view struct {
+	Rows  []wire.Target
+	Of    *wire.Target // the one that the page is about; nil for all
+	Lists []list
+
+	Typed  wire.TargetSettings // what the form shows
+	Error  *wire.Error         // of the form, or of a test
+	Secret string              // of the target just made: it is shown only now
+}
+
+// list is what a target was not told.
+type list struct {
+	Title string
+	Dead  bool
+	Items []wire.Delivery
+}
+
+// Kinds are the forms in which targets are told.
+func (view) Kinds() []string {
+	return []string{wire.TargetWebhook, wire.TargetSlack, wire.TargetAlertmanager}
+}
+
+// Types are what a target can be told.
+func (view) Types() []string { return wire.NoticeTypes }
+
+// Tells reports whether the form has a type checked.
+func (v view) Tells(name string) bool { return slices.Contains(v.Typed.Types, name) }
+
+func (p *pages) all(c *frame.Exchange) error { return p.show(c, http.StatusOK, view{}) }
+
+// show shows the page of the target that v has typed in its form or, without a name there, of all.
+func (p *pages) show(c *frame.Exchange, status int, v view) (err error) {
+	v.Rows, err = p.targets.Targets(c.Context(), c.Identity())
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(v.Rows, func(t wire.Target) bool { return t.Name == v.Typed.Name })
+	if at < 0 {
+		return c.Show(status, "targets", "Targets", "targets", v)
+	}
+
+	v.Of = &v.Rows[at]
+	if v.Typed.Kind == "" {
+		v.Typed.Kind, v.Typed.Types = v.Of.Kind, v.Of.Types
+	}
+	v.Lists = []list{{Title: "Dead letters", Dead: true}, {Title: "Waiting"}}
+	for i := range v.Lists {
+		of := &v.Lists[i]
+		page, err := p.targets.Deliveries(c.Context(), c.Identity(), v.Of.Name, wire.DeliveryQuery{Dead: of.Dead})
+		if err != nil {
+			return err
+		}
+		of.Items = page.Items
+	}
+
+	return c.Show(status, "targets", frame.Title(v.Of.Name, "Targets"), "targets", v)
+}
+
+func (p *pages) target(c *frame.Exchange) error {
+	v := view{Typed: wire.TargetSettings{Name: c.PathValue("id")}}
+	all, err := p.targets.Targets(c.Context(), c.Identity())
+	if err == nil && !slices.ContainsFunc(all, func(t wire.Target) bool { return t.Name == v.Typed.Name }) {
+		err = wire.Errorf(wire.CodeNotFound, "This project has no such target.")
+	}
+	if err != nil {
+		return err
+	}
+	return p.show(c, http.StatusOK, v)
+}
+
+// put makes or changes the target that a form describes. Its page comes in the answer itself: a secret is
+// shown once, and must not appear in an address.
+func (p *pages) put(c *frame.Exchange) error {
+	members := map[string]any{"kind": c.PostForm.Get("kind"), "types": c.PostForm["type"]}
+	for _, name := range []string{"url", "secret"} {
+		if text := strings.TrimSpace(c.PostForm.Get(name)); text != "" {
+			members[name] = text
+		}
+	}
+	// Texts always encode.
+	body, _ := json.Marshal(members)
+	object, err := wire.ParseObject(body)
+	if err != nil {
+		return err
+	}
+
+	v := view{}
+	v.Typed, err = wire.DecodeTarget(object, strings.TrimSpace(c.PostForm.Get("name")))
+	if err == nil {
+		v.Secret, err = p.targets.PutTarget(c.Context(), c.Identity(), v.Typed)
+	}
+	if err != nil {
+		return p.refuse(c, v, err)
+	}
+	if err := c.Note(c.Context(), "put target", v.Typed.Name, v.Typed.Kind); err != nil {
+		return err
+	}
+	if v.Secret == "" {
+		return c.Redirect(path(v.Typed.Name), "target-kept")
+	}
+	v.Typed = wire.TargetSettings{Name: v.Typed.Name}
+	return p.show(c, http.StatusOK, v)
+}
+
+func path(name string) string { return "/targets/" + url.PathEscape(name) }
+
+// refuse shows the form again with what is wrong, or why a test failed.
+func (p *pages) refuse(c *frame.Exchange, v view, err error) error {
+	v.Error = wire.AsError(err)
+	if v.Error.Code != wire.CodeInvalid && v.Error.Code != wire.CodeConflict {
+		return err
+	}
+	return p.show(c, v.Error.Status(), v)
+}
+
+func (p *pages) test(c *frame.Exchange) error {
+	name := c.PathValue("id")
+	if err := p.targets.TestTarget(c.Context(), c.Identity(), name); err != nil {
+		return p.refuse(c, view{Typed: wire.TargetSettings{Name: name}}, err)
+	}
+	return c.Redirect(path(name), "target-tested")
+}
+
+func (p *pages) remove(c *frame.Exchange) error {
+	name := c.PathValue("id")
+	if err := p.targets.RemoveTarget(c.Context(), c.Identity(), name); err != nil {
+		return err
+	}
+	if err := c.Note(c.Context(), "remove target", name, ""); err != nil {
+		return err
+	}
+	return c.Redirect("/targets", "target-removed")
+}
+
+// take replays or discards the delivery that a form names or, without a position, the first 200.
+func (p *pages) take(replay bool) func(*frame.Exchange) error {
+	verb, notice := "discard", "discarded"
+	if replay {
+		verb, notice = "replay", "replayed"
+	}
+	return func(c *frame.Exchange) error {
+		name := c.PathValue("id")
+		choice := wire.DeliveryChoice{Replay: replay, Dead: c.PostForm.Get("waiting") == ""}
+		choice.Position, _ = strconv.Atoi(c.PostForm.Get("position"))
+		n, err := p.targets.TakeDeliveries(c.Context(), c.Identity(), name, choice)
+		if err != nil {
+			return err
+		}
+		if err := c.Note(c.Context(), verb+" notices", name, strconv.Itoa(n)); err != nil {
+			return err
+		}
+		return c.Redirect(path(name), notice)
+	}
+}
+
+// pages are the pages of targets.
+type pages struct{ targets wire.Targets }
+
+//go:embed *.html
+var html embed.FS
+
+// Pages returns the pages of targets.
+func Pages(targets wire.Targets) frame.Section {
+	p := &pages{targets}
+
+	return frame.Section{
+		HTML: html,
+		Routes: []frame.Route{
+			{Pattern: "GET /targets", Page: p.all},
+			{Pattern: "POST /targets", Page: p.put},
+			{Pattern: "GET /targets/{id}", Page: p.target},
+			{Pattern: "POST /targets/{id}/test", Page: p.test},
+			{Pattern: "POST /targets/{id}/replay", Page: p.take(true)},
+			{Pattern: "POST /targets/{id}/discard", Page: p.take(false)},
+			{Pattern: "POST /targets/{id}/remove", Page: p.remove},
+		},
+		Notices: map[string]string{
+			"target-kept":    "The target is saved.",
+			"target-tested":  "The target took the test.",
+			"target-removed": "The target is removed, with its queue.",
+			"replayed":       "They will be delivered again.",
+			"discarded":      "They will not be delivered.",
+		},
+	}
+}
