@@ -120,7 +120,7 @@ func TestAnotherAccountSeesAndChangesNothing(t *testing.T) {
 			t.Errorf("%s answers %d", path, got.Code)
 		}
 	}
-	for _, page := range []string{"", "/edit", "/compare", "/statistics", "/backtest"} {
+	for _, page := range []string{"", "/edit", "/compare", "/statistics", "/backtest", "/experiment"} {
 		got := s.call(mallory, "GET", "/template"+page+"?name=secret+plan", nil)
 		if got.Code != http.StatusNotFound {
 			t.Errorf("/template%s answers %d", page, got.Code)

@@ -24,14 +24,19 @@ const (
 // Calls are the calls of one version in an experiment, by their rows.
 type Calls map[string]*wire.Row
 
-// Load finds the calls of an experiment by version, with one search for each thousand of them. If a template
-// is named, others' calls do not count. Of several calls for a row, the newest that succeeded counts.
+// callsMax bounds the calls of an experiment that are looked at: twice what a run makes.
+const callsMax = 40_000
+
+// Load finds the newest calls of an experiment by version, with one search for each thousand of them. If a
+// template is named, others' calls do not count. Of several calls for a row, the newest that succeeded counts.
 func Load(
 	ctx context.Context, search func(context.Context, wire.Search) (wire.SearchPage, error), name, template string,
 ) (map[int]Calls, error) {
+	ofName := wire.Where("metadata", "is", name)
+	ofName.NestedKey = NameKey
 	all := map[int]Calls{}
-	next := Search(name, wire.PageItemsMax)
-	for {
+	next := wire.Search{FilterGroup: &ofName, PerPage: wire.PageItemsMax}
+	for range callsMax / wire.PageItemsMax {
 		page, err := search(ctx, next)
 		if err != nil {
 			return nil, err
@@ -42,17 +47,12 @@ func Load(
 			}
 		}
 		if page.NextCursor == nil {
-			return all, nil
+			break
 		}
 		next.Cursor = *page.NextCursor
 	}
-}
 
-// Search returns a search for the calls of an experiment, newest first.
-func Search(name string, perPage int) wire.Search {
-	ofName := wire.Where("metadata", "is", name)
-	ofName.NestedKey = NameKey
-	return wire.Search{FilterGroup: &ofName, PerPage: perPage}
+	return all, nil
 }
 
 func add(all map[int]Calls, call *wire.Row) {

@@ -35,10 +35,17 @@ func TestNoCommandLetsDataDriveTheTerminal(t *testing.T) {
 
 	orphans := `{"success":true,"total":1,"items":[{"request_id":` + h + `,"kinds":[` + h + `]}]}`
 
+	answered := func(version, metadata string) string {
+		return `{"request_id":` + h + `,"status":"ERROR","prompt_version_number":` + version +
+			`,"scores":[{"name":` + h + `,"value":` + version + `}],"metadata":[{"key":"row","value":` + metadata + `}]}`
+	}
+	experiment := `{"success":true,"request":` + call + `,"items":[` + answered("1", h) + `,` + answered("2", h) + `]}`
+
 	for _, c := range []struct {
 		answer string
 		args   []string
 	}{
+		{experiment, []string{"experiments", "compare", "e"}},
 		{`{"success":true,"total":5,"next_cursor":` + h + `,"items":[` + row + `]}`, []string{"requests", "search"}},
 		{`{"success":true,"total":5,"next_cursor":` + h + `,"items":[{"id":` + h + `}]}`, []string{"sessions", "list"}},
 		{record, []string{"requests", "get", someID}},

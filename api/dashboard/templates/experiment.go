@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"promptspool/api/calls"
@@ -26,48 +25,24 @@ const (
 	experimentsMax = 50
 	rowsPerPage    = 10
 
-	// Comparisons of thousands of rows are kept, as long as scores may be old.
+	// A comparison of thousands of rows is kept, as long as its scores may be old.
 	comparedKept = time.Minute
-	comparedMost = 4
 )
 
-// comparedKey names a comparison of two versions; "" are those that the page chooses.
-type comparedKey struct{ account, template, experiment, a, b string }
+// comparedKey names a comparison of two versions; "" are those that the page chooses. With a newer call, the
+// experiment is compared again.
+type comparedKey struct{ account, template, newest, from, to string }
 
 // rowsCompared is what is known of two versions of an experiment.
 type rowsCompared struct {
+	comparedKey
 	name     string
 	names    []string // of the template's experiments, the newest first
-	newest   string   // its newest call: with another one it is compared again
 	at       time.Time
 	versions []int
 	a, b     int
 	counts   [2]int // calls of each version
 	experiment.Comparison
-}
-
-// comparedRows keeps comparisons for a moment. It is safe for concurrent use.
-type comparedRows struct {
-	mutex sync.Mutex
-	kept  map[comparedKey]*rowsCompared
-}
-
-func (k *comparedRows) get(key comparedKey, newest string) *rowsCompared {
-	k.mutex.Lock()
-	defer k.mutex.Unlock()
-	if found := k.kept[key]; found != nil && found.newest == newest && time.Since(found.at) < comparedKept {
-		return found
-	}
-	return nil
-}
-
-func (k *comparedRows) put(key comparedKey, c *rowsCompared) {
-	k.mutex.Lock()
-	defer k.mutex.Unlock()
-	if k.kept == nil || len(k.kept) == comparedMost {
-		k.kept = map[comparedKey]*rowsCompared{}
-	}
-	k.kept[key] = c
 }
 
 // experimentView is what two versions answered to the rows of an experiment, the worst regressions first.
@@ -128,17 +103,17 @@ func (p *pages) compareRows(c *frame.Exchange, template string) (*rowsCompared, 
 	if err != nil || len(newest.Items) == 0 {
 		return &rowsCompared{name: c.FormValue("experiment")}, err
 	}
-	r := &rowsCompared{newest: newest.Items[0].RequestID, at: time.Now()}
+	key := comparedKey{c.Identity().Account, template, newest.Items[0].RequestID, c.FormValue("a"), c.FormValue("b")}
+	if last := p.compared.Load(); last != nil && last.comparedKey == key && time.Since(last.at) < comparedKept {
+		return last, nil
+	}
+
+	r := &rowsCompared{comparedKey: key, at: time.Now()}
 	for _, m := range newest.Items[0].Metadata {
 		if m.Key == experiment.NameKey {
 			r.name = m.Value
 		}
 	}
-	key := comparedKey{c.Identity().Account, template, r.name, c.FormValue("a"), c.FormValue("b")}
-	if found := p.compared.get(key, r.newest); found != nil {
-		return found, nil
-	}
-
 	named, err := filterline.Line{Terms: of[:1]}.Compile(filterline.Clock{})
 	if err != nil {
 		return nil, err
@@ -174,7 +149,7 @@ func (p *pages) compareRows(c *frame.Exchange, template string) (*rowsCompared, 
 	for i := range r.Pairs {
 		r.Pairs[i].A, r.Pairs[i].B = shownCall(r.Pairs[i].A), shownCall(r.Pairs[i].B)
 	}
-	p.compared.put(key, r)
+	p.compared.Store(r)
 
 	return r, nil
 }

@@ -17,6 +17,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/frame"
@@ -147,8 +148,8 @@ func kindAndModel(blueprint, metadata json.RawMessage) (kind, model string) {
 type pages struct {
 	templates wire.Registry
 	records   wire.Archive
-	providers []string // that llm_kwargs can be made for
-	compared  comparedRows
+	providers []string                     // that llm_kwargs can be made for
+	compared  atomic.Pointer[rowsCompared] // the last comparison of an experiment
 }
 
 //go:embed *.html

@@ -334,7 +334,11 @@ func (r *run) askAll(open []task, rows map[string]row, concurrency int) error {
 		})
 	}
 
-	return group.Wait()
+	err := group.Wait()
+	if err == nil && r.failures > 0 && r.failures == r.done {
+		err = errors.New("every call failed")
+	}
+	return err
 }
 
 // spend adds the cost of a call, if it is known.

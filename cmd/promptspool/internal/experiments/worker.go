@@ -39,16 +39,6 @@ func (w *worker) stop() {
 
 // do brings a task from where it is to its end: asked, logged and scored.
 func (w *worker) do(ctx context.Context, t task, of row) (err error) {
-	if of.Variables == nil {
-		of.Variables = map[string]json.RawMessage{}
-		past, err := again(ctx, func() (wire.Record, error) { return w.client.Request(ctx, w.id, of.ID) })
-		if err == nil && past.Prompt != nil && len(past.Prompt.InputVariables) > 0 {
-			err = json.Unmarshal(past.Prompt.InputVariables, &of.Variables)
-		}
-		if err != nil {
-			return err
-		}
-	}
 	s, logged := w.journal.of(t), w.loggedAnswer(t)
 	switch {
 	case logged != nil:
@@ -113,10 +103,16 @@ type reply struct {
 
 // answer renders a row and gives it to the command. Its step is in the journal, unless there is no answer.
 func (w *worker) answer(ctx context.Context, t task, of row) (s step, err error) {
-	rendered, err := again(ctx, func() (wire.RenderedTemplate, error) {
+	if of.Variables == nil {
+		of.Variables, err = w.variables(ctx, of.ID)
+	}
+	var rendered wire.RenderedTemplate
+	if err == nil {
 		fetch := wire.TemplateFetch{Selector: wire.Selector{Version: t.Version}, Variables: of.Variables}
-		return w.client.Fetch(ctx, w.id, w.Template, fetch)
-	})
+		rendered, err = again(ctx, func() (wire.RenderedTemplate, error) {
+			return w.client.Fetch(ctx, w.id, w.Template, fetch)
+		})
+	}
 	var metadata struct {
 		Model struct{ Provider, Name string }
 	}
@@ -128,7 +124,7 @@ func (w *worker) answer(ctx context.Context, t task, of row) (s step, err error)
 	s = step{task: t, ID: line.ID}
 	begun, said := time.Now(), reply{}
 	switch {
-	case wire.IsCode(err, wire.CodeInvalid):
+	case wire.IsCode(err, wire.CodeInvalid), wire.IsCode(err, wire.CodeNotFound):
 		line.Kwargs, said.Error = json.RawMessage("{}"), wire.AsError(err).Message
 	case err != nil:
 		return s, err
@@ -155,6 +151,16 @@ func (w *worker) answer(ctx context.Context, t task, of row) (s step, err error)
 	}
 
 	return s, errors.Join(err, w.journal.add(noted))
+}
+
+// variables returns those of a past call.
+func (w *worker) variables(ctx context.Context, id string) (map[string]json.RawMessage, error) {
+	past, err := again(ctx, func() (wire.Record, error) { return w.client.Request(ctx, w.id, id) })
+	all := map[string]json.RawMessage{}
+	if err == nil && past.Prompt != nil && len(past.Prompt.InputVariables) > 0 {
+		err = json.Unmarshal(past.Prompt.InputVariables, &all)
+	}
+	return all, err
 }
 
 // attempts gives the command a line, again if it asks for that, and returns its last reply.
@@ -220,6 +226,12 @@ func (w *worker) score(ctx context.Context, s step, of row, logged *wire.Row) er
 	if s.Body == nil {
 		s.Body = record.Request
 	}
+	// As they were rendered.
+	var asked struct {
+		Variables map[string]json.RawMessage `json:"prompt_input_variables"`
+	}
+	_ = json.Unmarshal(s.Body, &asked)
+	of.Variables = asked.Variables
 	a := &answer{row: of, call: calls.Read(s.Body), latency: record.LatencyMS, price: record.Price}
 	if a.call.Failure != nil {
 		return nil
