@@ -37,7 +37,8 @@ func TestNoCommandLetsDataDriveTheTerminal(t *testing.T) {
 
 	answered := func(version, metadata string) string {
 		return `{"request_id":` + h + `,"status":"ERROR","prompt_version_number":` + version +
-			`,"scores":[{"name":` + h + `,"value":` + version + `}],"metadata":[{"key":"row","value":` + metadata + `}]}`
+			`,"scores":[{"name":` + h + `,"value":` + version + `}],` +
+			`"metadata":[{"key":"row","value":` + metadata + `}]}`
 	}
 	experiment := `{"success":true,"request":` + call + `,"items":[` + answered("1", h) + `,` + answered("2", h) + `]}`
 
