@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,6 +28,30 @@ func (r *Registry) Labels(ctx context.Context, id wire.Identity, ident string) (
 	}
 
 	return out, nil
+}
+
+// Moved returns the moves of labels from one version to another since a time, in order of time, of all templates
+// that the identity sees.
+func (r *Registry) Moved(ctx context.Context, id wire.Identity, since time.Time) ([]wire.TemplateMove, error) {
+	heads, err := r.store.Templates(ctx, id.Account)
+	if err != nil {
+		return nil, err
+	}
+
+	var moved []wire.TemplateMove
+	for _, head := range heads {
+		was := map[string]int{}
+		for _, m := range head.Moves {
+			from := was[m.Label]
+			was[m.Label] = m.Version
+			if from > 0 && m.Version > 0 && from != m.Version && !m.At.Before(since) && id.Sees(head.Name) {
+				moved = append(moved, wire.TemplateMove{Move: m, Template: head.Name, Was: from})
+			}
+		}
+	}
+	slices.SortStableFunc(moved, func(a, b wire.TemplateMove) int { return a.At.Compare(b.At) })
+
+	return moved, nil
 }
 
 // CreateLabel points a label to a version of the template with this id, or else this

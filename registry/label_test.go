@@ -46,6 +46,15 @@ func TestLabelsAreMadeMovedAndTakenAwayWithTheirHistory(t *testing.T) {
 		history = append(history, m.By)
 	}
 	equal(t, "authors of the moves", history, []string{"ann@example.com", "k1", "k1", "k1"})
+
+	// It was made twice, and moved from one version to another once.
+	all, err := r.Moved(ctx, ann, made.CreatedAt)
+	if err != nil || len(all) != 1 || all[0].Template != "greet" || all[0].Was != 1 || all[0].Version != 2 {
+		t.Errorf("moved %+v, %v", all, err)
+	}
+	if later, err := r.Moved(ctx, ann, again.CreatedAt); err != nil || len(later) != 0 {
+		t.Errorf("moved later %+v, %v", later, err)
+	}
 }
 
 func TestALabelIsMadeByIDThoughATemplateIsCalledLikeIt(t *testing.T) {

@@ -65,7 +65,7 @@ func sections(c Config) []frame.Section {
 	return []frame.Section{
 		documentation(c.Config),
 		frame.SignIn(),
-		overview.Pages(c.Records, c.Retention),
+		overview.Pages(c.Records, c.Templates, c.Retention),
 		requests.Pages(c.Records, c.Recorder, c.Templates),
 		sessions.Pages(c.Records, c.Recorder),
 		review.Pages(c.Records, c.Recorder, c.Scoring),

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"encoding/json"
+	"fmt"
 	"html"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"promptspool/api/wire"
 )
@@ -327,5 +329,53 @@ func TestAFailedCallWithoutTokensIsNotUnpriced(t *testing.T) {
 		"input":{"type":"chat","messages":[]},"output":{"type":"chat","messages":[]}}`))
 	if tile := unpriced(); !strings.Contains(tile, "1 unpriced") {
 		t.Errorf("after a call of an unknown model the cost is %q", tile)
+	}
+}
+
+func TestOverviewComparesGroupsAndMarksMovesOfLabels(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	logs := func(ago time.Duration, customer, status string, tokens int) {
+		start := time.Now().UTC().Add(-ago)
+		s.record(ann, newEvent(wire.KindRequest, fmt.Sprintf(`{"provider":"openai","model":"gpt-4o-mini","status":%q,
+			"input_tokens":%d,"output_tokens":1,"metadata":{%s},"request_start_time":%q,"request_end_time":%q,
+			"input":{"type":"chat","messages":[]},"output":{"type":"chat","messages":[]}}`, status, tokens, customer,
+			start.Format(time.RFC3339Nano), start.Add(time.Second).Format(time.RFC3339Nano))))
+	}
+	logs(time.Hour, `"customer":"<Acme>"`, "SUCCESS", 1000)
+	logs(time.Hour, `"customer":"Brisa"`, "ERROR", 99)
+	logs(time.Hour, ``, "SUCCESS", 9)
+
+	shows := func(page string, want ...string) {
+		t.Helper()
+		text := html.UnescapeString(textOf(s.call(ann, "GET", page, nil).Body.String()))
+		for _, part := range want {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s does not show %q: %s", page, part, text)
+			}
+		}
+	}
+	const tokens = "/?metric=tokens&group=metadata.customer"
+	shows(tokens, "All time has no period before", "<Acme> 1 0.0%", "Brisa 1 100.0%", "others 1 0.0%")
+	shows(tokens+"&filter=since:24h", "no calls in the period before")
+	shows("/?group=none", "Requests by model") // an address may be old
+
+	// Another period changes what is said of it, a part of one is named.
+	logs(47*time.Hour, `"customer":"Brisa"`, "SUCCESS", 1)
+	logs(25*time.Hour, `"customer":"Brisa"`, "SUCCESS", 1)
+	shows(tokens+"&filter=since:24h", "Requests 3 +50 % from 2", "Errors 33.3% 1 failed +33.3 pt from 0.0%",
+		"Latency p50 1.00 s as before", "Compared with the period before")
+	shows(tokens+"&filter=since:46h", "whose first calls are of")
+
+	// The label prod, which every version gets, has moved. A page of another template does not say so.
+	s.publishes(ann, "one")
+	s.publishes(ann, "two")
+	shows("/?filter=since:24h", "Labels: greet prod: 1 → 2")
+	request := newEvent(wire.KindRequest, `{"model":"m","request_response":{}}`)
+	link := newEvent(wire.KindPrompt, `{"prompt_name":"other"}`)
+	link.RequestID = request.RequestID
+	s.record(ann, request, link)
+	if page := s.call(ann, "GET", "/?filter=template:other", nil).Body.String(); strings.Contains(page, "1 → 2") {
+		t.Error("the label of another template is marked")
 	}
 }

@@ -104,6 +104,10 @@ type Registry interface {
 	Templates
 
 	Head(ctx context.Context, id Identity, ident string) (Template, error)
+
+	// Moved returns the moves of labels from one version to another since a time, in order of time.
+	Moved(ctx context.Context, id Identity, since time.Time) ([]TemplateMove, error)
+
 	Preview(ctx context.Context, id Identity, p Publish, f TemplateFetch) (RenderedTemplate, []Finding, error)
 	Findings(ctx context.Context, id Identity, p Publish) ([]Finding, error)
 	FindingsOf(ctx context.Context, id Identity, ident string, s Selector) ([]Finding, error)

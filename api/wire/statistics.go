@@ -35,6 +35,9 @@ type StatisticsQuery struct {
 	// length. 0: use Buckets.
 	PointsMax int `json:"-"`
 
+	// From and To make the intervals long enough for a series of this time, if the records span less.
+	From, To time.Time `json:"-"`
+
 	// Budget is how long the caller waits. A filter can make it necessary to count
 	// records one by one; when the time is up, the answer is Incomplete, and counting
 	// continues for the next query with the same Key. 0: wait until the end.

@@ -239,6 +239,13 @@ type Move struct {
 	By      string    `json:"by,omitempty"` // an email, or the id of a key
 }
 
+// TemplateMove is a move of a template's label from one version to another.
+type TemplateMove struct {
+	Move
+	Template string // its name
+	Was      int    // the version before
+}
+
 // LabelWrite is the body of POST /prompts/{id}/label: a new label and the version to
 // point it to.
 type LabelWrite struct {

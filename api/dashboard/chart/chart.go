@@ -287,6 +287,9 @@ func (c *Chart) Extent(p Point) string {
 	return short(s.x(p.At)) + " " + short(s.x(p.To))
 }
 
+// Place returns where a mark is drawn, as Extent has it.
+func (c *Chart) Place(m Mark) string { return c.Extent(Point{At: m.At, To: m.At}) }
+
 // Ends returns what Edges returns for a point, in one text; "" without it.
 func (c *Chart) Ends(p Point) string {
 	if c.Edges == nil {
@@ -326,8 +329,8 @@ const barWidthMax = size / 8
 // bar returns the shapes of a bar's parts; "" for those without a height.
 func (c *Chart) bar(s scale, p Point) []string {
 	left, width := s.x(p.At), s.x(p.To)-s.x(p.At)
-	// A tenth is the gap between the bars.
-	drawn := min(0.9*width, barWidthMax)
+	// A tenth is the gap between the bars. One of a short time must be seen.
+	drawn := max(min(0.9*width, barWidthMax), 2)
 	left += (width - drawn) / 2
 
 	shapes := make([]string, len(p.Values))
@@ -486,4 +489,3 @@ func (c *Chart) ValueAddress(p Point, i int) string {
 
 	return c.LinkValue(p, i)
 }
-

@@ -240,6 +240,17 @@ func (f Filter) Intervals(from, to time.Time, size time.Duration, most int) []ti
 	return edges
 }
 
+// Demands returns the value that a field must have, without a template's version; "" if there is none.
+func (f Filter) Demands(field string) (value string) {
+	for _, t := range f.line.Terms {
+		if t.Field != nil && t.Field.Name == field && value == "" {
+			value, _ = t.Demanded()
+		}
+	}
+
+	return value
+}
+
 // soughtMax bounds what pages look for in texts.
 const soughtMax = 20
 

@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -323,4 +324,39 @@ func (q overviewQuery) list(v *groupsView, parts *wire.Statistics) {
 		rest.Cost = beside(metrics[2], all, listed)
 		v.Rows = append(v.Rows, rest)
 	}
+}
+
+// marksMax bounds the marks of a chart to the newest, which are listed below it.
+const marksMax = 8
+
+// marks returns when labels were moved, as a chart has it: one mark for each of its intervals.
+func (q overviewQuery) marks(c *chart.Chart, moved []wire.TemplateMove) (marks []chart.Mark) {
+	if only := q.filter.Demands("template"); only != "" {
+		moved = slices.DeleteFunc(moved, func(m wire.TemplateMove) bool { return m.Template != only })
+	}
+
+	for _, p := range c.Points {
+		from := slices.IndexFunc(moved, func(m wire.TemplateMove) bool { return !m.At.Before(p.At) })
+		if from < 0 {
+			break
+		}
+		moved = moved[from:]
+		n := 0
+		for n < len(moved) && moved[n].At.Before(p.To) {
+			n++
+		}
+		if n == 0 {
+			continue
+		}
+
+		m := moved[0]
+		mark := chart.Mark{At: m.At, Text: fmt.Sprintf("%s %s: %d → %d", m.Template, m.Label, m.Was, m.Version),
+			Href: address.Template("/template", m.Template)}
+		if n > 1 {
+			mark.Text, mark.Href = fmt.Sprintf("%d labels moved", n), "/templates"
+		}
+		marks = append(marks, mark)
+	}
+
+	return marks[max(len(marks)-marksMax, 0):]
 }

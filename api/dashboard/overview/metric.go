@@ -123,6 +123,8 @@ func (m metric) change(now, before *wire.Totals) string {
 		size = fmt.Sprintf("%.1f pt", math.Abs(difference))
 	case m.score == "" && was == 0:
 		return "from " + text
+	case m.score == "" && v > 10*was:
+		return fmt.Sprintf("×%.0f from %s", v/was, text)
 	case m.score == "":
 		size = fmt.Sprintf("%.0f %%", 100*math.Abs(difference)/was)
 	}

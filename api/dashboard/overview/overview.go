@@ -4,6 +4,7 @@ package overview
 
 import (
 	"cmp"
+	"context"
 	"embed"
 	"net/http"
 	"net/url"
@@ -71,6 +72,11 @@ func (p *pages) overviewPage(c *frame.Exchange) error {
 		group:    query.Get("group"),
 	}
 	a, before, parts, err := q.ask(p.records)
+	var moved []wire.TemplateMove
+	if err == nil {
+		from, _ := q.span()
+		moved, err = p.labels.Moved(c.Context(), c.Identity(), from)
+	}
 
 	// A filter that makes no sense is shown in its form, where it can be corrected.
 	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
@@ -90,6 +96,7 @@ func (p *pages) overviewPage(c *frame.Exchange) error {
 	v.Before = q.comparedWith(a, before)
 	v.showTiles(q, &a, &before)
 	v.showGroups(q, &a, &parts)
+	v.Groups.Chart.Marks = q.marks(v.Groups.Chart, moved)
 	if n := len(v.Groups.Chart.Points); n > crowdedMin {
 		// More bars could not be told apart. The page says so in their place.
 		v.Crowded = n
@@ -135,11 +142,17 @@ func (q overviewQuery) ask(records wire.Archive) (
 		PointsMax:   pointsMax,
 	}
 
+	from, to := q.span()
+	if !from.IsZero() {
+		question.From, question.To = from, to
+	}
+
 	var errBefore, errParts error
 	var asked sync.WaitGroup
 	if f, ok := q.periodBefore(); ok {
 		asked.Go(func() {
 			earlier := question
+			earlier.From, earlier.To = from.Add(from.Sub(to)), from
 			if earlier.FilterGroup, errBefore = f.Group(); errBefore == nil {
 				before, errBefore = records.Analyze(q.Context(), q.Identity(), q.page("before", "").Bounded(earlier))
 			}
@@ -274,15 +287,21 @@ func scoresText(all []wire.ScoreSum) string {
 // pages are the pages of what there is as a whole.
 type pages struct {
 	records   wire.Archive
+	labels    Labels
 	retention Retention
+}
+
+// Labels knows when labels of templates were moved: see wire.Registry.
+type Labels interface {
+	Moved(ctx context.Context, id wire.Identity, since time.Time) ([]wire.TemplateMove, error)
 }
 
 //go:embed *.html
 var html embed.FS
 
 // Pages returns the pages of what there is as a whole.
-func Pages(records wire.Archive, retention Retention) frame.Section {
-	p := &pages{records, retention}
+func Pages(records wire.Archive, labels Labels, retention Retention) frame.Section {
+	p := &pages{records, labels, retention}
 
 	return frame.Section{
 		HTML: html,

@@ -192,7 +192,7 @@ func (p *Parts) ranked() []share[part] {
 			ranks[s.name] = rank(new(s.sum.totals(nil)))
 		}
 		slices.SortStableFunc(shares, func(a, b share[part]) int { return cmp.Compare(ranks[b.name], ranks[a.name]) })
-	} else if p.of == "version" {
+	} else if p.of == "version" && p.all == nil {
 		slices.SortFunc(shares, func(a, b share[part]) int { return compareParts(a.name, b.name) })
 	}
 

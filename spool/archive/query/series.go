@@ -75,6 +75,10 @@ func newClock(q wire.StatisticsQuery) clock {
 		c.zone = zone
 	}
 	c.last.to = math.MinInt64
+	if !q.From.IsZero() {
+		c.extend(q.From)
+		c.extend(q.To)
+	}
 
 	return c
 }

@@ -28,6 +28,12 @@ function readout(figure, row) {
     line.append(...names[i] ? [...names[i].cloneNode(true).childNodes] : [], " ", number);
     box.append(line);
   });
+  for (const mark of figure.querySelectorAll(".marks [data-x]")) {
+    const at = edges(mark)[0], line = document.createElement("p");
+    if (at < edges(row)[0] || at >= edges(row)[1]) continue;
+    line.textContent = mark.textContent;
+    box.append(line);
+  }
   return box;
 }
 
