@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -380,13 +381,19 @@ func DecodeScoreDefinition(object Object, name string) (ScoreDefinition, error) 
 	f := fields{object: object}
 	d := ScoreDefinition{}
 	f.read(&d)
-	if own := f.text("name", false, NameRunesMax); own != "" && own != name {
-		f.fault("name", "differs from the name in the path")
-	}
-	d.Name = name
+	d.Name = f.named(name)
 	d.check(&f)
 
 	return d, f.err()
+}
+
+// named returns the name in the path or, without one, that of the body.
+func (f *fields) named(name string) string {
+	own := f.text("name", false, NameRunesMax)
+	if name != "" && own != "" && own != name {
+		f.fault("name", "differs from the name in the path")
+	}
+	return cmp.Or(name, own)
 }
 
 // ScoreDefinitions are those of a project, sorted by name.

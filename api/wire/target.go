@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"cmp"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
@@ -255,4 +257,171 @@ type DeliveriesTaken struct {
 	Message string `json:"message"`
 	// How many. Call again until it is 0.
 	Count int `json:"count"`
+}
+
+// Bounds of alerts.
+const (
+	AlertsMax       = 100  // of a project
+	AlertValuesMax  = 1000 // of a metadata key that one window measures
+	AlertFiringMax  = 100  // values for which one alert fires at a time
+	AlertHistoryMax = 1000 // firings and ends of a project that are kept
+)
+
+// AlertRule says which calls are measured, and when people are told.
+type AlertRule struct {
+	// The alert's name, which is in the path of a rule.
+	Name string `json:"name,omitempty" read:"-" jsonschema:"maxLength=512"`
+	// The calls that count, as a filter line without times and without words of prompts; all if it is empty.
+	Filter string `json:"filter,omitempty" jsonschema:"maxLength=1000"`
+	// The measure of them: requests, error_rate (0 to 1), cost (dollars), tokens, latency_p50, latency_p90,
+	// latency_p95 or latency_p99 (seconds), or score.NAME, which is the mean of a score.
+	Measure string `json:"measure" jsonschema:"maxLength=518"`
+	// A key of the metadata, such as metadata.customer: each of its values is measured by itself.
+	By string `json:"by,omitempty" jsonschema:"maxLength=1033"`
+	// How many minutes a window has. Windows follow each other, from midnight UTC.
+	Window int `json:"window_minutes,omitempty" jsonschema:"minimum=1,maximum=1440,default=5"`
+	// Whether the value must be above or below the threshold, or rise or fall by more than that many percent
+	// of the window before.
+	When string `json:"when" jsonschema:"enum=above,enum=below,enum=rises,enum=falls"`
+	// In the unit of what is measured, or in percent.
+	Threshold *float64 `json:"threshold" jsonschema:"minimum=-1000000000000,maximum=1000000000000"`
+	// In how many windows in a row this must be so.
+	Windows int `json:"windows,omitempty" jsonschema:"minimum=1,maximum=100,default=1"`
+	// The meaning of a window without calls: all is well, nothing changes, or the alert fires.
+	NoData string `json:"no_data,omitempty" jsonschema:"enum=ok,enum=keep,enum=fire,default=ok"`
+	// How bad it is; a label of the notice.
+	Severity string `json:"severity,omitempty" jsonschema:"enum=info,enum=warning,enum=critical,default=warning"`
+	// The names of the targets that are told; without names, each that subscribes to alerts.
+	Targets []string `json:"targets,omitempty"`
+}
+
+// The words of rules.
+var (
+	AlertMeasures = []string{
+		"requests", "error_rate", "cost", "tokens", "latency_p50", "latency_p90", "latency_p95", "latency_p99",
+		ScoreSort + "NAME",
+	}
+	AlertWhens      = []string{"above", "below", "rises", "falls"}
+	AlertNoData     = []string{"ok", "keep", "fire"}
+	AlertSeverities = []string{"info", "warning", "critical"}
+)
+
+// IsChange reports whether a window is compared with the one before.
+func (r *AlertRule) IsChange() bool { return r.When == "rises" || r.When == "falls" }
+
+// Key returns the metadata key by whose values calls are measured; "" for all together.
+func (r *AlertRule) Key() string { return strings.TrimPrefix(r.By, ByMetadata) }
+
+// check completes a rule, and finds what makes no sense in it.
+func (r *AlertRule) check(f *fields) {
+	r.Window, r.Windows = cmp.Or(r.Window, 5), cmp.Or(r.Windows, 1)
+	r.NoData, r.Severity = cmp.Or(r.NoData, "ok"), cmp.Or(r.Severity, "warning")
+	f.checkName(r.Name)
+	score, ofScore := strings.CutPrefix(r.Measure, ScoreSort)
+	if ofScore && score == "" || !ofScore && !slices.Contains(AlertMeasures, r.Measure) {
+		f.fault("measure", "must be one of: %s", strings.Join(AlertMeasures, ", "))
+	}
+	if key, ok := strings.CutPrefix(r.By, ByMetadata); r.By != "" && (!ok || key == "") {
+		f.fault("by", "must be %sKEY, such as %scustomer", ByMetadata, ByMetadata)
+	}
+	if r.By != "" && r.NoData == "fire" {
+		f.fault("no_data", "must be ok or keep, because values of %s come and go", r.By)
+	}
+	if r.When == "" {
+		f.fault("when", "must be one of: %s", strings.Join(AlertWhens, ", "))
+	}
+
+	switch x := r.Threshold; {
+	case x == nil:
+		f.fault("threshold", "is missing")
+	case r.IsChange() && *x <= 0:
+		f.fault("threshold", "must be more than 0: percent of the window before")
+	case !r.IsChange() && r.Measure == "error_rate" && (*x < 0 || *x > 1):
+		f.fault("threshold", "must be from 0 to 1: 0.05 is 5 percent")
+	}
+}
+
+// DecodeAlertRule reads the rule of a name, and completes it.
+func DecodeAlertRule(object Object, name string) (AlertRule, error) {
+	f := fields{object: object}
+	r := AlertRule{}
+	f.read(&r)
+	r.Name = f.named(name)
+	r.check(&f)
+
+	return r, f.err()
+}
+
+// Alert is a rule and what came of it.
+type Alert struct {
+	AlertRule
+	State AlertState `json:"state"` // what came of it
+}
+
+// AlertState is what the last window of an alert has shown.
+type AlertState struct {
+	Until time.Time `json:"until"` // the end of the last window
+	// The last window by the value of the metadata key, or under "": of what fires, of what may soon and, of a
+	// change, of what the next window is compared with.
+	Values map[string]AlertValue `json:"values,omitempty"`
+	// How many calls were not measured, because their metadata had too many values.
+	LeftOut int64 `json:"left_out,omitempty"`
+}
+
+// AlertValue is what a window has shown of one value.
+type AlertValue struct {
+	Value    *float64   `json:"value"`              // null: there was nothing to measure
+	Breaches int        `json:"breaches,omitempty"` // windows in a row that are as the rule says
+	Firing   *time.Time `json:"firing,omitempty"`   // since when the alert fires; absent: it does not
+}
+
+// Firing returns the values for which the alert fires, sorted.
+func (s *AlertState) Firing() (values []string) {
+	for value, v := range s.Values {
+		if v.Firing != nil {
+			values = append(values, value)
+		}
+	}
+	slices.Sort(values)
+
+	return values
+}
+
+// AlertList answers GET /api/public/v2/alerts.
+type AlertList struct {
+	Success bool     `json:"success"`
+	Items   []Alert  `json:"items"`   // sorted by name
+	History []Notice `json:"history"` // the firings and their ends, the newest first: at most 100
+}
+
+// AlertTest answers POST /api/public/v2/alerts/test.
+type AlertTest struct {
+	Success bool          `json:"success"`
+	Since   time.Time     `json:"since"`             // the beginning of the oldest window that was looked at
+	Partial bool          `json:"partial,omitempty"` // there was no time, or no memory, for all of the 30 days
+	Windows int           `json:"windows"`           // how many windows there were
+	Fired   int           `json:"fired"`             // how often the rule would have fired
+	Firings []AlertFiring `json:"firings"`           // the last of them, the newest first: at most 100
+}
+
+// AlertFiring is one time that a rule would have fired.
+type AlertFiring struct {
+	By    string    `json:"by,omitempty"`   // the value of the metadata key
+	At    time.Time `json:"at"`             // the end of the window with which it began
+	Until time.Time `json:"until,omitzero"` // the end of the one with which it ended; absent: it has not
+	Value *float64  `json:"value"`          // what that window has shown; null if nothing
+}
+
+// Alerts keeps the rules by which a project's calls are watched.
+type Alerts interface {
+	Alerts(ctx context.Context, id Identity) (AlertList, error)
+
+	// PutAlert makes an alert, or replaces the rule of its name. If that measures something else, what fires ends.
+	PutAlert(ctx context.Context, id Identity, r AlertRule) error
+
+	// RemoveAlert removes an alert, which ends what fires. CodeNotFound if there is none.
+	RemoveAlert(ctx context.Context, id Identity, name string) error
+
+	// TestAlert looks at how often a rule would have fired in the last 30 days, for a few seconds.
+	TestAlert(ctx context.Context, id Identity, r AlertRule) (AlertTest, error)
 }

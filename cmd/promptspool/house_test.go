@@ -114,6 +114,8 @@ var imports = map[string]string{
 	"spool/archive/textindex": "api/words",
 	"spool/archive/records": "api/wire api/wire/secrets metrics " +
 		"api/calls/otel/dialect spool/archive spool/archive/query spool/archive/rollup spool/archive/rowcode",
+	"spool/archive/alerts": "api/dashboard/number api/filterline api/wire spool/archive/query " +
+		"spool/archive/rowcode",
 	"spool/archive/rowcode":   "api/wire api/calls",
 	"spool/database/compress": "",
 	"spool/database/repack": "api/calls/otel/dialect api/wire spool/archive spool/archive/query " +
@@ -148,7 +150,7 @@ var imports = map[string]string{
 	"spool/database/postgres/schema": "api/wire spool/crashpoint spool/database/postgres/connection",
 	// The suites that every store passes import what they test.
 	"spool/database/databasetest": "api/otlp api/otlp/otlptest api/wire metrics metrics/cputimetest " +
-		"spool/archive spool/archive/query spool/archive/records spool/archive/rollup " +
+		"spool/archive spool/archive/alerts spool/archive/query spool/archive/records spool/archive/rollup " +
 		"spool/archive/rowcode spool/database/keyed spool/database/transfer",
 	"spool/database/keyed/keyedtest": "api/wire spool/database/keyed",
 	// A disk with bad blocks for tests.

@@ -83,19 +83,24 @@ func putNamed(
 ) error {
 	key := keyed.Key{Kind: kind, Account: id.Account, Name: name}
 	return s.rows.Change(ctx, id.Account, true, func(tx *keyed.Tx) error {
-		full, err := tx.Scan(ctx, keyed.Key{Kind: kind, Account: id.Account}, most-1, 1)
-		if err != nil {
-			return err
-		}
 		was, err := tx.Get(ctx, key)
-		if err == nil && len(full) > 0 && was[0] == nil {
-			err = wire.Errorf(wire.CodeConflict, "A project has at most %d %s. Remove one first.", most, kind)
+		if err == nil && was[0] == nil {
+			err = hasRoom(ctx, tx, key, most)
 		}
 		if err != nil {
 			return err
 		}
 		return tx.Put(key, value)
 	})
+}
+
+// hasRoom refuses a new key if there are as many of its kind as an account may have.
+func hasRoom(ctx context.Context, tx *keyed.Tx, key keyed.Key, most int) error {
+	full, err := tx.Scan(ctx, keyed.Key{Kind: key.Kind, Account: key.Account}, most-1, 1)
+	if err == nil && len(full) > 0 {
+		err = wire.Errorf(wire.CodeConflict, "A project has at most %d %s. Remove one first.", most, key.Kind)
+	}
+	return err
 }
 
 func removeNamed(ctx context.Context, s *Store, kind keyed.Kind, id wire.Identity, name string) error {

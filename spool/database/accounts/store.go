@@ -223,7 +223,10 @@ func (s *Store) SetPacked(ctx context.Context, until time.Time) error {
 // entry is the first.
 const auditEntries keyed.Kind = "audit entries" // wire.AuditEntry
 
-func auditKey(account, id string) (keyed.Key, error) {
+func auditKey(account, id string) (keyed.Key, error) { return newestFirst(auditEntries, account, id) }
+
+// newestFirst returns the key of what has an id that grows with time, in a kind with the newest first.
+func newestFirst(kind keyed.Kind, account, id string) (keyed.Key, error) {
 	parsed, ok := archive.ParseUUID(id)
 	if !ok {
 		return keyed.Key{}, wire.Invalid(wire.FieldError{Field: "before", Reason: "must be the id of an entry"})
@@ -232,7 +235,7 @@ func auditKey(account, id string) (keyed.Key, error) {
 	for i := range parsed {
 		parsed[i] = ^parsed[i]
 	}
-	return keyed.Key{Kind: auditEntries, Account: account, Name: string(parsed[:])}, nil
+	return keyed.Key{Kind: kind, Account: account, Name: string(parsed[:])}, nil
 }
 
 // Audit stores a change that a person or a key made; see auth.AuditStore.

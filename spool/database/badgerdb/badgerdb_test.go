@@ -74,6 +74,12 @@ func openWith(prepare func(*badgerdb.DB)) databasetest.Open {
 	}
 }
 
+func TestAlerts(t *testing.T) {
+	db := open(t, t.TempDir())
+	db.PackEagerly()
+	databasetest.RunAlerts(t, db)
+}
+
 // What only accounts.Store makes of these values has its suites there.
 func TestSmallValues(t *testing.T) {
 	keyedtest.Run(t, func(t *testing.T) keyed.Store { return open(t, t.TempDir()).Small() })

@@ -45,6 +45,18 @@ func BenchmarkSlowCalls(b *testing.B) {
 	}
 }
 
+// BenchmarkAlerts fills a database with 500 calls a second of each account, and says what 100 alerts of one of
+// them cost.
+func BenchmarkAlerts(b *testing.B) {
+	s := newStage(b)
+	s.Calls.Step, s.Calls.Short = time.Millisecond, true
+	for range b.N {
+		if s.fill(b) {
+			s.JudgeCost(b, s.db)
+		}
+	}
+}
+
 // stage is the database of a benchmark.
 type stage struct {
 	*databasetest.Bench

@@ -459,3 +459,8 @@ func TestTwoServersAddUpOneSession(t *testing.T) {
 		t.Errorf("the session is %+v, %v; want %+v", page, err, want)
 	}
 }
+
+func TestServersThatWatchTheSameCallsTellOnce(t *testing.T) {
+	dsn := postgres.Empty(t)
+	databasetest.RunAlerts(t, at(t, dsn, monday), at(t, dsn, monday), at(t, dsn, monday))
+}
