@@ -42,6 +42,7 @@ type Upstream interface {
 	wire.Scoring
 	wire.Views
 	wire.Targets
+	wire.Alerts
 
 	// OpenExport returns the answer to an export as it comes. An export through a sidecar is neither
 	// held nor read: one event may be larger than the sidecar's memory. The caller must close it.
@@ -72,7 +73,7 @@ type Config struct {
 	// them to its disk by then; an archive may keep them.
 	RecorderKeepsNothing bool
 
-	// Records, Fleet, Scoring, Views and Targets are a server's. A sidecar keeps none: it asks its Upstream, and
+	// Those from Records to Alerts are a server's. A sidecar keeps none: it asks its Upstream, and
 	// refuses nothing for a closed trace or a score's definition, so that what it takes while the
 	// server is away is not lost because of what only the server knows.
 	Records  wire.Records
@@ -80,6 +81,7 @@ type Config struct {
 	Scoring  wire.Scoring
 	Views    wire.Views
 	Targets  wire.Targets
+	Alerts   wire.Alerts
 	Upstream Upstream // in place of these
 
 	Templates     wire.Templates
@@ -214,11 +216,11 @@ func New(c Config) *API {
 		version:     []byte(c.Version),
 	}
 
-	// A sidecar passes on what it is asked about records, sidecars, definitions and views.
+	// A sidecar passes on what it is asked about records, sidecars, definitions, views and alerts.
 	a.recorded = c.Records
 	if c.Upstream != nil {
 		a.recorded, a.c.Fleet, a.c.Scoring = c.Upstream, c.Upstream, c.Upstream
-		a.c.Views, a.c.Targets = c.Upstream, c.Upstream
+		a.c.Views, a.c.Targets, a.c.Alerts = c.Upstream, c.Upstream, c.Upstream
 	}
 
 	a.agents = mcp.New(mcp.Config{Version: c.Version, Call: a.callRoute, Panicked: a.notePanic})

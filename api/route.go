@@ -54,8 +54,8 @@ func (r *route) isReadOnly() bool {
 	switch r.needs {
 	case readRecords, changes, fleet:
 		return true
-	case scoring, views, targets:
-		return r.method == "GET"
+	case scoring, views, targets, alerts:
+		return r.method == "GET" || r.name == "test-alert"
 	default:
 		return r.needs == templates && (r.method == "GET" || r.name == "fetch-template" || r.name == "mcp")
 	}
@@ -101,6 +101,7 @@ const (
 	scoring
 	views
 	targets
+	alerts
 )
 
 // missingCapability returns the 501 of a route whose capability this process was not given, or
@@ -118,6 +119,7 @@ func (a *API) missingCapability(r *route) error {
 		scoring:       c.Scoring != nil,
 		views:         c.Views != nil,
 		targets:       c.Targets != nil,
+		alerts:        c.Alerts != nil,
 	}
 	if served[r.needs] {
 		return nil

@@ -204,6 +204,21 @@ var routes = expandSpellings([]route{
 		handle:  (*API).putTarget},
 	{method: "DELETE", name: "remove-target", path: "/api/public/v2/targets/",
 		needs: targets, handle: (*API).removeTarget},
+	// Alerts.
+	{method: "GET", name: "list-alerts", path: "/api/public/v2/alerts",
+		needs:   alerts,
+		members: knownMembers("", ""),
+		handle:  (*API).listAlerts},
+	{name: "test-alert", path: "/api/public/v2/alerts/test",
+		needs: alerts, body: objectBody,
+		members: membersOf[wire.AlertRule]("", ""),
+		handle:  (*API).testAlert},
+	{method: "PUT", name: "put-alert", path: "/api/public/v2/alerts/",
+		needs: alerts, body: objectBody,
+		members: membersOf[wire.AlertRule]("", ""),
+		handle:  (*API).putAlert},
+	{method: "DELETE", name: "remove-alert", path: "/api/public/v2/alerts/",
+		needs: alerts, handle: (*API).removeAlert},
 
 	// Questions of sidecars to their server.
 	{name: "sync-events", path: "/sync/events",

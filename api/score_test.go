@@ -17,6 +17,7 @@ import (
 	"promptspool/api/webhook"
 	"promptspool/api/wire"
 	"promptspool/metrics"
+	"promptspool/spool/archive/alerts"
 	"promptspool/spool/database/accounts"
 	"promptspool/spool/database/keyed/keyedtest"
 )
@@ -126,6 +127,7 @@ type elsewhere struct {
 	wire.Scoring
 	anyViews
 	anyTargets
+	anyAlerts
 	anyFleet
 }
 
@@ -133,6 +135,7 @@ type elsewhere struct {
 type (
 	anyViews   interface{ wire.Views }
 	anyTargets interface{ wire.Targets }
+	anyAlerts  interface{ wire.Alerts }
 	anyFleet   interface{ wire.Sidecars }
 )
 
@@ -321,5 +324,61 @@ func TestATargetHasToMakeSense(t *testing.T) {
 	}
 	if got := s.call("GET", targets, "", "X-API-KEY", "read"); got.Status != 403 {
 		t.Errorf("who may only read: %+v", got)
+	}
+}
+
+func TestAlertsAreMadeListedAndRemoved(t *testing.T) {
+	const path = "/api/public/v2/alerts"
+	log := &auditLog{}
+	s := start(t, func(c *api.Config) {
+		store := accounts.New(&keyedtest.Memory{}, time.Now)
+		c.Alerts = alerts.New(alerts.Config{Store: store, Logger: slog.New(slog.DiscardHandler)})
+		c.Audit = log
+	})
+	call := func(method, path, body string, status int, says ...string) {
+		t.Helper()
+		res, answer, err := s.read(method, path, body, "X-API-KEY", "full")
+		if err != nil || res.StatusCode != status {
+			t.Errorf("%s %s %s: %d %s, %v", method, path, body, res.StatusCode, answer, err)
+		}
+		for _, text := range says {
+			if !strings.Contains(answer, text) {
+				t.Errorf("%s %s %s is answered %s, without %s", method, path, body, answer, text)
+			}
+		}
+	}
+
+	rule := `{"measure":"cost","when":"above","threshold":10,"by":"metadata.customer"}`
+	call("PUT", path+"/team%2Fcost", rule, 200)
+	call("GET", path, "", 200, `"name":"team/cost"`, `"window_minutes":5`, `"severity":"warning"`, `"history":[]`)
+	for body, fault := range map[string]string{
+		`{}`: `"field":"threshold"`,
+		`{"measure":"costs","when":"above","threshold":1}`:      `"field":"measure"`,
+		`{"measure":"score.","when":"above","threshold":1}`:     `"field":"measure"`,
+		`{"measure":"cost","threshold":1}`:                      `"field":"when"`,
+		`{"measure":"cost","when":"over","threshold":1}`:        `"field":"when"`,
+		`{"measure":"cost","when":"rises","threshold":0}`:       `"field":"threshold"`,
+		`{"measure":"error_rate","when":"above","threshold":5}`: `0.05 is 5 percent`,
+	} {
+		call("PUT", path+"/a", body, 422, fault)
+	}
+	for member, fault := range map[string]string{
+		`"window_minutes":1441`:              `"field":"window_minutes"`,
+		`"by":"customer"`:                    `metadata.customer`,
+		`"by":"metadata.a","no_data":"fire"`: `"field":"no_data"`,
+		`"filter":"purple"`:                  `"field":"filter"`,
+		`"windo":1`:                          `windo`,
+		`"name":"other"`:                     `"field":"name"`,
+	} {
+		body := `{"measure":"cost","when":"above","threshold":1,` + member + `}`
+		call("PUT", path+"/a", body, 422, fault)
+	}
+	call("DELETE", path+"/a", "", 404, "no alert")
+	call("DELETE", path+"/team%2Fcost", "", 200)
+	if got := strings.Join(log.entries, "; "); got != "save alert team/cost: all; remove alert team/cost: " {
+		t.Errorf("the audit log has %s", got)
+	}
+	if got := s.call("PUT", path+"/a", `{}`, "X-API-KEY", "app"); got.Status != 403 {
+		t.Errorf("an app's key: %+v", got)
 	}
 }

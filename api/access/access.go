@@ -71,10 +71,18 @@ var Table = []Entry{
 		Pages:  "POST /project-views, POST /project-views/{id}/rename, POST /project-views/{id}/remove",
 	},
 	{
+		Does: "List alerts", Scope: wire.ScopeRead | wire.ScopePublish, Role: wire.RoleViewer,
+		Routes: "list-alerts",
+	},
+	{
+		Does: "Make, change and remove alerts", Scope: wire.ScopePublish, Role: wire.RoleEditor,
+		Routes: "put-alert remove-alert",
+	},
+	{
 		Does: "Search, read, count and export calls", Scope: wire.ScopeRead, Role: wire.RoleViewer,
 		Routes: "search-requests get-request get-trace search-spans search-sessions get-session " +
 			"export-requests suggest-values list-orphans analyze-requests statistics " +
-			"backtest list-score-definitions list-views",
+			"backtest list-score-definitions list-views test-alert",
 		Pages: "GET /{$}, GET /find, GET /find/offers, GET /projects, " +
 			"GET /requests, POST /requests/view, GET /suggestions, GET /requests/export, " +
 			"GET /requests/{id}, GET /requests/{id}/raw, GET /requests/{id}/text, GET /traces/{id}, " +

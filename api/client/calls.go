@@ -198,6 +198,28 @@ func (c *Client) RemoveView(ctx context.Context, id wire.Identity, v wire.View) 
 
 const viewsPath = "/api/public/v2/views"
 
+// Alerts lists the project's alerts.
+func (c *Client) Alerts(ctx context.Context, id wire.Identity) (wire.AlertList, error) {
+	return ask[wire.AlertList](ctx, c, get(id, alertsPath, nil))
+}
+
+// PutAlert makes an alert, or replaces the rule of its name.
+func (c *Client) PutAlert(ctx context.Context, id wire.Identity, r wire.AlertRule) error {
+	return c.do(ctx, request{method: "PUT", path: alertsPath + "/" + url.PathEscape(r.Name), key: id.Key, json: r})
+}
+
+// RemoveAlert removes an alert.
+func (c *Client) RemoveAlert(ctx context.Context, id wire.Identity, name string) error {
+	return c.do(ctx, request{method: "DELETE", path: alertsPath + "/" + url.PathEscape(name), key: id.Key})
+}
+
+// TestAlert returns how often a rule would have fired.
+func (c *Client) TestAlert(ctx context.Context, id wire.Identity, r wire.AlertRule) (wire.AlertTest, error) {
+	return ask[wire.AlertTest](ctx, c, post(id, alertsPath+"/test", r))
+}
+
+const alertsPath = "/api/public/v2/alerts"
+
 // Export calls fn with each line of the events that s finds; a line is valid until fn
 // returns. It returns the cursor after the last complete lines, and whether the export
 // is done. One request may get only a part: the next one continues with the cursor. An error

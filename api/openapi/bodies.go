@@ -406,6 +406,16 @@ type ChooseDeliveries struct {
 	wire.DeliveryChoice
 }
 
+// PutAlert is the rule of an alert.
+type PutAlert struct {
+	wire.AlertRule
+}
+
+// TestAlert is a rule to look at.
+type TestAlert struct {
+	wire.AlertRule
+}
+
 // Heartbeat is what a sidecar reports about itself.
 type Heartbeat struct {
 	open

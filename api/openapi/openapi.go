@@ -233,7 +233,7 @@ const (
 	sidecars  = "api-sidecars"
 )
 
-var parts = loadParts("log", "opentelemetry", "templates", "find", "targets", "sidecars")
+var parts = loadParts("log", "opentelemetry", "templates", "find", "alerts", "targets", "sidecars")
 
 func loadParts(names ...string) (all []*part) {
 	for _, name := range names {
@@ -305,7 +305,8 @@ var types = byName(
 	wire.RollupPage{}, wire.Scanned{}, wire.ScoreDefinitionList{}, wire.Scored{}, wire.SearchPage{},
 	wire.SpanPage{}, wire.SpansTaken{}, wire.Statistics{}, wire.SuggestQuery{}, wire.Suggestions{},
 	wire.TargetList{}, wire.TargetPut{}, wire.TemplateListQuery{}, wire.TemplateList{}, wire.TraceClosed{},
-	wire.TraceQuery{}, wire.TrackedRequest{}, wire.Tracked{}, wire.ViewList{},
+	wire.TraceQuery{}, wire.TrackedRequest{}, wire.Tracked{}, wire.ViewList{}, PutAlert{}, TestAlert{},
+	wire.AlertList{}, wire.AlertTest{},
 )
 
 func byName(values ...any) map[string]reflect.Type {

@@ -20,6 +20,7 @@ import (
 	"promptspool/metrics"
 	"promptspool/registry"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/alerts"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/postgres"
 )
@@ -35,6 +36,7 @@ type database interface {
 	wire.Reviews
 	wire.Views
 	webhook.Store
+	alerts.Store
 
 	Size(ctx context.Context) (archive.Size, error)
 	FleetOfAll(ctx context.Context) (known, alive int, err error)

@@ -32,6 +32,7 @@ import (
 	"promptspool/proxy/redact"
 	"promptspool/registry"
 	"promptspool/registry/render"
+	"promptspool/spool/archive/alerts"
 	"promptspool/spool/archive/counting"
 	"promptspool/spool/archive/records"
 	"promptspool/spool/queue"
@@ -130,6 +131,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 
 		Definitions: db,
 	})
+	watching := alerts.New(alerts.Config{Store: db, Records: db, Logger: c.logger, Now: c.now})
 	writes := admission.NewWriteQueue(service, m)
 	counted := counting.New(service)
 	// It reads the database.
@@ -196,6 +198,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Scoring:        db,
 		Views:          db,
 		Targets:        targets,
+		Alerts:         watching,
 		Pages:          pages,
 		BasePath:       c.public.basePath(),
 		Proxies:        c.public.proxies,
@@ -239,6 +242,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 			templates.Watch,
 			service.DoLeft,
 			targets.Run,
+			watching.Run,
 			func(ctx context.Context) error { return templates.WatchKeys(ctx, keys.Keys) },
 			health.watch(storage.remote),
 			watchArchive(storage, m),

@@ -55,11 +55,12 @@ var sections = []struct{ title, pages string }{
 	{"Log calls", "log-python log-javascript log-go log-curl log-langchain " +
 		"log-opentelemetry coding-agents metadata scores evaluate"},
 	{"Templates", "templates templates-ci experiments"},
-	{"Find and count", "search filter mcp"},
+	{"Find and count", "search filter be-told mcp"},
 	{"Operate", "production deploy people projects oidc access reverse-proxy kubernetes postgresql citus scale " +
 		"backup upgrade alerts webhooks troubleshooting"},
 	{"Reference", "commands configuration metrics opentelemetry-requests opentelemetry-attributes limits security"},
-	{"HTTP API", "api api-log api-opentelemetry api-templates api-find api-targets api-sidecars api-objects"},
+	{"HTTP API", "api api-log api-opentelemetry api-templates api-find api-alerts api-targets api-sidecars " +
+		"api-objects"},
 	{"Contribute", "architecture contributing"},
 }
 

@@ -169,6 +169,7 @@ func TestASearchFindsThePageOfAPlainQuestion(t *testing.T) {
 		"CREATE ROLE": "postgresql", "citus workers": "citus", "idempotency": "api-log",
 		"production on two machines": "production", "let an agent read logs": "mcp",
 		"evaluate a prompt in CI": "experiments", "verify a webhook signature": "webhooks",
+		"alert when cost rises": "be-told",
 	} {
 		hits := Search(query)
 		found := slices.IndexFunc(hits, func(h Hit) bool { return h.Page.Name == want })

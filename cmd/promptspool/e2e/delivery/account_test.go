@@ -39,6 +39,8 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 
 	server.Call("PUT", "/api/public/v2/targets/a", `{"kind":"slack","url":"https://secret.example"}`,
 		"X-API-KEY", harness.AdminKey)
+	server.Call("PUT", "/api/public/v2/alerts/a", `{"measure":"cost","when":"above","threshold":1,`+
+		`"filter":"tag:secret"}`, "X-API-KEY", harness.AdminKey)
 
 	key := createKey(t, server, "other", "full")
 
@@ -48,6 +50,7 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		"PATCH /rest/prompt-templates/greet":      {"commit_message": "m", "release_labels": []string{"x"}},
 		"POST /rest/backtest":                     {"prompt_name": "greet", "version": 1},
 		"POST /api/public/v2/requests/statistics": {"by": "version", "prompt_name": "greet", "compare": []int{1, 2}},
+		"POST /api/public/v2/alerts/test":         {"name": "a", "measure": "cost", "when": "above", "threshold": 1},
 	}
 	for path, want := range map[string]int{
 		"GET /api/public/v2/requests/" + id:         404,
@@ -70,6 +73,7 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		"POST /api/public/v2/targets/a/replay":      404,
 		"POST /api/public/v2/targets/a/discard":     404,
 		"GET /api/public/v2/targets/a/deliveries":   404,
+		"DELETE /api/public/v2/alerts/a":            404,
 
 		// What lists or counts finds nothing, and a deletion deletes nothing of another
 		// account's.
@@ -91,6 +95,8 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		"GET /api/public/v2/score-definitions":                                200,
 		"GET /api/public/v2/views":                                            200,
 		"GET /api/public/v2/targets":                                          200,
+		"GET /api/public/v2/alerts":                                           200,
+		"POST /api/public/v2/alerts/test":                                     200,
 		"DELETE /api/public/v2/requests/" + id:                                200,
 		"DELETE /api/public/v2/requests?metadata_key=user&metadata_value=ann": 200,
 	} {
