@@ -197,41 +197,32 @@ func atMost(measured func(*answer) *float64) func(string) (check, error) {
 	}
 }
 
-// judgement is the answer of an evaluator that is a command: members of a score.
-type judgement struct {
-	RequestID     string          `json:"request_id"`
-	Name          string          `json:"name"`
-	Value         json.RawMessage `json:"value"`
-	Reason        string          `json:"reason,omitempty"`
-	Author        string          `json:"author,omitempty"`
-	AuthorVersion string          `json:"author_version,omitempty"`
-	Source        string          `json:"source,omitempty"`
-}
-
-// score lets an evaluator judge an answer, and returns the score as it is logged.
+// score lets an evaluator judge an answer, and returns the score as it is logged. A command answers with the
+// members of a score.
 func (e *evaluator) score(p *process, s step, a *answer) (json.RawMessage, error) {
-	j := judgement{Author: e.text}
+	score := map[string]any{"author": e.text}
 	if e.judge != nil {
 		ok, err := e.judge(a)
 		if err != nil {
 			return nil, err
 		}
-		j.Value, j.Source = json.RawMessage(strconv.FormatBool(ok)), "code"
+		score["value"], score["source"] = ok, "code"
 	} else {
 		said, err := p.ask(s.ID, map[string]any{
 			"id": s.ID, "row": a.row, "version": s.Version, "text": a.text, "request": s.Body,
 		})
 		if err == nil {
-			err = json.Unmarshal(said, &j)
+			err = json.Unmarshal(said, &score)
 		}
-		if err == nil && len(j.Value) == 0 {
+		if err == nil && score["value"] == nil {
 			err = errors.New("its answer has no value: " + shown(said))
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	j.RequestID, j.Name = s.ID, e.name
+	delete(score, "id")
+	score["request_id"], score["name"] = s.ID, e.name
 
-	return json.Marshal(j)
+	return json.Marshal(score)
 }

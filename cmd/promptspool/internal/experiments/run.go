@@ -101,6 +101,9 @@ func runExperiment(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if len(r.Rows) > rowsMax {
+		return fmt.Errorf("%s has more than %d rows", r.File, rowsMax)
+	}
 	if len(r.Rows) == 0 {
 		return errors.New("there are no rows, so nothing was tried; `promptspool requests search` with the same " +
 			"--filter shows which calls it finds")

@@ -242,13 +242,16 @@ func (w *worker) score(ctx context.Context, s step, of row, logged *wire.Row) er
 		if hasScore(logged, e.name) {
 			continue
 		}
-		score, err := e.score(w.judges[i], s, a)
-		if err != nil {
-			w.note("%s could not judge row %s of version %d: %v", e.name, s.Row, s.Version, err)
-			continue
+		score, fault := e.score(w.judges[i], s, a)
+		if fault == nil {
+			err := w.post(ctx, "/rest/track-score", score)
+			if err != nil && !wire.IsCode(err, wire.CodeInvalid) {
+				return err
+			}
+			fault = err
 		}
-		if err := w.post(ctx, "/rest/track-score", score); err != nil {
-			return err
+		if fault != nil {
+			w.note("%s could not judge row %s of version %d: %v", e.name, s.Row, s.Version, fault)
 		}
 	}
 
