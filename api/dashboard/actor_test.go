@@ -62,7 +62,8 @@ func TestExportsAreInTheAuditLog(t *testing.T) {
 		t.Fatalf("%d %s", r.Code, r.Body)
 	}
 	log := s.call(ann, "GET", "/audit", nil).Body.String()
-	want := "<td>" + vic + `</td><td>export requests</td><td class="wrap name">csv</td><td class="wrap">user:user-1</td>`
+	want := "<td>" + vic + `</td><td>export requests</td><td class="wrap name">csv</td>` +
+		`<td class="wrap">user:user-1</td>`
 	if !strings.Contains(log, want) {
 		t.Errorf("the export is not in the audit log: %s", log)
 	}

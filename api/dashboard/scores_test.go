@@ -64,7 +64,9 @@ func TestAValueThatDoesNotFitIsFound(t *testing.T) {
 	}
 
 	// Each part of the histogram leads to its calls, and those with the worst values are listed, to be reviewed.
-	for label, want := range map[string][]string{"0 – 0.1": {"0"}, "0.5 – 0.6": {"0.5"}, "0.9 – 1": {"true", "1"}, "0.1 – 0.2": nil} {
+	for label, want := range map[string][]string{
+		"0 – 0.1": {"0"}, "0.5 – 0.6": {"0.5"}, "0.9 – 1": {"true", "1"}, "0.1 – 0.2": nil,
+	} {
 		var found []string
 		for _, part := range s.links(ann, "/scores/faith", `<a href="([^"]*)">`+label+`</a>`) {
 			for _, call := range s.rows(ann, part) {

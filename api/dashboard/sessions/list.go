@@ -393,7 +393,9 @@ const scoreRoute = "POST /sessions/{id}/score"
 // setScore scores a session as a whole.
 func (p *pages) setScore(c *frame.Exchange) error {
 	id := c.PathValue("id")
-	return c.SetScore(p.recorder, p.scored, "session_id", id, openedFrom(address.Session(id), c.PostForm.Get(filter.OpenedFrom)))
+	to := openedFrom(address.Session(id), c.PostForm.Get(filter.OpenedFrom))
+
+	return c.SetScore(p.recorder, p.scored, "session_id", id, to)
 }
 
 // scored reads the scores of a session.
