@@ -65,7 +65,8 @@ var imports = map[string]string{
 		"api/dashboard/conversation api/dashboard/filter api/dashboard/frame api/dashboard/markup " +
 		"api/dashboard/number api/dashboard/table api/dashboard/textdiff api/experiment api/filterline api/wire " +
 		"api/wire/jsonscan api/words",
-	"api/dashboard/scores": "api/dashboard/filter api/dashboard/frame api/dashboard/number api/filterline api/wire",
+	"api/dashboard/scores": "api/dashboard/address api/dashboard/filter api/dashboard/frame api/dashboard/number " +
+		"api/filterline api/wire",
 	"api/dashboard/views": "api/access api/dashboard/address api/dashboard/filter api/dashboard/frame " +
 		"api/filterline api/wire",
 	"api/dashboard/people":  "api/dashboard/address api/dashboard/frame api/dashboard/table api/wire",

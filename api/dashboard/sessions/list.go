@@ -118,14 +118,16 @@ const (
 
 // readTexts reads the texts of the rows, those of the first ones if there is no time for more.
 func (p *pages) readTexts(c *frame.Exchange, v listView) {
-	ctx, cancel := context.WithTimeout(c.Context(), textsTimeMax)
-	defer cancel()
+	end := time.Now().Add(textsTimeMax)
 	for i := range v.Rows {
 		r := &v.Rows[i]
+		if time.Now().After(end) {
+			return
+		}
 		of := wire.Where(v.One+"_id", "is", r.ID)
 		from, to := r.FirstSeen, r.LastSeen.Add(time.Millisecond) // lists are to the millisecond
 		read := func(from, to time.Time, order string, most int) []wire.Row {
-			page, _ := p.records.Search(ctx, c.Identity(), wire.Search{
+			page, _ := p.records.Search(c.Context(), c.Identity(), wire.Search{
 				FilterGroup: &wire.Filter{Filters: []wire.Filter{
 					of, wire.Where(filter.ByTime, "gte", from), wire.Where(filter.ByTime, "lte", to),
 				}},

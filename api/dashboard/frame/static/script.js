@@ -118,13 +118,14 @@ async function goToMatch(by) {
   matches.querySelector("output").textContent = `${at + 1} of ${n}`;
 }
 
-// A long record opens at what was searched for, or else at its response, which is also what a review is about. Where the page was
-// before, the browser finds by itself.
+// A long record opens at what was searched for, or else at its response, and a review always at the response. Where the page was before,
+// the browser finds by itself.
 const answer = () => document.querySelector(".split .talk > .out");
 function toAnswer() {
   const box = answer()?.getBoundingClientRect(), judge = document.querySelector(".judge")?.getBoundingClientRect();
   const end = judge?.left < box?.right ? judge.top : innerHeight; // on a phone, the scores stand over the page
-  if (box?.top > end / 2 && box.bottom > end) answer().scrollIntoView({ behavior: "instant" });
+  const isFar = judge ? box?.top > end / 2 && box.bottom > end : box?.top > innerHeight * 1.5;
+  if (isFar) answer().scrollIntoView({ behavior: "instant" });
 }
 if (!location.hash && performance.getEntriesByType("navigation")[0]?.type === "navigate") {
   if (matches && !matches.hidden) goToMatch(1);

@@ -433,7 +433,7 @@ func TestAListFitsAPhoneAndAViewIsRemembered(t *testing.T) {
 	}
 	for _, page := range []string{
 		"/?filter=since:7d", "/templates", "/template/statistics?name=support/reply", "/keys", "/people", "/projects",
-		"/audit",
+		"/audit", "/users",
 	} {
 		b.cards(page)
 	}

@@ -28,7 +28,7 @@ func TestTheDocumentationsPicturesOfTheDashboard(t *testing.T) {
 		{"overview", "/?filter=since:7d&bucket=day&metric=cost&group=metadata.customer", 580, []string{"Cost", "Sahara"}},
 		{"requests", "/requests?filter=template%3Asupport%2Freply", 450, []string{"support/reply", "Latency"}},
 		{"search", "/requests?filter=" + url.QueryEscape(`"`+demoPhrase+`"`), 420, []string{demoPhrase}},
-		{"sessions", "/sessions?filter=turns%3A%3E3&sort=cost", 440, []string{"most expensive first", "Mean score"}},
+		{"sessions", "/sessions?filter=turns%3A%3E3&sort=cost", 340, []string{"most expensive first", "Mean score"}},
 		{"template", "/template?name=support%2Freply", 720, []string{"prod", "staging"}},
 		{"edit", "/template/edit?name=support%2Freply", 720, []string{"Save as version"}},
 		{"compare", "/template/compare?name=support%2Freply&a=6&b=8", 560, []string{"Say so if you do not know."}},
