@@ -127,6 +127,10 @@ var Table = []Entry{
 		Routes: "sync-changes",
 	},
 	{
+		Does: "Make another project", Role: wire.RoleOwner,
+		Pages: "POST /projects",
+	},
+	{
 		Does: "Manage people and invitations", Role: wire.RoleOwner,
 		Pages: "GET /people, POST /invites, POST /invites/{id}/delete, POST /people/{id}/role, " +
 			"POST /people/{id}/disabled, POST /people/{id}/reset",

@@ -403,6 +403,10 @@ type ProjectStore interface {
 	// CreateProject makes an account; wire.CodeConflict if there is one of this name.
 	CreateProject(ctx context.Context, name string) (wire.Account, error)
 
+	// FoundProject makes an account with this person as its owner. The error is wire.CodeConflict if
+	// there is one of this name, or if the person is in wire.FoundedMax accounts.
+	FoundProject(ctx context.Context, id, name string, at time.Time) (wire.User, error)
+
 	// ChangeProject changes the account of this name and, in the same transaction, its keys,
 	// memberships and invites. The error is wire.CodeNotFound if there is none, and
 	// wire.CodeConflict if the new name is taken.

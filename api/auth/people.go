@@ -33,6 +33,7 @@ type PeopleConfig struct {
 	Now    func() time.Time // nil: time.Now
 
 	SignInBy       wire.SignInBy // "": wire.SignInByBoth
+	GroupProjects  []string      // in which groups of the issuer give roles; FoundProject makes none of them
 	EmergencyOwner string        // the email that may use a password although all others sign in at the issuer
 	IssuerSession  time.Duration // how long sessions last that began at the issuer; if absent an hour
 }

@@ -29,6 +29,35 @@ func (o Operator) CreateProject(ctx context.Context, name string) (wire.Account,
 	return a, o.people.Note(ctx, ofAccount(a.ID, name), "create project", name, "")
 }
 
+// FoundProject makes a project that the person of a session owns, and opens it there. Errors are
+// wire.CodeInvalid and wire.CodeConflict for its name, and wire.CodeForbidden if sign-up is closed.
+func (p *People) FoundProject(ctx context.Context, s wire.SignedIn, name string) error {
+	if p.config.SignUp == wire.SignUpClosed {
+		return wire.Errorf(wire.CodeForbidden, "This server is started with --signup closed: only an operator makes "+
+			"projects, with `promptspool projects create`.")
+	}
+	faults := checkAccount(name)
+	if slices.Contains(p.config.GroupProjects, name) {
+		faults = []wire.FieldError{{
+			Field:  "project",
+			Reason: "is one that --oidc-role gives roles in: choose another one",
+		}}
+	}
+	if faults != nil {
+		return wire.Invalid(faults...)
+	}
+
+	u, err := p.store.FoundProject(ctx, s.User.ID, name, p.now())
+	if err != nil {
+		return err
+	}
+	if err := p.Note(ctx, u, "create project", name, "as owner"); err != nil {
+		return err
+	}
+
+	return p.store.OpenAccount(ctx, hash(s.Token), u.AccountID)
+}
+
 // RenameProject renames a project. It keeps its id, and with it everything that it owns.
 func (o Operator) RenameProject(ctx context.Context, name, to string) (wire.Account, error) {
 	if faults := checkAccount(to); faults != nil {

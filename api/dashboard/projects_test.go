@@ -379,3 +379,45 @@ func TestOverviewComparesGroupsAndMarksMovesOfLabels(t *testing.T) {
 		t.Error("the label of another template is marked")
 	}
 }
+
+// An owner makes another project on the page, which is open then, and theirs alone.
+func TestAProjectIsMadeOnThePage(t *testing.T) {
+	s := openSite(t)
+	const ann, eve = "ann@example.com", "eve@example.com"
+	make := func(who, name string) *httptest.ResponseRecorder {
+		return s.call(who, "POST", "/projects", s.form(who, "name", name))
+	}
+	for name, want := range map[string]string{
+		"":                      "must be 1 to 64",
+		"The Shop":              "must be 1 to 64",
+		"other":                 "There is a project other already.",
+		"payroll":               "--oidc-role gives roles in",
+		strings.Repeat("s", 65): "must be 1 to 64",
+	} {
+		got := make(ann, name)
+		if got.Code != 422 && got.Code != 409 || !says(got, want) || !says(got, `name="name" aria-invalid="true"`) ||
+			!says(got, `value="`+name+`"`) {
+			t.Errorf("%q answers %d: %s", name, got.Code, got.Body)
+		}
+	}
+	if got := make(eve, "hers"); got.Code != http.StatusForbidden {
+		t.Errorf("an editor makes a project: %d", got.Code)
+	}
+
+	if got := make(ann, " shop "); got.Code != http.StatusSeeOther || got.Header().Get("Location") != "/?done=founded" {
+		t.Fatalf("it answers %d: %s", got.Code, got.Body)
+	}
+	s.know(ann)
+	if u := s.signed[ann].User; u.AccountName != "shop" || u.Role != wire.RoleOwner || len(u.Projects) != 2 {
+		t.Errorf("ann is %+v", u)
+	}
+	if people := s.call(ann, "GET", "/people", nil); says(people, eve) || !says(people, ann) {
+		t.Errorf("the project has other people than ann: %s", people.Body)
+	}
+	if log := s.call(ann, "GET", "/audit", nil); !says(log, "create project") {
+		t.Errorf("the audit log does not have it: %s", log.Body)
+	}
+	if page := s.call(eve, "GET", "/projects", nil); says(page, "shop") || says(page, "New project") {
+		t.Errorf("eve sees %s", page.Body)
+	}
+}

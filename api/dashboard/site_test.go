@@ -106,7 +106,8 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // peopleOf returns the people of a database where anyone may sign up.
 func peopleOf(db *badgerdb.DB) *auth.People {
-	return auth.NewPeople(auth.PeopleConfig{Store: db, SignUp: wire.SignUpOpen})
+	config := auth.PeopleConfig{Store: db, SignUp: wire.SignUpOpen, GroupProjects: []string{"payroll"}}
+	return auth.NewPeople(config)
 }
 
 // town is a closed database with the sessions of all people.

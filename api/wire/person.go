@@ -284,6 +284,9 @@ type Application struct {
 	Account  string // the name of the account to found; a code's account takes precedence
 }
 
+// FoundedMax is in how many projects a person can be who makes another one on the page.
+const FoundedMax = 100
+
 // SignInBy says how people sign in.
 type SignInBy string
 

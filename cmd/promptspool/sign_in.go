@@ -76,6 +76,12 @@ func signInOf(r *config.Reader) signIn {
 		},
 	}
 
+	for _, grants := range s.issuer.Roles {
+		for _, g := range grants {
+			s.people.GroupProjects = append(s.people.GroupProjects, g.Project)
+		}
+	}
+
 	u, err := url.Parse(s.issuer.Issuer)
 	switch {
 	case s.issuer.Issuer == "" && s.people.SignInBy == wire.SignInByIssuer:

@@ -28,6 +28,7 @@ type People interface {
 	Session(ctx context.Context, token wire.Secret) (wire.SignedIn, error)
 	Accept(ctx context.Context, s wire.SignedIn, code wire.Secret, ip string) (wire.SignedIn, error)
 	Open(ctx context.Context, s wire.SignedIn, project string) (wire.SignedIn, error)
+	FoundProject(ctx context.Context, s wire.SignedIn, name string) error
 	SignOut(ctx context.Context, token wire.Secret) error
 	MadeFor(ctx context.Context, session string) (wire.User, error)
 	SetPassword(ctx context.Context, by wire.User, old, password string) (wire.SignedIn, error)
@@ -200,6 +201,11 @@ func (c *Exchange) openProject() error {
 	}
 
 	return c.Redirect(localAddress(c.PostForm.Get("back")), "")
+}
+
+// FoundProject makes a project that the reader owns, and opens it.
+func (c *Exchange) FoundProject(name string) error {
+	return c.frame.People.FoundProject(c.Context(), c.SignedIn, name)
 }
 
 // otherProject rejects a form of a page that shows another project than the one that is open.

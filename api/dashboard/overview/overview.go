@@ -222,6 +222,8 @@ const projectsTime = "since:7d"
 type projectsView struct {
 	Rows    []projectRow
 	Counted frame.Counted // of a project that is not counted to the end, if there is one
+	Typed   string        // the name of a new one
+	Error   *wire.Error   // what is wrong with it
 }
 
 type projectRow struct {
@@ -232,9 +234,26 @@ type projectRow struct {
 	Scores  string
 }
 
-// projectsPage shows all projects of the reader side by side.
+// foundProject makes a project.
+func (p *pages) foundProject(c *frame.Exchange) error {
+	name := strings.TrimSpace(c.PostForm.Get("name"))
+	err := c.FoundProject(name)
+	if e := wire.AsError(err); err != nil && (e.Code == wire.CodeInvalid || e.Code == wire.CodeConflict) {
+		return p.showProjects(c, e.Status(), projectsView{Typed: name, Error: e})
+	}
+	if err != nil {
+		return err
+	}
+
+	return c.Redirect("/", "founded")
+}
+
 func (p *pages) projectsPage(c *frame.Exchange) error {
-	var v projectsView
+	return p.showProjects(c, http.StatusOK, projectsView{})
+}
+
+// showProjects shows all projects of the reader side by side.
+func (p *pages) showProjects(c *frame.Exchange, status int, v projectsView) error {
 	f := c.Filter(url.Values{"filter": {projectsTime}})
 	page := c.CountedPage("/projects", url.Values{})
 	mine := c.Projects()
@@ -270,7 +289,7 @@ func (p *pages) projectsPage(c *frame.Exchange) error {
 		v.Rows = append(v.Rows, row)
 	}
 
-	return c.Show(http.StatusOK, "projects", "All projects", "projects", v)
+	return c.Show(status, "projects", "All projects", "projects", v)
 }
 
 // scoresText prints the most frequent scores.
@@ -308,7 +327,11 @@ func Pages(records wire.Archive, labels Labels, retention Retention) frame.Secti
 		Routes: []frame.Route{
 			{Pattern: "GET /{$}", Page: p.overviewPage},
 			{Pattern: "GET /projects", Page: p.projectsPage},
+			{Pattern: "POST /projects", Page: p.foundProject},
 			{Pattern: "GET /sidecars", Page: p.sidecarsPage},
+		},
+		Notices: map[string]string{
+			"founded": "The project is made, and is open now. Nobody else is in it yet.",
 		},
 	}
 }

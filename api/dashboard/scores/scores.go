@@ -70,6 +70,9 @@ func (p *pages) show(c *frame.Exchange, status int, v scoresView) (err error) {
 	if err != nil {
 		return err
 	}
+	if v.Line.Error == nil {
+		v.Queue.Filter = c.URL.Query().Get("filter")
+	}
 	edited := c.URL.Query().Get("queue")
 	if i := slices.IndexFunc(v.Queues, func(q wire.ReviewQueue) bool { return q.Name == edited }); i >= 0 {
 		v.Queue = v.Queues[i]

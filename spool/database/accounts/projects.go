@@ -24,6 +24,32 @@ func (s *Store) CreateProject(ctx context.Context, name string) (wire.Account, e
 	})
 }
 
+// FoundProject makes an account that a person owns; see auth.ProjectStore.
+func (s *Store) FoundProject(ctx context.Context, id, name string, at time.Time) (wire.User, error) {
+	return changed(ctx, s, false, func(tx *keyed.Tx) (wire.User, error) {
+		p, err := get[person](ctx, tx, personKey(id), errNoUser)
+		if err == nil {
+			err = unused(ctx, tx, name)
+		}
+		if err == nil && len(p.Memberships) >= wire.FoundedMax {
+			err = wire.Errorf(wire.CodeConflict, "You are in %d projects already, and cannot make another one "+
+				"here. An operator can, with `promptspool projects create`.", len(p.Memberships))
+		}
+		if err != nil {
+			return wire.User{}, err
+		}
+
+		a, err := s.newAccount(tx, name)
+		if err != nil {
+			return wire.User{}, err
+		}
+		m := wire.Membership{AccountID: a.ID, AccountName: name, Role: wire.RoleOwner, Since: at.UTC()}
+		p.Memberships = append(p.Memberships, m)
+
+		return p.as(m), setUser(ctx, tx, &p)
+	})
+}
+
 // ChangeProject changes an account; see auth.ProjectStore. Its name and whether it is archived
 // are kept with each key and membership as well, so that no request looks them up.
 func (s *Store) ChangeProject(ctx context.Context, name string, c wire.ProjectChange) (wire.Account, error) {
