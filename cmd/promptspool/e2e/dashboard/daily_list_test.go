@@ -176,7 +176,7 @@ func TestThePaletteLeadsToAnything(t *testing.T) {
 
 	// The same without a script.
 	b.do("no scripts", scripts(false))
-	b.press(".side nav a.palette")
+	b.press(".side a.palette")
 	b.do("type", chromedp.SetValue("main [name=q]", "sessions page"))
 	b.press("main .finder button")
 	b.press(".found a")
