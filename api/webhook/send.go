@@ -46,7 +46,10 @@ func (s *Service) send(ctx context.Context, a *wire.Attempt) *failure {
 		about = []wire.Notice{a.Notice}
 	}
 	for i := range about {
-		if strings.HasPrefix(about[i].URL, "/") {
+		// A path alone leads nowhere.
+		if s.c.PublicURL == "" {
+			about[i].URL = ""
+		} else if strings.HasPrefix(about[i].URL, "/") {
 			about[i].URL = s.c.PublicURL + about[i].URL
 		}
 	}

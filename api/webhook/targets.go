@@ -87,7 +87,8 @@ func (s *Service) PutTarget(ctx context.Context, id wire.Identity, n wire.Target
 		if t.Kind != n.Kind {
 			t.Holds = 0
 		}
-		t.Kind, t.Types, t.URL = n.Kind, n.Types, shownURL(now.URL)
+		t.Kind, t.URL = n.Kind, shownURL(now.URL)
+		t.Types = append([]string{}, n.Types...)
 		s.seal(t, now)
 		return nil
 	})
