@@ -356,7 +356,7 @@ func TestOverviewComparesGroupsAndMarksMovesOfLabels(t *testing.T) {
 		}
 	}
 	const tokens = "/?metric=tokens&group=metadata.customer"
-	shows(tokens, "All time has no period before", "<Acme> 1 0.0%", "Brisa 1 100.0%", "others 1 0.0%")
+	shows(tokens, "There is no period before to compare with", "<Acme> 1 0.0%", "Brisa 1 100.0%", "others 1 0.0%")
 	shows(tokens+"&filter=since:24h", "no calls in the period before")
 	shows("/?group=none", "Requests by model") // an address may be old
 
@@ -365,7 +365,8 @@ func TestOverviewComparesGroupsAndMarksMovesOfLabels(t *testing.T) {
 	logs(25*time.Hour, `"customer":"Brisa"`, "SUCCESS", 1)
 	shows(tokens+"&filter=since:24h", "Requests 3 +50 % from 2", "Errors 33.3% 1 failed +33.3 pt from 0.0%",
 		"Latency p50 1.00 s as before", "Compared with the period before")
-	shows(tokens+"&filter=since:46h", "whose first calls are of")
+	shows(tokens+"&filter=since:30h", "which has calls since")
+	shows(tokens+"&filter=since:46h", "There is too little to compare with")
 
 	// The label prod, which every version gets, has moved. A page of another template does not say so.
 	s.publishes(ann, "one")

@@ -193,7 +193,7 @@ func (v *overviewView) showTiles(q overviewQuery, a, before *wire.Analytics) {
 	for _, m := range all {
 		t := tile{metric: m, Href: q.address(m.Name, q.group), Current: m.Name == shown.Name}
 		_, t.Figure = m.figure(&a.Overall)
-		if before.TotalRequests > 0 && !a.Incomplete && !before.Incomplete {
+		if before.TotalRequests > 0 {
 			t.Change = m.change(&a.Overall, &before.Overall)
 		}
 		t.describe(&a.Overall, v.Counted, failed)

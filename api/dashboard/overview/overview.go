@@ -93,7 +93,11 @@ func (p *pages) overviewPage(c *frame.Exchange) error {
 		return c.Show(http.StatusOK, "overview", f.Title("Overview"), "overview", v)
 	}
 
-	v.Before = q.comparedWith(a, before)
+	var compared bool
+	v.Before, compared = q.comparedWith(&a, &before)
+	if !compared {
+		before = wire.Analytics{}
+	}
 	v.showTiles(q, &a, &before)
 	v.showGroups(q, &a, &parts)
 	v.Groups.Chart.Marks = q.marks(v.Groups.Chart, moved)
@@ -192,27 +196,36 @@ func (q overviewQuery) span() (from, to time.Time) {
 }
 
 // comparedWith says what the tiles are compared with, or why they are not.
-func (q overviewQuery) comparedWith(a, before wire.Analytics) string {
+func (q overviewQuery) comparedWith(a, before *wire.Analytics) (text string, compared bool) {
 	f, ok := q.periodBefore()
 	switch {
 	case !ok:
-		return "All time has no period before to compare with."
+		return "There is no period before to compare with: this time has no beginning.", false
 	case a.Incomplete || before.Incomplete:
-		return "Compared with the period before once all calls are counted."
+		return "Compared with the period before once all calls are counted.", false
 	}
 
 	from, to := f.Range()
-	period := filter.NewForm("/", f).Range
+	period := "the period before, " + filter.NewForm("/", f).Range
 	if before.TotalRequests == 0 {
-		return "There is nothing to compare with: no calls in the period before, " + period + "."
-	}
-	first, _ := f.Bucket(before.Stats[0].Date, bucketOf(before.ChartInterval))
-	if late := first.Sub(from); late > to.Sub(from)/10 {
-		return "Compared with the period before, " + period + ", whose first calls are of " +
-			first.Format("Jan 2 15:04") + "."
+		return "There is nothing to compare with: no calls in " + period + ".", false
 	}
 
-	return "Compared with the period before, " + period + "."
+	// Calls may have begun in the midst of it, or older ones are deleted.
+	bucket := bucketOf(before.ChartInterval)
+	first, _ := f.Bucket(before.Stats[0].Date, bucket)
+	begin, late := first.Format("Jan 2 15:04"), first.Sub(from)
+	if bucket >= 24*time.Hour {
+		begin = first.Format("Jan 2")
+	}
+	switch {
+	case late > to.Sub(from)/2:
+		return "There is too little to compare with: " + period + ", has calls since " + begin + " only.", false
+	case late > to.Sub(from)/10:
+		return "Compared with " + period + ", which has calls since " + begin + " only.", true
+	}
+
+	return "Compared with " + period + ".", true
 }
 
 // projectsTime is the time that the page of all projects sums up.
