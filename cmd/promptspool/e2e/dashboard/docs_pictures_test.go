@@ -25,7 +25,8 @@ func TestTheDocumentationsPicturesOfTheDashboard(t *testing.T) {
 		height     int64
 		shows      []string
 	}{
-		{"overview", "/?filter=since:7d&bucket=day&metric=cost&group=metadata.customer", 580, []string{"Cost", "Sahara"}},
+		{"overview", "/?filter=since:7d&bucket=day&metric=cost&group=metadata.customer", 580,
+			[]string{"Cost", "Sahara"}},
 		{"requests", "/requests?filter=template%3Asupport%2Freply", 450, []string{"support/reply", "Latency"}},
 		{"search", "/requests?filter=" + url.QueryEscape(`"`+demoPhrase+`"`), 420, []string{demoPhrase}},
 		{"sessions", "/sessions?filter=turns%3A%3E3&sort=cost", 340, []string{"most expensive first", "Mean score"}},
