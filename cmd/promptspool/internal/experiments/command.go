@@ -67,7 +67,8 @@ func (p *process) start() error {
 	cmd.WaitDelay, cmd.Stderr = time.Second, os.Stderr
 	input, err := cmd.StdinPipe()
 	output, failed := cmd.StdoutPipe()
-	if err = errors.Join(err, failed); err == nil {
+	err = errors.Join(err, failed)
+	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
