@@ -103,10 +103,10 @@ type usedSet struct {
 var labelSafe = regexp.MustCompile(`[^a-zA-Z0-9_]`)
 
 // NewUsage makes a Usage of at most so many series, which also counts by the values of some metadata
-// keys. It fails if there are too many, or two that no label tells apart.
+// keys. It fails if there are too many, or two that no label tells apart; the error says what they are.
 func NewUsage(keys []string, seriesMax int) (*Usage, error) {
 	if len(keys) > UsageKeysMax {
-		return nil, fmt.Errorf("usage is counted by at most %d metadata keys", UsageKeysMax)
+		return nil, fmt.Errorf("are more than %d metadata keys", UsageKeysMax)
 	}
 	labels := []string{
 		"project", "status", "gen_ai_provider_name", "gen_ai_response_model", "template", "version",
@@ -114,7 +114,7 @@ func NewUsage(keys []string, seriesMax int) (*Usage, error) {
 	for _, key := range keys {
 		label := "metadata_" + labelSafe.ReplaceAllString(key, "_")
 		if slices.Contains(labels, label) {
-			return nil, fmt.Errorf("two metadata keys would have the label %s; leave one of them out", label)
+			return nil, fmt.Errorf("are keys of which two would have the label %s; leave one of them out", label)
 		}
 		labels = append(labels, label)
 	}
@@ -212,6 +212,10 @@ func (f Used) minus(other Used) Used {
 // at returns the sums of a set of labels. When space runs out, metadata become "other" first, then the
 // template, then all.
 func (u *Usage) at(by UsedBy) *usedSet {
+	if s := u.sets[by]; s != nil {
+		return s
+	}
+
 	for i, value := range by {
 		by[i] = usedLabel(value)
 	}
@@ -226,6 +230,10 @@ func (u *Usage) at(by UsedBy) *usedSet {
 
 	s := u.sets[by]
 	if s == nil {
+		for i, value := range by {
+			// It may be of a large body, which would be held.
+			by[i] = strings.Clone(value)
+		}
 		s = &usedSet{since: time.Now()}
 		u.sets[by] = s
 	}
@@ -239,8 +247,7 @@ func usedLabel(value string) string {
 	} else if utf8.ValidString(value) {
 		return value
 	}
-	// A copy: the value may be of a large body.
-	return strings.Clone(strings.ToValidUTF8(value, ""))
+	return strings.ToValidUTF8(value, "")
 }
 
 // Describe implements prometheus.Collector.

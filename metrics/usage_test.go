@@ -126,7 +126,7 @@ func heap() int64 {
 func TestKeysThatShareALabelAreRefused(t *testing.T) {
 	for want, keys := range map[string][]string{
 		"metadata_a_b": {"a.b", "a-b"},
-		"at most 8":    {"1", "2", "3", "4", "5", "6", "7", "8", "9"},
+		"more than 8":  {"1", "2", "3", "4", "5", "6", "7", "8", "9"},
 	} {
 		if _, err := NewUsage(keys, 1000); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("of %q: %v", keys, err)
