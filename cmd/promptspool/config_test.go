@@ -56,6 +56,11 @@ func TestEveryFaultOfAConfigurationIsToldWithItsLine(t *testing.T) {
 		{"authorities without a certificate of our own, and not there", "server:\n  tls-client-ca-file: /no/such\n",
 			"F:2: tls-client-ca-file: open /no/such: no such file or directory\n" +
 				"F:2: tls-client-ca-file needs --tls-cert-file and --tls-key-file"},
+		{"keys of usage that no label tells apart", "server:\n  usage-metrics: true\n  usage-metadata: [a.b, a-b]\n",
+			"F:3: usage-metadata: \"a.b, a-b\" are keys of which two would have the label metadata_a_b; " +
+				"leave one of them out"},
+		{"keys of usage that nothing counts", "server:\n  usage-metadata: [a]\n",
+			"F:2: usage-metadata: \"a\" counts nothing without --usage-metrics"},
 		{"a key twice", "server:\n  bootstrap-key: a\n  bootstrap-key-file: /b\n",
 			"F:2: bootstrap-key and F:3: bootstrap-key-file are both given; leave one out"},
 		{"a key in no file", "server:\n  bootstrap-key-file: /no/such\n",

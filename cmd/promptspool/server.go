@@ -70,7 +70,7 @@ func usageMetricsOf(r *config.Reader) *metrics.Usage {
 	}
 	usage, err := metrics.NewUsage(keys, most)
 	if err != nil {
-		r.Note(fmt.Errorf("--usage-metadata: %w", err))
+		r.RejectValue("usage-metadata", strings.Join(keys, ", "), err.Error())
 	}
 	return usage
 }
