@@ -33,6 +33,7 @@ type overviewView struct {
 	Axis    axis         // of the tiles' lines
 	Cells   [][]timeCell // what the lines show, as a table
 	Before  string       // what the tiles are compared with
+	Waiting bool         // that is still counted
 	Groups  groupsView
 	Crowded int // how many bars the chart would have, if that is too many to draw
 	Bucket  string
@@ -95,6 +96,7 @@ func (p *pages) overviewPage(c *frame.Exchange) error {
 
 	var compared bool
 	v.Before, compared = q.comparedWith(&a, &before)
+	v.Waiting = before.Counting
 	if !compared {
 		before = wire.Analytics{}
 	}
