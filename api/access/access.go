@@ -73,10 +73,12 @@ var Table = []Entry{
 	{
 		Does: "List alerts", Scope: wire.ScopeRead | wire.ScopePublish, Role: wire.RoleViewer,
 		Routes: "list-alerts",
+		Pages:  "GET /alerts",
 	},
 	{
 		Does: "Make, change and remove alerts", Scope: wire.ScopePublish, Role: wire.RoleEditor,
 		Routes: "put-alert remove-alert",
+		Pages:  "POST /alerts, POST /alerts/{id}/remove",
 	},
 	{
 		Does: "Search, read, count and export calls", Scope: wire.ScopeRead, Role: wire.RoleViewer,

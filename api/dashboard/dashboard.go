@@ -26,6 +26,7 @@ import (
 	"net/http"
 	"strings"
 
+	"promptspool/api/dashboard/alerts"
 	"promptspool/api/dashboard/conversation"
 	"promptspool/api/dashboard/docs"
 	"promptspool/api/dashboard/frame"
@@ -55,6 +56,7 @@ type Config struct {
 	Providers []string // the providers that llm_kwargs can be made for
 	Retention Retention
 	Targets   wire.Targets
+	Alerts    wire.Alerts
 }
 
 // New returns the dashboard of a server. It panics if one of its pages does not parse.
@@ -72,6 +74,7 @@ func sections(c Config) []frame.Section {
 		scores.Pages(c.Records, c.Scoring),
 		templates.Pages(c.Templates, c.Records, c.Providers),
 		views.Pages(c.Views, c.Records, c.Templates, c.Keys),
+		alerts.Pages(c.Alerts),
 		targets.Pages(c.Targets),
 		people.Pages(c.People, c.Keys),
 	}

@@ -169,7 +169,12 @@ func (s *site) furnished(email string) (pages []string, ids map[string]string) {
 		Name: "on-call", Kind: wire.TargetSlack, URL: "https://127.0.0.1:1/hush",
 	})
 	must(err)
+	rule := wire.AlertRule{
+		Name: "hushed", Measure: "cost", When: "above", Threshold: new(1.0), Window: 5, Windows: 1, NoData: "ok",
+	}
+	must(s.config.Alerts.PutAlert(s.t.Context(), s.as(email), rule))
 	ids = map[string]string{
+		"alerts":  "hushed",
 		"targets": "on-call",
 		"views":   "own",
 

@@ -190,3 +190,42 @@ func TestATargetIsToldAndTriedAgain(t *testing.T) {
 		t.Errorf("it is there: %d", page.Code)
 	}
 }
+
+// A rule is tried, saved, changed and removed; its fault is shown at its field.
+func TestAnAlertIsTriedAndSaved(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	s.call(ann, "GET", "/", nil)
+	send := func(path string, want int, pairs ...string) string {
+		t.Helper()
+		got := s.call(ann, "POST", path, s.form(ann, pairs...))
+		if got.Code != want {
+			t.Fatalf("%s answers %d: %s", path, got.Code, got.Body)
+		}
+		return got.Body.String() + got.Header().Get("Location")
+	}
+	if page := s.call(ann, "GET", "/alerts", nil); !says(page, "No alerts yet") {
+		t.Errorf("no alerts:\n%s", page.Body)
+	}
+
+	rule := []string{"name", "costly", "measure", "cost", "when", "above", "threshold", "10", "by", "customer",
+		"window_minutes", "60", "targets", "ops, on-call"}
+	tried := send("/alerts", 200, append(rule, "try", "1")...)
+	if !strings.Contains(tried, "would have fired 0 times") {
+		t.Errorf("the try says %s", tried)
+	}
+	wrong := send("/alerts", 422, append(rule, "filter", "elephant")...)
+	if !strings.Contains(wrong, "aria-invalid") {
+		t.Errorf("a wrong filter is answered %s", wrong)
+	}
+	if to := send("/alerts", 303, rule...); to != "/alerts?done=alert-saved" {
+		t.Errorf("saving leads to %s", to)
+	}
+	page := s.call(ann, "GET", "/alerts?alert=costly", nil)
+	if !says(page, "cost above $10.00 in 60 min, by customer") || !says(page, `value="ops, on-call"`) {
+		t.Errorf("the page:\n%s", page.Body)
+	}
+	if to := send("/alerts/costly/remove", 303); to != "/alerts?done=alert-removed" {
+		t.Errorf("removing leads to %s", to)
+	}
+}

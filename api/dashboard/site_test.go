@@ -24,6 +24,7 @@ import (
 	"promptspool/metrics"
 	"promptspool/registry"
 	"promptspool/registry/prices"
+	"promptspool/spool/archive/alerts"
 	"promptspool/spool/archive/records"
 	"promptspool/spool/database/accounts"
 	"promptspool/spool/database/badgerdb"
@@ -95,6 +96,7 @@ func openSite(t *testing.T) *site {
 		Recorder:  s.records,
 		Templates: s.drafts,
 		Targets:   onLoopback(s),
+		Alerts:    alerts.New(alerts.Config{Store: db, Records: db, Logger: quiet}),
 	}
 	s.d = New(s.config)
 

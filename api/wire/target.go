@@ -307,10 +307,10 @@ var (
 )
 
 // IsChange reports whether a window is compared with the one before.
-func (r *AlertRule) IsChange() bool { return r.When == "rises" || r.When == "falls" }
+func (r AlertRule) IsChange() bool { return r.When == "rises" || r.When == "falls" }
 
 // Key returns the metadata key by whose values calls are measured; "" for all together.
-func (r *AlertRule) Key() string { return strings.TrimPrefix(r.By, ByMetadata) }
+func (r AlertRule) Key() string { return strings.TrimPrefix(r.By, ByMetadata) }
 
 // check completes a rule, and finds what makes no sense in it.
 func (r *AlertRule) check(f *fields) {
@@ -376,7 +376,7 @@ type AlertValue struct {
 }
 
 // Firing returns the values for which the alert fires, sorted.
-func (s *AlertState) Firing() (values []string) {
+func (s AlertState) Firing() (values []string) {
 	for value, v := range s.Values {
 		if v.Firing != nil {
 			values = append(values, value)

@@ -47,7 +47,8 @@ var imports = map[string]string{
 	"api/tracetree":           "api/wire",
 	"api/openapi":             "api/access api/wire api/wire/jsonscan",
 	"api/openapi/openapitest": "metrics/partstest",
-	"api/dashboard": "api/dashboard/conversation api/dashboard/docs api/dashboard/frame " +
+	"api/dashboard": "api/dashboard/alerts " +
+		"api/dashboard/conversation api/dashboard/docs api/dashboard/frame " +
 		"api/dashboard/overview api/dashboard/people api/dashboard/requests api/dashboard/review " +
 		"api/dashboard/scores " +
 		"api/dashboard/sessions api/dashboard/targets api/dashboard/templates api/dashboard/views api/wire api/words",
@@ -71,6 +72,7 @@ var imports = map[string]string{
 		"api/filterline api/wire",
 	"api/dashboard/people":  "api/dashboard/address api/dashboard/frame api/dashboard/table api/wire",
 	"api/dashboard/targets": "api/dashboard/frame api/wire",
+	"api/dashboard/alerts":  "api/dashboard/frame api/dashboard/number api/wire",
 	"api/dashboard/frame": "api/access api/dashboard/address api/dashboard/filter " +
 		"api/dashboard/number api/dashboard/textdiff api/wire api/wire/calendar api/wire/jsonscan",
 	"api/dashboard/filter": "api/dashboard/address api/dashboard/number api/filterline " +

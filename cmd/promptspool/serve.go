@@ -184,6 +184,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Providers: render.Providers(),
 		Retention: dashboard.Retention(c.retention),
 		Targets:   targets,
+		Alerts:    watching,
 	})
 	handlers := api.New(api.Config{
 		Name:           c.name,

@@ -170,7 +170,7 @@ func (v view) Several() bool { return len(v.Projects) > 1 }
 
 // Back returns the page to show when another project is opened: of a list the same one there.
 func (v view) Back() string {
-	if slices.Contains([]string{"requests", "templates", "scores", "sidecars"}, v.Nav) {
+	if slices.Contains([]string{"requests", "templates", "scores", "alerts", "sidecars"}, v.Nav) {
 		return "/" + v.Nav
 	}
 	return "/"

@@ -270,7 +270,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 		"/template/compare?name=greet+customers&a=1&b=3", "/template/statistics?name=greet+customers",
 		"/template/backtest?name=greet+customers&v=3", "/template/experiment?name=greet+customers",
 		"/template/edit?name=greet+customers", "/template/edit",
-		"/scores", "/scores/tone",
+		"/scores", "/scores/tone", "/alerts",
 		"/views", "/views?rename=all+users", "/find?q=greet",
 		"/sidecars", "/keys", "/people", "/audit", "/password", "/sign-in", "/sign-up", "/docs", "/docs/log-curl",
 		"/docs?q=setup+code",
