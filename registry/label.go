@@ -30,8 +30,8 @@ func (r *Registry) Labels(ctx context.Context, id wire.Identity, ident string) (
 	return out, nil
 }
 
-// Moved returns the moves of labels from one version to another since a time, in order of time, of all templates
-// that the identity sees.
+// Moved returns the moves of labels from one version to another since a time. They are of all templates
+// that the identity sees, in order of time.
 func (r *Registry) Moved(ctx context.Context, id wire.Identity, since time.Time) ([]wire.TemplateMove, error) {
 	heads, err := r.store.Templates(ctx, id.Account)
 	if err != nil {

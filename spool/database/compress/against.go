@@ -174,7 +174,7 @@ type bases struct {
 	mu    sync.Mutex
 	kept  []keptBase // mu: the one that came first is the first
 	bytes int        // mu: of kept
-	gone  int        // mu: how many had to make room
+	gone  int        // mu: how many were dropped
 }
 
 type keptBase struct {
@@ -201,8 +201,8 @@ func (b *bases) put(base Base, plain []byte) {
 
 	b.kept = append(b.kept, keptBase{base, plain})
 	for b.bytes += len(plain); len(b.kept) > 1 && b.bytes > keptBytesMax; b.gone++ {
-		// An export of sessions that were open together comes to each base in turn. If the first always
-		// made room, it would meet none again, so mostly one of the newest does.
+		// An export of sessions that were open together comes to each base in turn. If always the first
+		// were dropped, it would meet none again, so mostly one of the newest is.
 		i := (len(b.kept) - 1) * 7 / 8
 		if b.gone%32 == 0 {
 			i = 0

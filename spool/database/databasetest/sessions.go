@@ -55,7 +55,7 @@ type Sent struct {
 	Bytes int64 // of bodies
 }
 
-// Send writes what comes in an hour: a third of the sessions at a time, their calls in turns, for twenty minutes
+// Send writes what comes in an hour, a third of the sessions at a time, their calls in turns. Twenty minutes
 // pass until a session has ended and was quiet for ten. After each third it calls pack, which packs what waits,
 // with what was sent so far. It reports the processor time of all but that.
 func (l *SessionLoad) Send(b *testing.B, store archive.Store, now time.Time, pack func(Sent)) (sent Sent) {
