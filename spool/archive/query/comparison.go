@@ -10,10 +10,10 @@ import (
 	"time"
 	"unique"
 
+	"promptspool/api/significance"
 	"promptspool/api/wire"
 	"promptspool/api/wire/calendar"
 	"promptspool/spool/archive/rowcode"
-	"promptspool/api/significance"
 )
 
 // Comparison compares the rows of two versions of a template: those of when both ran.
