@@ -72,13 +72,15 @@ var Table = []Entry{
 	},
 	{
 		Does: "List alerts", Scope: wire.ScopeRead | wire.ScopePublish, Role: wire.RoleViewer,
-		Routes: "list-alerts",
-		Pages:  "GET /alerts",
+		Routes:   "list-alerts",
+		Pages:    "GET /alerts",
+		Commands: "alerts list, alerts pull",
 	},
 	{
 		Does: "Make, change and remove alerts", Scope: wire.ScopePublish, Role: wire.RoleEditor,
-		Routes: "put-alert remove-alert",
-		Pages:  "POST /alerts, POST /alerts/{id}/remove",
+		Routes:   "put-alert remove-alert",
+		Pages:    "POST /alerts, POST /alerts/{id}/remove",
+		Commands: "alerts push",
 	},
 	{
 		Does: "Search, read, count and export calls", Scope: wire.ScopeRead, Role: wire.RoleViewer,
@@ -92,7 +94,7 @@ var Table = []Entry{
 			"GET /template/statistics, GET /template/backtest, GET /template/experiment",
 		Commands: "requests search, requests get, requests tail, requests stats, requests export, " +
 			"requests orphans, traces list, traces get, sessions list, sessions get, users list, " +
-			"templates compare, scores list, experiments run, experiments compare",
+			"templates compare, alerts test, scores list, experiments run, experiments compare",
 	},
 	{
 		Does: "Delete calls, and rewrite what is stored of them", Scope: wire.ScopeManage, Role: wire.RoleOwner,

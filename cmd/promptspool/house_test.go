@@ -187,6 +187,8 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/experiments": "api/calls api/client api/dashboard/number api/experiment " +
 		"api/filterline api/wire api/wire/jsonscan cmd/promptspool/internal/config " +
 		"cmd/promptspool/internal/machine cmd/promptspool/internal/print",
+	"cmd/promptspool/internal/alerts": "api/client api/dashboard/number api/wire cmd/promptspool/internal/config " +
+		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/scores": "api/wire cmd/promptspool/internal/config cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool/queue " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",

@@ -210,3 +210,49 @@ func TestTheCommandsOfATemplatesLife(t *testing.T) {
 		}
 	}
 }
+
+const alertsFile = `slow: # of all calls
+  {measure: latency_p95, when: above, threshold: 2.5, window_minutes: 10}
+dear:
+  measure: cost
+  by: metadata.customer
+  when: rises
+  threshold: 50
+`
+
+func TestAlertsAreMadeFromAFileAndPulledBack(t *testing.T) {
+	t.Parallel()
+	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
+	dir := templateFiles(t, map[string]string{
+		"alerts.yaml": alertsFile, "less.yaml": strings.Replace(alertsFile, "dear", "new", 1),
+		"faulty.yaml": "slow: {measure: speed}\n", "list.yaml": "[slow]\n",
+	})
+	run := func(code int, want string, args ...string) {
+		t.Helper()
+		args[1] = filepath.Join(dir, args[1])
+		out, err := harness.Run(t, code, append(append([]string{"alerts"}, args...), "--url", "http://"+server.Addr)...)
+		if !strings.Contains(out+err, want) {
+			t.Errorf("%v: %s%s", args, out, err)
+		}
+	}
+
+	run(0, "dear would be made.\nslow would be made.\n", "push", "alerts.yaml", "--dry-run")
+	run(0, "none.yaml has 0 alerts.", "pull", "none.yaml")
+	run(0, "dear is made.\nslow is made.\n", "push", "alerts.yaml")
+	run(0, "", "push", "alerts.yaml")
+	run(0, "slow      0", "test", "alerts.yaml")
+	run(0, "pulled.yaml has 2 alerts.", "pull", "pulled.yaml")
+	run(0, "", "push", "pulled.yaml", "--prune")
+	run(0, "alerts.yaml has 2 alerts.", "pull", "alerts.yaml")
+	if kept, err := os.ReadFile(filepath.Join(dir, "alerts.yaml")); err != nil || string(kept) != alertsFile {
+		t.Errorf("%v: %s", err, kept)
+	}
+	run(0, "new is made.\ndear is removed.\n", "push", "less.yaml", "--prune")
+	run(1, "faulty.yaml: alert slow: ", "push", "faulty.yaml")
+	run(1, "list.yaml does not have the names of alerts", "push", "list.yaml")
+
+	out, _ := harness.Run(t, 0, "alerts", "list", "--url", "http://"+server.Addr)
+	if !strings.Contains(out, "slow") || strings.Contains(out, "dear") {
+		t.Errorf("list: %s", out)
+	}
+}
