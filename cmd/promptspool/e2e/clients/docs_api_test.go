@@ -3,6 +3,8 @@
 package clients
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"strings"
 	"testing"
@@ -20,7 +22,9 @@ const apiExample = "(an example)"
 func TestTheExamplesOfTheAPIAreAnswered(t *testing.T) {
 	t.Parallel()
 	partstest.Need(t, "curl")
-	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
+	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer hook.Close()
+	server := harness.Launch(t, t.TempDir(), "127.0.0.1:0", "server", "--webhook-allow", "127.0.0.1/32")
 	sidecar := harness.StartSidecar(t, t.TempDir(), server.Addr)
 	const id = "0198c5a0-7a3c-7b62-9d0e-5f8a4c2b1e90"
 	call := harness.Chat()
@@ -46,6 +50,7 @@ func TestTheExamplesOfTheAPIAreAnswered(t *testing.T) {
 
 	calls, path := 0, readersPath(t)
 	own := strings.NewReplacer("curl -s", "curl -s -m 20 -w '\n%{http_code}'",
+		"https://hooks.example.com/promptspool", hook.URL,
 		"127.0.0.1:8787", harness.ComparingProxy(t, sidecar.Addr),
 		"127.0.0.1:8788", harness.ComparingProxy(t, server.Addr))
 	for _, page := range docs.Names() {

@@ -108,6 +108,7 @@ func slowDashboard(t *testing.T, calls int) (*slowStore, *browser) {
 			People:   people,
 			Keys:     auth.New(auth.Config{Store: db}),
 			Sidecars: db,
+			Views:    db,
 			Version:  "test",
 			Logger:   quiet,
 		},

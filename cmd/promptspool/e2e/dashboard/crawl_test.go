@@ -31,6 +31,7 @@ func newCrawler(t *testing.T, base string) *crawler {
 			"This code is invalid", "Wrong email or password", "is the last owner of the project",
 			"in the meantime. Review that change",     // a template saved under a name that is taken
 			"changed meanwhile, so it was not undone", // an Undo that another button overtook
+			"There is a project crawled",              // made by another button
 			"crawled must be", "the names of 1 to",    // forms that ask for what the crawler leaves out
 		},
 		answers: map[string]string{
