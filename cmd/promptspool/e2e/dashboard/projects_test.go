@@ -165,7 +165,8 @@ func TestATargetIsSetUpAndLookedAt(t *testing.T) {
 	b.shows(".fault", "it answered 503: try later")
 	publishGreet(server)
 	b.visit("/targets/on-call")
-	if err := b.poll(`document.body.innerText.includes("Next attempt") || location.reload()`); err != nil {
+	const told = `["Next attempt", "greet customers"].every((text) => document.body.innerText.includes(text))`
+	if err := b.poll(told + ` || location.reload()`); err != nil {
 		t.Fatal(err)
 	}
 	b.shows("main", "failing", "greet customers", "Discard")
