@@ -331,6 +331,7 @@ func TestOneServerJudgesAndAnotherContinuesWhenItIsKilled(t *testing.T) {
 
 		busy(2)
 		time.Sleep(30 * time.Second)
+		synctest.Wait()
 		if s.calls.reads != 2 {
 			t.Errorf("three servers have read %d rows, of two", s.calls.reads)
 		}
