@@ -177,7 +177,10 @@ func (r Rule) packAgainst(
 		}
 		misses = 0
 		changed = append(changed, Body{Request: b.Request, Event: b.Event, Value: packed})
-		all = append(append(all, b.Request[:]...), b.Event[:]...)
+		// It is listed already if it was packed against this base before, and then replaced.
+		if !all.Has(b.Request, b.Event) {
+			all = append(append(all, b.Request[:]...), b.Event[:]...)
+		}
 	}
 	if len(changed) > 0 {
 		changed = append(changed, Body{Request: base.Request, Event: base.Event, Dependants: all})

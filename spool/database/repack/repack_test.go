@@ -154,6 +154,22 @@ func TestLateBodiesTakeTheBaseUntilTheyAreBetterOnes(t *testing.T) {
 	}
 }
 
+// A list that named a body twice would have it freed twice, which PostgreSQL takes for another server's change.
+func TestABodyThatIsReplacedIsListedOnce(t *testing.T) {
+	s := newShelf(t)
+	for _, body := range talk(5, 1) {
+		s.put(body)
+	}
+	s.pack(repack.DefaultRule)
+	s.bodies[0].Value = s.codec.Body(s.sent[0])
+	s.pack(repack.DefaultRule)
+
+	_, dependent := compress.BaseOf(s.bodies[0].Value)
+	if got := s.dependants(); !dependent || got[4] != 4 {
+		t.Errorf("the bodies have %v dependants, and the last should have four", got)
+	}
+}
+
 func TestEachAgentOfASessionHasItsBase(t *testing.T) {
 	s := newShelf(t)
 	planner, coder := talk(10, 1), talk(10, 2)
