@@ -3,7 +3,6 @@ package alerts
 
 import (
 	"embed"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -70,12 +69,12 @@ func (p *pages) put(c *frame.Exchange) error {
 	case err == nil:
 		err = p.alerts.PutAlert(c.Context(), c.Identity(), r)
 		if err == nil {
-			return done(c, "save alert", r.Name, wire.AuditFilter(r.Filter), "alert-saved")
+			return c.Done("save alert", r.Name, wire.AuditFilter(r.Filter), "/alerts", "alert-saved")
 		}
 	}
 
-	v.Error = wire.AsError(err)
-	if v.Error.Code != wire.CodeInvalid && v.Error.Code != wire.CodeConflict {
+	v.Error = frame.Correctable(err)
+	if v.Error == nil {
 		return err
 	}
 	return p.show(c, v.Error.Status(), v)
@@ -100,9 +99,7 @@ func readRule(c *frame.Exchange) (wire.AlertRule, error) {
 		members["targets"] = targets
 	}
 
-	// Texts and finite numbers always encode.
-	body, _ := json.Marshal(members)
-	object, err := wire.ParseObject(body)
+	object, err := frame.Object(members)
 	if err != nil {
 		return wire.AlertRule{}, err
 	}
@@ -114,15 +111,7 @@ func (p *pages) remove(c *frame.Exchange) error {
 	if err := p.alerts.RemoveAlert(c.Context(), c.Identity(), name); err != nil {
 		return err
 	}
-	return done(c, "remove alert", name, "", "alert-removed")
-}
-
-// done notes a change, and leads to the page with its notice.
-func done(c *frame.Exchange, action, target, detail, notice string) error {
-	if err := c.Note(c.Context(), action, target, detail); err != nil {
-		return err
-	}
-	return c.Redirect("/alerts", notice)
+	return c.Done("remove alert", name, "", "/alerts", "alert-removed")
 }
 
 // pages are the pages of alerts.

@@ -71,6 +71,33 @@ func (c *Exchange) Note(ctx context.Context, action, target, detail string) erro
 	return c.frame.People.Note(ctx, c.User, action, target, detail)
 }
 
+// Done notes a change in the account's audit log, and sends the browser on as Redirect does.
+func (c *Exchange) Done(action, target, detail, to, word string) error {
+	if err := c.Note(c.Context(), action, target, detail); err != nil {
+		return err
+	}
+
+	return c.Redirect(to, word)
+}
+
+// Correctable returns an error as a form shows it, for the reader to correct what is wrong; nil if that is
+// not possible.
+func Correctable(err error) *wire.Error {
+	if !wire.IsCode(err, wire.CodeInvalid) && !wire.IsCode(err, wire.CodeConflict) {
+		return nil
+	}
+
+	return wire.AsError(err)
+}
+
+// Object returns the members of a form as a body of the API, under whose rules it then is. They are
+// texts, finite numbers and lists of these.
+func Object(members map[string]any) (wire.Object, error) {
+	// Such always encode.
+	body, _ := json.Marshal(members)
+	return wire.ParseObject(body)
+}
+
 // Show answers with a page. It is rendered before the first byte is sent, so that a
 // failure can still be answered with the error page. nav names the entry of the menu.
 func (c *Exchange) Show(status int, name, title, nav string, data any) error {

@@ -253,7 +253,7 @@ type projectRow struct {
 func (p *pages) foundProject(c *frame.Exchange) error {
 	name := strings.TrimSpace(c.PostForm.Get("name"))
 	err := c.FoundProject(name)
-	if e := wire.AsError(err); err != nil && (e.Code == wire.CodeInvalid || e.Code == wire.CodeConflict) {
+	if e := frame.Correctable(err); e != nil {
 		return p.showProjects(c, e.Status(), projectsView{Typed: name, Error: e})
 	}
 	if err != nil {

@@ -124,11 +124,7 @@ func (p *pages) revokeKey(c *frame.Exchange) error {
 	if _, err := p.keys.RevokeKey(c.Context(), k.ID); err != nil {
 		return err
 	}
-	if err := c.Note(c.Context(), "revoke key", k.ID, k.Name); err != nil {
-		return err
-	}
-
-	return c.Redirect("/keys", "revoked")
+	return c.Done("revoke key", k.ID, k.Name, "/keys", "revoked")
 }
 
 // ownKey returns the key that the path names. One of another account looks as if it did not

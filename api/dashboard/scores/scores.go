@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"embed"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -155,27 +154,19 @@ func (p *pages) define(c *frame.Exchange) error {
 		err = p.scoring.DefineScore(c.Context(), c.Identity(), d)
 	}
 	if err != nil {
-		e := wire.AsError(err)
-		return p.refuse(c, scoresView{Typed: d, Error: e}, e)
+		return p.refuse(c, scoresView{Typed: d, Error: wire.AsError(err)}, err)
 	}
 
-	return done(c, "define score", d.Name, d.Expected(), scorePath(d.Name), "defined")
+	return c.Done("define score", d.Name, d.Expected(), scorePath(d.Name), "defined")
 }
 
 // refuse shows a form again with what is wrong with it.
-func (p *pages) refuse(c *frame.Exchange, v scoresView, err *wire.Error) error {
-	if err.Code != wire.CodeInvalid && err.Code != wire.CodeConflict {
+func (p *pages) refuse(c *frame.Exchange, v scoresView, err error) error {
+	e := frame.Correctable(err)
+	if e == nil {
 		return err
 	}
-	return p.show(c, err.Status(), v)
-}
-
-// done notes a change, and leads to a page with its notice.
-func done(c *frame.Exchange, action, target, detail, to, notice string) error {
-	if err := c.Note(c.Context(), action, target, detail); err != nil {
-		return err
-	}
-	return c.Redirect(to, notice)
+	return p.show(c, e.Status(), v)
 }
 
 // readDefinition reads the form of a definition. Fields that its kind does not have are ignored.
@@ -203,9 +194,7 @@ func readDefinition(form url.Values) (wire.ScoreDefinition, error) {
 		}
 	}
 
-	// Texts and finite numbers always encode.
-	body, _ := json.Marshal(members)
-	object, err := wire.ParseObject(body)
+	object, err := frame.Object(members)
 	if err != nil {
 		return wire.ScoreDefinition{}, err
 	}
@@ -262,7 +251,7 @@ func remove(
 	if err := by(c.Context(), c.Identity(), name); err != nil {
 		return err
 	}
-	return done(c, action, name, "", "/scores", notice)
+	return c.Done(action, name, "", "/scores", notice)
 }
 
 func (p *pages) putQueue(c *frame.Exchange) error {
@@ -286,7 +275,7 @@ func (p *pages) putQueue(c *frame.Exchange) error {
 		return p.refuse(c, scoresView{Queue: q, Line: line}, line.Error)
 	}
 
-	return done(c, "save review queue", q.Name, wire.AuditFilter(q.Filter), "/scores", "queued")
+	return c.Done("save review queue", q.Name, wire.AuditFilter(q.Filter), "/scores", "queued")
 }
 
 // pages are the pages of scores.

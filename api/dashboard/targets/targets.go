@@ -3,7 +3,6 @@ package targets
 
 import (
 	"embed"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -94,9 +93,7 @@ func (p *pages) put(c *frame.Exchange) error {
 			members[name] = text
 		}
 	}
-	// Texts always encode.
-	body, _ := json.Marshal(members)
-	object, err := wire.ParseObject(body)
+	object, err := frame.Object(members)
 	if err != nil {
 		return err
 	}
@@ -123,8 +120,8 @@ func path(name string) string { return "/targets/" + url.PathEscape(name) }
 
 // refuse shows the form again with what is wrong, or why a test failed.
 func (p *pages) refuse(c *frame.Exchange, v view, err error) error {
-	v.Error = wire.AsError(err)
-	if v.Error.Code != wire.CodeInvalid && v.Error.Code != wire.CodeConflict {
+	v.Error = frame.Correctable(err)
+	if v.Error == nil {
 		return err
 	}
 	return p.show(c, v.Error.Status(), v)
@@ -143,10 +140,7 @@ func (p *pages) remove(c *frame.Exchange) error {
 	if err := p.targets.RemoveTarget(c.Context(), c.Identity(), name); err != nil {
 		return err
 	}
-	if err := c.Note(c.Context(), "remove target", name, ""); err != nil {
-		return err
-	}
-	return c.Redirect("/targets", "target-removed")
+	return c.Done("remove target", name, "", "/targets", "target-removed")
 }
 
 // take replays or discards the delivery that a form names or, without a position, the first 200.
@@ -163,10 +157,7 @@ func (p *pages) take(replay bool) func(*frame.Exchange) error {
 		if err != nil {
 			return err
 		}
-		if err := c.Note(c.Context(), verb+" notices", name, strconv.Itoa(n)); err != nil {
-			return err
-		}
-		return c.Redirect(path(name), notice)
+		return c.Done(verb+" notices", name, strconv.Itoa(n), path(name), notice)
 	}
 }
 

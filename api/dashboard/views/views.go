@@ -130,8 +130,8 @@ func (p *pages) put(c *frame.Exchange, was string, v *wire.View) error {
 
 // refuse shows a form again, with what is wrong with the name.
 func (p *pages) refuse(c *frame.Exchange, err error, v listView, renamed wire.View) error {
-	v.Error = wire.AsError(err)
-	if v.Error.Code != wire.CodeInvalid && v.Error.Code != wire.CodeConflict {
+	v.Error = frame.Correctable(err)
+	if v.Error == nil {
 		return err
 	}
 
