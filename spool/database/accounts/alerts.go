@@ -22,13 +22,8 @@ func (s *Store) Alerts(ctx context.Context, account string) ([]wire.Alert, []wir
 	if err != nil {
 		return nil, nil, err
 	}
-	page, err := s.rows.Scan(ctx, keyed.Key{Kind: alertHistory, Account: account}, 0, historyListed)
-	history := make([]wire.Notice, len(page))
-	for i := range page {
-		if err == nil {
-			err = page[i].Decode(&history[i])
-		}
-	}
+	history, err := decoded[wire.Notice](
+		s.rows.Scan(ctx, keyed.Key{Kind: alertHistory, Account: account}, 0, historyListed))
 
 	return all, history, err
 }

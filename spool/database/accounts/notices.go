@@ -26,7 +26,7 @@ const notices keyed.Kind = "notices" // wire.Notice
 //
 // An id and a time that are missing are made here. A caller whose transaction may run again should give
 // the id, or two may be told. A queue has QueueMax notices: what comes to a full one becomes a dead
-// letter at once. Beyond DeadMax dead letters, the oldest go, and the target counts them.
+// letter at once. With DeadMax dead letters, it is dropped, and the target counts it.
 func Notify(tx *keyed.Tx, account string, now time.Time, n wire.Notice) error {
 	n.ID = cmp.Or(n.ID, wire.NewID())
 	if n.Time.IsZero() {

@@ -260,14 +260,18 @@ func (s *Store) AuditLog(ctx context.Context, account, before string, limit int)
 		from.Name = last.Name + "\x00"
 	}
 
-	page, err := s.rows.Scan(ctx, from, 0, limit)
-	entries := make([]wire.AuditEntry, len(page))
+	return decoded[wire.AuditEntry](s.rows.Scan(ctx, from, 0, limit))
+}
+
+// decoded returns the values of a page that was read, unless that failed. It is never nil.
+func decoded[T any](page []keyed.Entry, err error) ([]T, error) {
+	values := make([]T, len(page))
 	for i := range page {
 		if err == nil {
-			err = page[i].Decode(&entries[i])
+			err = page[i].Decode(&values[i])
 		}
 	}
-	return entries, err
+	return values, err
 }
 
 // trimStep is how many entries are deleted at a time, so that writes come in between.

@@ -88,21 +88,26 @@ func (q *targetQueue) bury(d wire.Delivery) error {
 // SpreadNotices puts the notices of all accounts into the queues of their targets, in the order of
 // their ids. Any number of servers may do so at the same time.
 func (s *Store) SpreadNotices(ctx context.Context) error {
+	var names map[string]string // of projects by id, read when a notice needs one that is missing
 	return keyed.EachOfAll(ctx, s.rows, notices, func(key keyed.Key, n *wire.Notice) error {
+		if _, known := names[key.Account]; !known {
+			projects, err := s.Projects(ctx)
+			if err != nil {
+				return err
+			}
+			names = make(map[string]string, len(projects))
+			for _, a := range projects {
+				names[a.ID] = a.Name
+			}
+		}
+		n.Project = names[key.Account]
+
 		return s.rows.Change(ctx, key.Account, true, func(tx *keyed.Tx) error {
 			was, err := tx.Get(ctx, key)
 			if err != nil || was[0] == nil {
 				return err
 			}
 			tx.Delete(key)
-
-			of, err := find(ctx, tx, accounts, func(a *wire.Account) bool { return a.ID == key.Account })
-			if err != nil {
-				return err
-			}
-			if of != nil {
-				n.Project = of.Of.Name
-			}
 
 			return keyed.Each(ctx, tx, targetKey(key.Account, ""), func(_ keyed.Key, t *wire.SealedTarget) error {
 				if !t.Takes(n) {
@@ -134,16 +139,11 @@ func (s *Store) ChangeTarget(
 	ctx context.Context, id wire.Identity, name string, change func(*wire.SealedTarget) error,
 ) error {
 	return s.rows.Change(ctx, id.Account, false, func(tx *keyed.Tx) error {
-		full, err := tx.Scan(ctx, targetKey(id.Account, ""), wire.TargetsMax-1, 1)
-		if err != nil {
-			return err
-		}
-		t, found, err := keyed.Load[wire.SealedTarget](ctx, tx, targetKey(id.Account, name))
-		if !found {
+		key := targetKey(id.Account, name)
+		t, found, err := keyed.Load[wire.SealedTarget](ctx, tx, key)
+		if err == nil && !found {
 			t.ID, t.Name, t.CreatedAt = wire.NewID(), name, s.now().UTC()
-		}
-		if !found && len(full) > 0 {
-			err = wire.Errorf(wire.CodeConflict, "A project has at most %d targets. Remove one first.", wire.TargetsMax)
+			err = hasRoom(ctx, tx, key, wire.TargetsMax)
 		}
 		if err != nil {
 			return err
@@ -326,13 +326,8 @@ func (s *Store) Deliveries(
 		return wire.DeliveryPage{}, err
 	}
 	q := s.queueOf(keyed.NewTx(s.rows), id.Account, &t)
-	entries, err := q.entries(ctx, kindOf(asked.Dead), asked.After+1, deliveriesMax)
-
-	page := wire.DeliveryPage{Success: true, Items: make([]wire.Delivery, len(entries))}
-	for i := range entries {
-		err = cmp.Or(err, entries[i].Decode(&page.Items[i]))
-	}
-	return page, err
+	items, err := decoded[wire.Delivery](q.entries(ctx, kindOf(asked.Dead), asked.After+1, deliveriesMax))
+	return wire.DeliveryPage{Success: true, Items: items}, err
 }
 
 // TakeDeliveries deletes the delivery of a position, or the first deliveries. With replay it appends them
