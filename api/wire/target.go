@@ -149,7 +149,7 @@ type Target struct {
 	Waiting int `json:"waiting"`
 	// The notices that it refused, or that came to a full queue.
 	Dead int `json:"dead_letters"`
-	// The oldest dead letters, which were deleted for lack of space.
+	// The notices for which there was no space among the dead letters.
 	Dropped int `json:"dead_letters_dropped"`
 	// The notices that it took.
 	Delivered int `json:"delivered"`
@@ -238,7 +238,7 @@ type DeliveryQuery struct {
 // DeliveryPage answers GET /api/public/v2/targets/{name}/deliveries.
 type DeliveryPage struct {
 	Success bool       `json:"success"`
-	Items   []Delivery `json:"items"` // at most 100, the oldest first
+	Items   []Delivery `json:"items"` // at most 200, the oldest first
 }
 
 // DeliveryChoice names what of a target is delivered again, or is not delivered any more.

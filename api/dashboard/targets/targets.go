@@ -44,14 +44,23 @@ func (v view) Tells(name string) bool { return slices.Contains(v.Typed.Types, na
 
 func (p *pages) all(c *frame.Exchange) error { return p.show(c, http.StatusOK, view{}) }
 
-// show shows the page of the target that v has typed in its form or, without a name there, of all.
+// target shows the page of a target.
+func (p *pages) target(c *frame.Exchange) error {
+	return p.show(c, http.StatusOK, view{Typed: wire.TargetSettings{Name: c.PathValue("id")}})
+}
+
+// show shows the page of the target that v has typed in its form or, without a name there, of all. A name that
+// was refused may be a new one.
 func (p *pages) show(c *frame.Exchange, status int, v view) (err error) {
 	v.Rows, err = p.targets.Targets(c.Context(), c.Identity())
 	if err != nil {
 		return err
 	}
 	at := slices.IndexFunc(v.Rows, func(t wire.Target) bool { return t.Name == v.Typed.Name })
-	if at < 0 {
+	switch {
+	case at < 0 && v.Typed.Name != "" && v.Error == nil:
+		return wire.Errorf(wire.CodeNotFound, "This project has no such target.")
+	case at < 0:
 		return c.Show(status, "targets", "Targets", "targets", v)
 	}
 
@@ -70,18 +79,6 @@ func (p *pages) show(c *frame.Exchange, status int, v view) (err error) {
 	}
 
 	return c.Show(status, "targets", frame.Title(v.Of.Name, "Targets"), "targets", v)
-}
-
-func (p *pages) target(c *frame.Exchange) error {
-	v := view{Typed: wire.TargetSettings{Name: c.PathValue("id")}}
-	all, err := p.targets.Targets(c.Context(), c.Identity())
-	if err == nil && !slices.ContainsFunc(all, func(t wire.Target) bool { return t.Name == v.Typed.Name }) {
-		err = wire.Errorf(wire.CodeNotFound, "This project has no such target.")
-	}
-	if err != nil {
-		return err
-	}
-	return p.show(c, http.StatusOK, v)
 }
 
 // put makes or changes the target that a form describes. Its page comes in the answer itself: a secret is
