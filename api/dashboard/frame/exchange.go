@@ -80,8 +80,7 @@ func (c *Exchange) Done(action, target, detail, to, word string) error {
 	return c.Redirect(to, word)
 }
 
-// Correctable returns an error as a form shows it, for the reader to correct what is wrong; nil if that is
-// not possible.
+// Correctable returns an error that a form shows, so that the reader can correct it; nil for any other one.
 func Correctable(err error) *wire.Error {
 	if !wire.IsCode(err, wire.CodeInvalid) && !wire.IsCode(err, wire.CodeConflict) {
 		return nil
