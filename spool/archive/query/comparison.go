@@ -93,7 +93,7 @@ func (c *Comparison) Add(row *wire.Row) (more bool) {
 
 // addScore counts how a call was judged, of whose version and time v is. Categories are not compared.
 func (c *Comparison) addScore(v significance.Value, j judged) {
-	v.X = float64(j.exact.whole) + float64(j.exact.billionths)/1e9
+	v.X = j.exact.float()
 	// Its authors together have to fit, as in statistics.
 	fits := c.defined.Of(j.name).Fits(wire.ScoreValue{Kind: j.kind, Number: v.X})
 	if j.kind == wire.ScoreCategory || !fits {

@@ -74,7 +74,7 @@ func (m Measure) Value(s *Measured) *float64 {
 		q, _ := strconv.ParseFloat(percent, 64)
 		return s.latency.quantile(q / 100)
 	case s.scored > 0:
-		return new((float64(s.scores.whole) + float64(s.scores.billionths)/1e9) / float64(s.scored))
+		return new(s.scores.float() / float64(s.scored))
 	}
 
 	return nil

@@ -92,6 +92,8 @@ func (f *fixed) add(other fixed, n int64) {
 	f.billionths += n * other.billionths
 }
 
+func (f fixed) float() float64 { return float64(f.whole) + float64(f.billionths)/1e9 }
+
 // A class of numbers is their sign, their exponent and the next seven bits. It has one integer at
 // most up to 256, and numbers that differ by less than 0.8 %.
 const (
@@ -326,7 +328,7 @@ func (t *scoreTally) categories(w *wire.ScoreSum) {
 
 // numbers fills in what an answer has of numbers and booleans.
 func (t *scoreTally) numbers(w *wire.ScoreSum, d *wire.ScoreDefinition) {
-	w.Mean = (float64(t.sum.whole) + float64(t.sum.billionths)/1e9) / float64(t.count)
+	w.Mean = t.sum.float() / float64(t.count)
 	first, last := t.classes[0].value, t.classes[len(t.classes)-1].value
 	w.Min, w.Max = classShown(first), classShown(last)
 
