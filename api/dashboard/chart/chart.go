@@ -362,7 +362,8 @@ func (c *Chart) drawLines(b *strings.Builder, s scale) {
 			if math.IsNaN(p.Values[i]) || p.At.After(end) {
 				pen = "M"
 			}
-			if end = p.To; math.IsNaN(p.Values[i]) {
+			end = p.To
+			if math.IsNaN(p.Values[i]) {
 				continue
 			}
 

@@ -48,7 +48,7 @@ func groupingOf(name string) grouping {
 	return groupings[0]
 }
 
-// term returns the condition that calls with a value meet. Those of a version meet two.
+// terms returns the conditions that calls with a value meet: two for a version, otherwise one.
 func (g grouping) terms(v *wire.ValueTotals) []filterline.Term {
 	field, key := g.Name, ""
 	if k, ok := strings.CutPrefix(g.Name, wire.ByMetadata); ok {

@@ -159,7 +159,8 @@ func (q overviewQuery) ask(records wire.Archive) (
 		asked.Go(func() {
 			earlier := question
 			earlier.From, earlier.To = from.Add(from.Sub(to)), from
-			if earlier.FilterGroup, errBefore = f.Group(); errBefore == nil {
+			earlier.FilterGroup, errBefore = f.Group()
+			if errBefore == nil {
 				before, errBefore = records.Analyze(q.Context(), q.Identity(), q.page("before", "").Bounded(earlier))
 			}
 		})

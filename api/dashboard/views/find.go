@@ -58,14 +58,13 @@ func (p *pages) offers(c *frame.Exchange) (all []offer, err error) {
 		all = append(all, offer{v.Name, "view of " + row{View: v}.Page(), frame.ViewAddress(v)})
 	}
 
-	for page := 1; err == nil && page <= templatePagesMax; page++ {
-		list, listErr := p.templates.List(c.Context(), c.Identity(), wire.TemplateListQuery{Page: page, PerPage: 100})
+	for page, pages := 1, 1; err == nil && page <= min(pages, templatePagesMax); page++ {
+		var list wire.TemplateList
+		list, err = p.templates.List(c.Context(), c.Identity(), wire.TemplateListQuery{Page: page, PerPage: 100})
 		for _, t := range list.Items {
 			all = append(all, offer{t.Name, "template", address.Template("/template", t.Name)})
 		}
-		if err = listErr; page >= list.Pages {
-			break
-		}
+		pages = list.Pages
 	}
 
 	return all, err

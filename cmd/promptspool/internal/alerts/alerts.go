@@ -143,10 +143,17 @@ func text(all map[string]wire.AlertRule) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func pull(c *cli.Context) error {
+// opened returns the file that a command is about, and the server.
+func opened(c *cli.Context) (path string, cl *client.Client, id wire.Identity, err error) {
 	v := config.Read(c)
-	path := v.Argument("the file of alerts, such as alerts.yaml")
-	cl, id, err := v.Remote()
+	path = v.Argument("the file of alerts, such as alerts.yaml")
+	cl, id, err = v.Remote()
+
+	return path, cl, id, err
+}
+
+func pull(c *cli.Context) error {
+	path, cl, id, err := opened(c)
 	if err != nil {
 		return err
 	}
@@ -174,9 +181,7 @@ func pull(c *cli.Context) error {
 }
 
 func push(c *cli.Context) error {
-	v := config.Read(c)
-	path := v.Argument("the file of alerts, such as alerts.yaml")
-	cl, id, err := v.Remote()
+	path, cl, id, err := opened(c)
 	if err != nil {
 		return err
 	}
@@ -203,7 +208,7 @@ func push(c *cli.Context) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(there)) {
-		if _, kept := wanted[name]; kept || !v.Given("prune") {
+		if _, kept := wanted[name]; kept || !config.Read(c).Given("prune") {
 			continue
 		}
 		if err := step(c, "removed", name, func() error { return cl.RemoveAlert(c.Context, id, name) }); err != nil {
@@ -233,9 +238,7 @@ type tested struct {
 }
 
 func test(c *cli.Context) error {
-	v := config.Read(c)
-	path := v.Argument("the file of alerts, such as alerts.yaml")
-	cl, id, err := v.Remote()
+	path, cl, id, err := opened(c)
 	if err != nil {
 		return err
 	}

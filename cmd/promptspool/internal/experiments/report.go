@@ -184,6 +184,10 @@ func (rep *report) print(t *print.Table) {
 
 // writeJUnit writes the gates and the failed calls to a file, as CI systems read them; "" is none.
 func (rep *report) writeJUnit(path string) error {
+	if path == "" {
+		return nil
+	}
+
 	type failure struct {
 		Message string `xml:"message,attr"`
 	}
@@ -212,9 +216,6 @@ func (rep *report) writeJUnit(path string) error {
 			suite.Cases = append(suite.Cases, test{rep.B.Experiment, "row " + p.Row, &failure{message}})
 			suite.Failures++
 		}
-	}
-	if path == "" {
-		return nil
 	}
 
 	text, err := xml.MarshalIndent(suite, "", "  ")
