@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -211,5 +212,26 @@ func TestAnythingIsFoundByItsId(t *testing.T) {
 	}
 	if named["page Keys"] != "" || named["view of Users wide"] != "/users?named=wide" || named["template plan"] == "" {
 		t.Errorf("a viewer is offered %v", named)
+	}
+}
+
+// Find offers each page of the menu, and none that the reader may not open.
+func TestFindOffersThePagesOfTheMenu(t *testing.T) {
+	s := openSite(t)
+	const eve = "eve@example.com"
+	pages := s.links(eve, "/sidecars", `<a href="([^"]*)"[^>]*><svg class="icon"`)
+	offers := s.links(eve, "/find/offers", `"href":"([^"]*)"`)
+	if len(pages) < 8 {
+		t.Fatalf("the menu has %q", pages)
+	}
+	for _, page := range pages {
+		if page != "/find" && !slices.Contains(offers, page) {
+			t.Errorf("%s is not offered", page)
+		}
+	}
+	for _, page := range offers {
+		if got := s.call(eve, "GET", page, nil); got.Code != http.StatusOK {
+			t.Errorf("%s is offered, and answers %d", page, got.Code)
+		}
 	}
 }
