@@ -125,7 +125,8 @@ func (p *pages) readTexts(c *frame.Exchange, v listView) {
 			return
 		}
 		of := wire.Where(v.One+"_id", "is", r.ID)
-		from, to := r.FirstSeen, r.LastSeen.Add(time.Millisecond) // lists are to the millisecond
+		// Lists are to the millisecond.
+		from, to := r.FirstSeen, r.LastSeen.Add(time.Millisecond)
 		read := func(from, to time.Time, order string, most int) []wire.Row {
 			page, _ := p.records.Search(c.Context(), c.Identity(), wire.Search{
 				FilterGroup: &wire.Filter{Filters: []wire.Filter{
