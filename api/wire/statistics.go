@@ -66,8 +66,16 @@ type PartsQuery struct {
 	// SeriesMax bounds the values with a series to the first so many, however many values there are, and
 	// asks for Statistics.All. 0: all have a series, in longer intervals if there are too many.
 	SeriesMax int `json:"-"`
-	// Rank returns by what the values are ordered, the highest first. Nil: by requests.
+	// Rank returns by what the values are ordered, the highest first: of anything but latencies and scores.
+	// Nil: by requests.
 	Rank func(t *Totals) float64 `json:"-"`
+	// ScoreSeries asks for the scores of series. Without them, some sums are stored already.
+	ScoreSeries bool `json:"-"`
+}
+
+// IsSummed reports whether a store has sums of what is asked for.
+func (q *PartsQuery) IsSummed() bool {
+	return q.SeriesMax > 0 && !q.ScoreSeries && slices.Contains([]string{"model", "template", "provider"}, q.By)
 }
 
 // PartsBy are what PartsQuery.By can be.

@@ -169,6 +169,7 @@ func (q overviewQuery) ask(records wire.Archive) (
 		grouped := wire.PartsQuery{StatisticsQuery: q.page(q.groupsKey()...).Bounded(question)}
 		grouped.Bucket, grouped.By = q.bucket, groupingOf(q.group).by
 		grouped.SeriesMax, grouped.Rank = chart.LinesMax, rankOf(q.metric)
+		grouped.ScoreSeries = strings.HasPrefix(q.metric, scorePrefix)
 		parts, errParts = records.Statistics(q.Context(), q.Identity(), grouped)
 	})
 	all, err = records.Analyze(q.Context(), q.Identity(), q.page().Bounded(question))

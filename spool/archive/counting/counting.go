@@ -31,19 +31,14 @@ const (
 	walkPatience = records.StatisticsBudget
 	walkUnasked  = 10 * time.Second // a walk ends when no caller has asked for it for this long
 	walkFreshFor = 10 * time.Second // an answer is kept this long before it is counted again
-
-	// How long a first question waits for the sums of a store, by the days of a zone that
-	// its summaries may not fit.
-	summedMax = time.Second
 )
 
 // Service is a records.Service whose statistics answer within StatisticsQuery.Budget.
 //
 // Where that is too short to count everything, the answer is what is counted so far, and
 // counting continues for callers that ask the same again: the numbers of one question grow
-// until they are complete, and do not shrink. Statistics without a filter but time come from
-// the summaries of the store, so the first answer is worth waiting for; later ones are this
-// one until a newer count is whole.
+// until they are complete, and do not shrink. Once an answer is whole, later ones are this one
+// until a newer count is whole.
 //
 // It is safe for concurrent use. The caller closes it before the Store.
 type Service struct {
@@ -98,13 +93,7 @@ func (c *Service) Analyze(
 			sums := query.NewAnalytics(q)
 			return sums, func() any { return sums.Answer() }
 		},
-	}
-	if match.Spanned() {
-		asked.summed = q.Zone == "" || q.Zone == time.UTC.String()
-		asked.first = summedMax
-		if asked.summed {
-			asked.first = walkPatience
-		}
+		summed: isSummed(q, match),
 	}
 	answer, progress, err := c.ask(ctx, id, q, asked)
 	w, _ = answer.(wire.Analytics)
@@ -117,7 +106,8 @@ func (c *Service) Analyze(
 func (c *Service) Statistics(
 	ctx context.Context, id wire.Identity, q wire.PartsQuery,
 ) (w wire.Statistics, err error) {
-	if q.Budget == 0 {
+	match, err := query.CompileMatch(q.FilterGroup)
+	if err != nil || q.Budget == 0 {
 		return c.Service.Statistics(ctx, id, q)
 	}
 
@@ -129,6 +119,7 @@ func (c *Service) Statistics(
 			sums := query.NewParts(q)
 			return sums, func() any { return sums.Answer() }
 		},
+		summed: q.IsSummed() && isSummed(q.StatisticsQuery, match),
 	})
 	w, _ = answer.(wire.Statistics)
 	w.Progress = progress
@@ -136,12 +127,16 @@ func (c *Service) Statistics(
 	return w, err
 }
 
+// isSummed reports whether a store has summaries of what a question finds, with its days.
+func isSummed(q wire.StatisticsQuery, match query.Query) bool {
+	return match.Spanned() && (q.Zone == "" || q.Zone == time.UTC.String())
+}
+
 // question is what a walk counts.
 type question struct {
 	key    countKey
 	want   rowcode.Columns
-	summed bool          // by summaries of the store, so that it takes no place from other walks
-	first  time.Duration // how long a caller waits at least while there is no answer yet
+	summed bool // by summaries of the store, so that it takes no place from other walks
 
 	// sums returns empty sums, and what answers at any time with what they have counted so far.
 	sums func(q wire.StatisticsQuery) (sums records.Adder, answer func() any)
@@ -160,7 +155,7 @@ func (c *Service) ask(
 	}
 
 	if w != nil {
-		if err := w.await(ctx, c.patience(q, asked)); err != nil {
+		if err := w.await(ctx, q.Budget); err != nil {
 			return nil, progress, err
 		}
 	}
@@ -196,18 +191,6 @@ func (c *Service) ask(
 	progress.Counting = !k.fresh()
 
 	return k.answer, progress, nil
-}
-
-// patience returns how long a caller waits for a walk.
-func (c *Service) patience(q wire.StatisticsQuery, asked question) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	if k := c.kept.by[asked.key]; k != nil && k.answer != nil {
-		return q.Budget
-	}
-
-	return max(q.Budget, asked.first)
 }
 
 // walkOf joins the walk that counts the answer to a question, or begins one. It returns

@@ -18,10 +18,10 @@ type Analytics struct {
 	clock       clock
 	metadataKey string // "" for all keys
 
-	whole     *dimension[struct{}]
-	models    *dimension[string]
-	templates *dimension[string]
-	providers *dimension[string]
+	whole     *dimension
+	models    *dimension
+	templates *dimension
+	providers *dimension
 	statuses  map[int64]map[string]int64 // by bucket
 	tags      counts[string]
 	keys      counts[string]
@@ -63,17 +63,17 @@ func NewAnalytics(q wire.StatisticsQuery) *Analytics {
 
 	// Scores that the caller filters by are listed, however many other names there are.
 	asked := scoresAsked(q.FilterGroup)
-	a.whole = newDimension[struct{}](&a.clock, asked).bySeries()
-	a.models = newDimension[string](&a.clock, asked)
-	a.templates = newDimension[string](&a.clock, asked)
-	a.providers = newDimension[string](&a.clock, asked)
+	a.whole = newDimension(&a.clock, asked).bySeries()
+	a.models = newDimension(&a.clock, asked)
+	a.templates = newDimension(&a.clock, asked)
+	a.providers = newDimension(&a.clock, asked)
 
 	return a
 }
 
 // named returns the dimensions that have names, in the order of a summary.
-func (a *Analytics) named() []*dimension[string] {
-	return []*dimension[string]{a.models, a.templates, a.providers}
+func (a *Analytics) named() []*dimension {
+	return []*dimension{a.models, a.templates, a.providers}
 }
 
 // counted returns what is only counted by name, in the order of a summary.
@@ -104,11 +104,11 @@ func (a *Analytics) Reach(at time.Time) {
 func (a *Analytics) count(row *wire.Row, n int64) {
 	bucket := a.clock.bucketOf(row.ListTime)
 	a.judged = judge(a.judged[:0], row.Scores)
-	a.whole.add(struct{}{}, bucket, row, a.judged, n)
-	a.models.add(row.Engine, bucket, row, a.judged, n)
-	a.providers.add(row.Provider, bucket, row, a.judged, n)
+	a.whole.add(part{}, bucket, row, a.judged, n)
+	a.models.add(part{value: row.Engine}, bucket, row, a.judged, n)
+	a.providers.add(part{value: row.Provider}, bucket, row, a.judged, n)
 	if row.PromptName != nil {
-		a.templates.add(*row.PromptName, bucket, row, a.judged, n)
+		a.templates.add(part{value: *row.PromptName}, bucket, row, a.judged, n)
 	}
 	addStatus(a.statusesOf(bucket), row.Status, n)
 
@@ -219,9 +219,9 @@ func (a *Analytics) Answer() wire.Analytics {
 	a.prune()
 
 	// The total is the sum of the series, so that both always agree.
-	series := a.whole.by[struct{}{}]
+	series := a.whole.by[part{}]
 	sum := series.sum()
-	scores := a.whole.scoresOf(struct{}{}).summaries(scoreNamesMax, a.defined)
+	scores := a.whole.scoresOf(part{}).summaries(scoreNamesMax, a.defined)
 
 	w := wire.Analytics{
 		Success:             true,
@@ -265,7 +265,7 @@ func (a *Analytics) series(w *wire.Analytics, series buckets) {
 	}
 
 	// One limit for all buckets: a name must not come and go along the chart.
-	_, names := scoreLimits([]share[struct{}]{{scores: &scoreSums{}, by: series}})
+	_, names := scoreLimits([]share{{scores: &scoreSums{}, by: series}})
 
 	for _, at := range series.sorted() {
 		t, date := series[at], a.clock.date(at)
@@ -300,23 +300,23 @@ func (a *Analytics) series(w *wire.Analytics, series buckets) {
 func (a *Analytics) dimensions(w *wire.Analytics) {
 	w.MostUsedModels, w.MostUsedPromptTemplates = []wire.Pair{}, []wire.TemplateCount{}
 	for _, s := range top(a.models) {
-		w.MostUsedModels = append(w.MostUsedModels, wire.Pair{Name: s.name, Value: float64(s.sum.requests)})
+		w.MostUsedModels = append(w.MostUsedModels, wire.Pair{Name: s.name.value, Value: float64(s.sum.requests)})
 	}
 
 	w.PromptBreakdown, w.ProviderBreakdown = []wire.Breakdown{}, []wire.Breakdown{}
 	for _, s := range top(a.templates) {
 		w.MostUsedPromptTemplates = append(w.MostUsedPromptTemplates, wire.TemplateCount{
-			PromptID:   s.name,
+			PromptID:   s.name.value,
 			Requests:   s.sum.requests,
-			PromptName: &s.name,
+			PromptName: &s.name.value,
 		})
 		part := s.sum.breakdown()
-		part.PromptID = s.name
+		part.PromptID = s.name.value
 		w.PromptBreakdown = append(w.PromptBreakdown, part)
 	}
 	for _, s := range top(a.providers) {
 		part := s.sum.breakdown()
-		part.Provider = s.name
+		part.Provider = s.name.value
 		w.ProviderBreakdown = append(w.ProviderBreakdown, part)
 	}
 
@@ -337,13 +337,13 @@ func (c *count) breakdown() wire.Breakdown {
 }
 
 // top returns the names of a dimension with the most requests.
-func top(d *dimension[string]) []share[string] {
-	all := d.shares(strings.Compare)
+func top(d *dimension) []share {
+	all := d.shares()
 	return all[:min(len(all), wire.AnalyticsListMax)]
 }
 
 // split returns a dimension's requests, latencies and totals by name.
-func (a *Analytics) split(d *dimension[string]) (
+func (a *Analytics) split(d *dimension) (
 	requests map[string][]wire.Pair, latency map[string]wire.DimensionLatency, totals map[string]wire.Totals,
 ) {
 	// No more names than the lists have: a drawing of more cannot be read.
@@ -354,6 +354,7 @@ func (a *Analytics) split(d *dimension[string]) (
 	names, _ := scoreLimits(parts)
 
 	for _, s := range parts {
+		name := s.name.value
 		l := wire.DimensionLatency{
 			Average: []wire.Pair{},
 			P50:     []wire.Pair{},
@@ -363,7 +364,7 @@ func (a *Analytics) split(d *dimension[string]) (
 		for _, at := range s.by.sorted() {
 			date, h := a.clock.date(at), &s.by[at].latency
 			n := float64(s.by[at].requests)
-			requests[s.name] = append(requests[s.name], wire.Pair{Name: date, Value: n})
+			requests[name] = append(requests[name], wire.Pair{Name: date, Value: n})
 
 			// As in series, a bucket without a latency has no point.
 			if h.total == 0 {
@@ -375,8 +376,8 @@ func (a *Analytics) split(d *dimension[string]) (
 			l.P95 = append(l.P95, wire.Pair{Name: date, Value: *h.quantile(0.95)})
 		}
 
-		latency[s.name] = l
-		totals[s.name] = s.sum.totals(s.scores.summaries(names, a.defined))
+		latency[name] = l
+		totals[name] = s.by.sum().totals(s.scores.summaries(names, a.defined))
 	}
 
 	return requests, latency, totals

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/rowcode"
@@ -25,11 +26,12 @@ func compareParts(a, b part) int {
 type Parts struct {
 	query  wire.PartsQuery
 	of     string // one of wire.PartsBy
-	clock  clock
-	by     *dimension[part]
-	all    *dimension[part] // nil unless asked for
-	parts  []part           // of the row counted last; its memory is used again
-	judged []judged         // of the same row
+	clock  *clock
+	by     *dimension
+	all    *dimension // nil unless asked for
+	summed *Analytics // has by and all, if summaries have the values; otherwise nil
+	parts  []part     // of the row counted last; its memory is used again
+	judged []judged   // of the same row
 }
 
 // partColumns are the columns that parts are read from.
@@ -54,19 +56,57 @@ func PartsColumns(q wire.PartsQuery) rowcode.Columns {
 
 // NewParts returns empty sums for a question.
 func NewParts(q wire.PartsQuery) *Parts {
-	p := &Parts{query: q, of: cmp.Or(q.By, "version"), clock: newClock(q.StatisticsQuery)}
-	p.by = newDimension[part](&p.clock, scoresAsked(q.FilterGroup)).bySeries()
+	a := NewAnalytics(q.StatisticsQuery)
+	p := &Parts{query: q, of: cmp.Or(q.By, "version"), clock: &a.clock}
+	if q.IsSummed() {
+		named := map[string]*dimension{"model": a.models, "template": a.templates, "provider": a.providers}
+		p.by, p.summed = named[p.of], a
+	} else {
+		p.by = newDimension(p.clock, scoresAsked(q.FilterGroup)).bySeries()
+	}
 	if q.SeriesMax > 0 {
 		// Without their series, names take half of the cells.
 		p.by.names, p.by.space = namesMax, 2*namesMax
-		p.all = newDimension[part](&p.clock, scoresAsked(q.FilterGroup)).bySeries()
+		p.all = a.whole
 	}
 
 	return p
 }
 
+// Reach makes buckets long enough for a row at this time. See Sums.
+func (p *Parts) Reach(at time.Time) {
+	if p.summed != nil {
+		p.summed.Reach(at)
+	}
+}
+
+// Remove takes back a row that a merged summary counts. See Sums.
+func (p *Parts) Remove(row *wire.Row) { p.summed.Remove(row) }
+
+// Merge counts the rows of a summary, if these have what is asked for. See Sums.
+func (p *Parts) Merge(summary []byte, exact bool) (bool, error) {
+	if p.summed == nil {
+		return false, nil
+	}
+	p.makeSpace()
+
+	return p.summed.Merge(summary, exact)
+}
+
+// makeSpace gives up the series of some values if there are too many.
+func (p *Parts) makeSpace() {
+	if p.by.full() {
+		p.by.condense(p.ranked())
+	}
+}
+
 // Add counts a row.
 func (p *Parts) Add(row *wire.Row) error {
+	if p.summed != nil {
+		p.makeSpace()
+		return p.summed.Add(row)
+	}
+
 	p.parts = p.partsOf(p.parts[:0], row)
 	if len(p.parts) == 0 && p.all == nil {
 		return nil
@@ -105,9 +145,7 @@ func (p *Parts) addAll(row *wire.Row, longer bool) {
 	if longer {
 		p.all.rebucket()
 	}
-	if p.by.full() {
-		p.by.condense(p.ranked())
-	}
+	p.makeSpace()
 
 	p.judged = judge(p.judged[:0], row.Scores)
 	p.all.add(part{}, p.clock.bucketOf(row.ListTime), row, p.judged, 1)
@@ -150,6 +188,9 @@ func (p *Parts) partsOf(into []part, row *wire.Row) []part {
 
 // Answer returns the sums in the form of the API.
 func (p *Parts) Answer() wire.Statistics {
+	if p.summed != nil {
+		p.summed.prune()
+	}
 	w := wire.Statistics{
 		Success:         true,
 		ChartInterval:   p.clock.interval(),
@@ -172,11 +213,11 @@ func (p *Parts) Answer() wire.Statistics {
 	}
 
 	if p.all != nil {
-		all := share[part]{sum: &tally{}, scores: &scoreSums{}}
-		for _, s := range p.all.shares(compareParts) {
+		all := share{scores: &scoreSums{}}
+		for _, s := range p.all.shares() {
 			all = s
 		}
-		inTotals, inSeries = scoreLimits([]share[part]{all})
+		inTotals, inSeries = scoreLimits([]share{all})
 		w.All = new(p.valueTotals(all, inTotals, inSeries, true))
 	}
 
@@ -184,27 +225,27 @@ func (p *Parts) Answer() wire.Statistics {
 }
 
 // ranked returns the values in the order of the answer.
-func (p *Parts) ranked() []share[part] {
-	shares := p.by.shares(compareParts)
+func (p *Parts) ranked() []share {
+	shares := p.by.shares()
 	if rank := p.query.Rank; rank != nil {
 		ranks := make(map[part]float64, len(shares))
 		for _, s := range shares {
 			ranks[s.name] = rank(new(s.sum.totals(nil)))
 		}
-		slices.SortStableFunc(shares, func(a, b share[part]) int { return cmp.Compare(ranks[b.name], ranks[a.name]) })
+		slices.SortStableFunc(shares, func(a, b share) int { return cmp.Compare(ranks[b.name], ranks[a.name]) })
 	} else if p.of == "version" && p.all == nil {
-		slices.SortFunc(shares, func(a, b share[part]) int { return compareParts(a.name, b.name) })
+		slices.SortFunc(shares, func(a, b share) int { return compareParts(a.name, b.name) })
 	}
 
 	return shares
 }
 
 // valueTotals returns what a value adds up to in the form of the API, with at most so many names of scores.
-func (p *Parts) valueTotals(s share[part], inTotals, inSeries int, drawn bool) wire.ValueTotals {
+func (p *Parts) valueTotals(s share, inTotals, inSeries int, drawn bool) wire.ValueTotals {
 	t := wire.ValueTotals{
 		Value:     rowcode.ShownValue(s.name.value),
 		Version:   rowcode.Optional(s.name.version),
-		Totals:    s.sum.totals(s.scores.summaries(inTotals, p.query.Definitions)),
+		Totals:    s.by.sum().totals(s.scores.summaries(inTotals, p.query.Definitions)),
 		Series:    []wire.BucketTotals{},
 		Truncated: rowcode.IsReference(s.name.value),
 	}

@@ -192,7 +192,7 @@ func (s *scoreSums) summaries(most int, defined wire.ScoreDefinitions) []wire.Sc
 
 // scoreLimits returns how many names an answer may list for each of its parts, and for
 // each bucket of its series.
-func scoreLimits[K comparable](parts []share[K]) (inTotals, inSeries int) {
+func scoreLimits(parts []share) (inTotals, inSeries int) {
 	// Totals and series are their own lists in an answer, each with its bound.
 	var totals, series []*scoreSums
 	for _, p := range parts {

@@ -258,38 +258,38 @@ func errTooManyBuckets(bucket string) error {
 }
 
 // dimension is a series for each of some names: models, templates, versions.
-type dimension[K comparable] struct {
+type dimension struct {
 	clock   *clock
-	by      map[K]buckets
+	by      map[part]buckets
 	cells   int // tallies of all buckets, at most space
 	space   int
 	names   int   // how many names may have cells
 	leftOut int64 // requests for which there was no cell
 
-	scores map[K]*scoreSums
+	scores map[part]*scoreSums
 	totals *scoreBound // of scores
 	series *scoreBound // of the scores by bucket; nil if the answer has none
 }
 
-func newDimension[K comparable](c *clock, asked []string) *dimension[K] {
-	return &dimension[K]{
+func newDimension(c *clock, asked []string) *dimension {
+	return &dimension{
 		clock:  c,
 		space:  cellsMax,
 		names:  cellsMax,
-		by:     make(map[K]buckets),
-		scores: make(map[K]*scoreSums),
+		by:     make(map[part]buckets),
+		scores: make(map[part]*scoreSums),
 		totals: newScoreBound(asked, scoreTotalsMax),
 	}
 }
 
 // bySeries counts the scores by bucket, too.
-func (d *dimension[K]) bySeries() *dimension[K] {
+func (d *dimension) bySeries() *dimension {
 	d.series = newScoreBound(d.totals.asked, scoreSeriesMax)
 	return d
 }
 
 // at returns the tally for a name in a bucket, or nil if there is no space for another.
-func (d *dimension[K]) at(name K, bucket int64) *tally {
+func (d *dimension) at(name part, bucket int64) *tally {
 	b := d.by[name]
 	if b == nil {
 		if d.full() || len(d.by) >= d.names {
@@ -314,28 +314,30 @@ func (d *dimension[K]) at(name K, bucket int64) *tally {
 	return t
 }
 
-func (d *dimension[K]) full() bool { return d.cells >= d.space }
+func (d *dimension) full() bool { return d.cells >= d.space }
 
 // condensed is the bucket of a name whose series was given up: all of its requests.
 const condensed = math.MinInt64
 
 // condense gives up series, the last ones first, until a quarter of the cells is free. The sums of their
 // names stay.
-func (d *dimension[K]) condense(shares []share[K]) {
+func (d *dimension) condense(shares []share) {
 	for _, s := range slices.Backward(shares) {
 		if d.cells <= d.space*3/4 {
 			return
 		}
 		d.cells -= len(s.by) - 1
 		for _, t := range s.by {
-			d.series.held -= len(t.scores.kept)
+			if d.series != nil {
+				d.series.held -= len(t.scores.kept)
+			}
 		}
-		d.by[s.name] = buckets{condensed: s.sum}
+		d.by[s.name] = buckets{condensed: s.by.sum()}
 	}
 }
 
 // add counts a row n times, as tally.add does, and how it was judged.
-func (d *dimension[K]) add(name K, bucket int64, row *wire.Row, scores []judged, n int64) {
+func (d *dimension) add(name part, bucket int64, row *wire.Row, scores []judged, n int64) {
 	t := d.at(name, bucket)
 	if t == nil {
 		d.leftOut += n
@@ -355,7 +357,7 @@ func (d *dimension[K]) add(name K, bucket int64, row *wire.Row, scores []judged,
 }
 
 // scoresOf returns the sums of a name's scores.
-func (d *dimension[K]) scoresOf(name K) *scoreSums {
+func (d *dimension) scoresOf(name part) *scoreSums {
 	s := d.scores[name]
 	if s == nil {
 		s = &scoreSums{}
@@ -365,7 +367,7 @@ func (d *dimension[K]) scoresOf(name K) *scoreSums {
 }
 
 // reduceScores makes space where scores have too many names.
-func (d *dimension[K]) reduceScores() {
+func (d *dimension) reduceScores() {
 	d.totals.reduce(func(shrink func(*scoreSums)) {
 		for _, s := range d.scores {
 			shrink(s)
@@ -385,7 +387,7 @@ func (d *dimension[K]) reduceScores() {
 }
 
 // prune drops buckets and names whose requests were all taken back.
-func (d *dimension[K]) prune() {
+func (d *dimension) prune() {
 	for name, b := range d.by {
 		maps.DeleteFunc(b, func(_ int64, t *tally) bool { return t.requests == 0 })
 
@@ -398,7 +400,7 @@ func (d *dimension[K]) prune() {
 }
 
 // rebucket moves all tallies to the clock's longer buckets.
-func (d *dimension[K]) rebucket() {
+func (d *dimension) rebucket() {
 	// Merging counts the tallies of the longer buckets again.
 	d.cells = 0
 	if d.series != nil {
@@ -412,24 +414,29 @@ func (d *dimension[K]) rebucket() {
 }
 
 // share is one name's part of the whole.
-type share[K comparable] struct {
-	name   K
-	sum    *tally
+type share struct {
+	name   part
+	sum    *tally // apart from latencies and scores
 	scores *scoreSums
 	by     buckets
 }
 
 // shares returns the names' parts, those with the most requests first.
-func (d *dimension[K]) shares(compare func(a, b K) int) []share[K] {
-	all := make([]share[K], 0, len(d.by))
+func (d *dimension) shares() []share {
+	all := make([]share, 0, len(d.by))
 	for name, b := range d.by {
-		all = append(all, share[K]{name, b.sum(), d.scoresOf(name), b})
+		// There may be many names, of which an answer has few: only these have their latencies added up.
+		sum := &tally{}
+		for _, t := range b {
+			sum.mergeCounts(t)
+		}
+		all = append(all, share{name, sum, d.scoresOf(name), b})
 	}
 
 	// Names break ties, so that the answer does not depend on the order of a map.
 	sort.Slice(all, func(i, j int) bool {
 		a, b := &all[i], &all[j]
-		return cmp.Or(cmp.Compare(b.sum.requests, a.sum.requests), compare(a.name, b.name)) < 0
+		return cmp.Or(cmp.Compare(b.sum.requests, a.sum.requests), compareParts(a.name, b.name)) < 0
 	})
 	return all
 }

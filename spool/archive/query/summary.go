@@ -139,7 +139,7 @@ func summarize(bucket string, rows int, row func(i int) *wire.Row) []byte {
 	w := summaryWriter{b: append(make([]byte, 0, 16<<10), head...)}
 	w.varint(newest.Unix())
 	w.varint(oldest.Unix())
-	w.buckets(a.whole.by[struct{}{}])
+	w.buckets(a.whole.by[part{}])
 	for _, d := range a.named() {
 		w.dimension(d)
 	}
@@ -182,10 +182,10 @@ func (w *summaryWriter) uvarint(n int)  { w.b = binary.AppendUvarint(w.b, uint64
 func (w *summaryWriter) varint(n int64) { w.b = binary.AppendVarint(w.b, n) }
 func (w *summaryWriter) text(s string)  { w.uvarint(len(s)); w.b = append(w.b, s...) }
 
-func (w *summaryWriter) dimension(d *dimension[string]) {
+func (w *summaryWriter) dimension(d *dimension) {
 	w.uvarint(len(d.by))
-	for _, name := range slices.Sorted(maps.Keys(d.by)) {
-		w.text(name)
+	for _, name := range slices.SortedFunc(maps.Keys(d.by), compareParts) {
+		w.text(name.value)
 		w.buckets(d.by[name])
 		w.scores(d.scoresOf(name))
 	}
@@ -341,6 +341,12 @@ func (t *tally) add(row *wire.Row, n int64) {
 
 // merge adds another tally, apart from its scores.
 func (t *tally) merge(other *tally) {
+	t.mergeCounts(other)
+	t.latency.merge(&other.latency)
+}
+
+// mergeCounts adds another tally, apart from its latencies and scores.
+func (t *tally) mergeCounts(other *tally) {
 	t.count.merge(other.count)
 	t.errors += other.errors
 	t.unpriced += other.unpriced
@@ -348,7 +354,6 @@ func (t *tally) merge(other *tally) {
 	t.cached = plus(t.cached, other.cached)
 	t.written = plus(t.written, other.written)
 	t.thinking = plus(t.thinking, other.thinking)
-	t.latency.merge(&other.latency)
 }
 
 // plus adds n to a sum. A sum that would overflow stays at the maximum.
@@ -388,14 +393,16 @@ func (t *tally) totals(scores []wire.ScoreSum) wire.Totals {
 		CachedTokens:   t.cached,
 		CacheWrites:    t.written,
 		ThinkingTokens: t.thinking,
-		Latency: wire.Percentiles{
+		Scores:         scores,
+	}
+	if t.latency.total > 0 {
+		w.Latency = wire.Percentiles{
 			Mean: t.latency.mean(),
 			P50:  t.latency.quantile(0.5),
 			P90:  t.latency.quantile(0.9),
 			P95:  t.latency.quantile(0.95),
 			P99:  t.latency.quantile(0.99),
-		},
-		Scores: scores,
+		}
 	}
 	if t.requests > 0 {
 		w.ErrorRate = float64(t.errors) / float64(t.requests)

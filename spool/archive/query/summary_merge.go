@@ -105,10 +105,10 @@ func (a *Analytics) scoreBounds() []*scoreBound {
 // it.
 func (a *Analytics) merge(r *summaryReader) {
 	// Every score is one of the whole, so only this must learn their names.
-	mergeBuckets(r, a.whole, struct{}{}, a.seen)
+	mergeBuckets(r, a.whole, part{}, a.seen)
 	for _, d := range a.named() {
 		for range r.count() {
-			name := r.Text()
+			name := part{value: r.Text()}
 			mergeBuckets(r, d, name, nil)
 			r.scores(func(t *scoreTally, other bool) {
 				d.totals.mergeTally(d.scoresOf(name), t, other)
@@ -167,7 +167,7 @@ func (a *Analytics) mergeMetadata(r *summaryReader) {
 
 // mergeBuckets adds the buckets of a name, and calls seen, unless it is nil, with each
 // tally of scores.
-func mergeBuckets[K comparable](r *summaryReader, d *dimension[K], name K, seen func(*scoreTally)) {
+func mergeBuckets(r *summaryReader, d *dimension, name part, seen func(*scoreTally)) {
 	for range r.count() {
 		t := d.at(name, d.clock.floor(r.Varint()))
 

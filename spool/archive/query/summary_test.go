@@ -59,6 +59,44 @@ func summarized(t *testing.T, rows []wire.Row, q wire.StatisticsQuery) wire.Anal
 	return a.Answer()
 }
 
+// Values that summaries have are summed up as those of rows are, however many other values there are.
+func TestTheValuesOfSummariesAreThoseOfTheirRows(t *testing.T) {
+	rows := hourly(2000)
+	for i := range rows {
+		rows[i].Engine = fmt.Sprint("model-", i%7*(i%113))
+	}
+	for _, by := range []string{"model", "template", "provider"} {
+		question := wire.PartsQuery{StatisticsQuery: wire.StatisticsQuery{PointsMax: 50}, By: by, SeriesMax: 3}
+		summed := NewParts(question)
+		summed.Reach(rows[len(rows)-1].ListTime)
+		summed.Reach(rows[0].ListTime)
+		for part := range slices.Chunk(rows, 500) {
+			summary := Summarize(len(part), func(i int) *wire.Row { return &part[i] })
+			if ok, err := summed.Merge(summary, true); err != nil || !ok {
+				t.Fatalf("the summary of %d rows is not merged by %s: %v", len(part), by, err)
+			}
+		}
+		got := summed.Answer()
+
+		question.ScoreSeries = true
+		counted := NewParts(question)
+		for i := range rows {
+			if err := counted.Add(&rows[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := counted.Answer()
+		for i := range want.Items {
+			for j := range want.Items[i].Series {
+				want.Items[i].Series[j].Scores = got.Items[i].Series[j].Scores
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("by %s (-rows +summaries):\n%s", by, diff)
+		}
+	}
+}
+
 func TestAKeyWithAValueForEachRequestIsNotSummedUp(t *testing.T) {
 	rows := hourly(2500)
 	got := summarized(t, rows, wire.StatisticsQuery{})
