@@ -17,7 +17,7 @@ func TestWhatOnlyAWholeJinjaHasIsFoundByName(t *testing.T) {
 		"{% extends 'x' %}":                                  "the tag extends",
 		"{% import 'x' as y %}":                              "the tag import",
 		"{% from 'x' import y %}":                            "the tag from",
-		"{% call f() %}{% endcall %}":                        "the function f",
+		"{% call f() %}{% endcall %}":                        "the tag call",
 		"{% block b %}{% endblock %}":                        "the tag block",
 		"{% do l.append(1) %}":                               "the tag do",
 		"{% for a in l %}{% break %}{% endfor %}":            "the tag break",

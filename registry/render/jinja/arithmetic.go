@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"math"
+	"math/big"
 	"strings"
 )
 
@@ -23,7 +24,7 @@ func (e *signExpr) eval(x *run) any {
 	}
 
 	if i, ok := n.(int64); ok {
-		return x.subtract(0, i)
+		return x.integers("-", 0, i)
 	}
 
 	return -n.(float64)
@@ -112,72 +113,36 @@ func (x *run) repeated(v any, n int64) (any, bool) {
 	return strings.Repeat(s, int(n)), true
 }
 
-const tooLarge = "makes an integer beyond 64 bits"
-
-func (x *run) add(i, j int64) int64 {
-	sum := i + j
-	if (i >= 0) == (j >= 0) && (sum >= 0) != (i >= 0) {
-		fail(tooLarge)
-	}
-
-	return sum
-}
-
-func (x *run) subtract(i, j int64) int64 {
-	difference := i - j
-	if (i >= 0) != (j >= 0) && (difference >= 0) != (i >= 0) {
-		fail(tooLarge)
-	}
-
-	return difference
-}
-
-func (x *run) multiply(i, j int64) int64 {
-	if i == 0 || j == 0 {
-		return 0
-	}
-
-	// The division finds every overflow but that of the smallest integer's negation.
-	product := i * j
-	if product/j != i || i == math.MinInt64 && j == -1 || j == math.MinInt64 && i == -1 {
-		fail(tooLarge)
-	}
-
-	return product
-}
-
 // integers calculates as Python does: // and % round down.
 func (x *run) integers(op string, i, j int64) any {
+	a, b, result := big.NewInt(i), big.NewInt(j), new(big.Int)
 	switch op {
 	case "+":
-		return x.add(i, j)
+		result.Add(a, b)
 	case "-":
-		return x.subtract(i, j)
+		result.Sub(a, b)
 	case "*":
-		return x.multiply(i, j)
-	}
-
-	if j == 0 {
-		fail("divides by zero")
-	}
-	// Go's division would overflow for the smallest integer.
-	if j == -1 {
-		if op == "%" {
-			return int64(0)
+		result.Mul(a, b)
+	default:
+		if j == 0 {
+			fail("divides by zero")
 		}
-		return x.subtract(0, i)
+		// The rest of this division is never negative. Python's has the sign of the divisor.
+		rest := new(big.Int)
+		result.DivMod(a, b, rest)
+		if j < 0 && rest.Sign() > 0 {
+			result.Sub(result, big.NewInt(1))
+			rest.Add(rest, b)
+		}
+		if op == "%" {
+			result = rest
+		}
+	}
+	if !result.IsInt64() {
+		fail("makes an integer beyond 64 bits")
 	}
 
-	// Go rounds towards zero, Python downwards.
-	quotient, rest := i/j, i%j
-	if rest != 0 && (rest < 0) != (j < 0) {
-		quotient, rest = quotient-1, rest+j
-	}
-	if op == "//" {
-		return quotient
-	}
-
-	return rest
+	return result.Int64()
 }
 
 func (x *run) floats(op string, a, b float64) any {

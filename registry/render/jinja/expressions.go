@@ -14,11 +14,6 @@ type variable string
 
 func (e variable) eval(x *run) any { return x.lookup(string(e)) }
 
-// functionName is the name of a function that is about to be called.
-type functionName string
-
-func (e functionName) eval(*run) any { return &undefined{string(e)} }
-
 type listExpr struct {
 	items []expression
 	tuple bool

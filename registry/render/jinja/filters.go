@@ -59,14 +59,14 @@ func init() {
 
 		"sort":     filterSort,
 		"dictsort": filterDictsort,
-		"max":      filterMax,
-		"min":      filterMin,
+		"max":      extremeFilter(true),
+		"min":      extremeFilter(false),
 		"unique":   filterUnique,
 
 		"capitalize": plainFilter(capitalized),
 		"lower":      plainFilter(strings.ToLower),
 		"upper":      plainFilter(upper),
-		"title":      plainFilter(titleCase),
+		"title":      plainFilter(filterTitle),
 		"indent":     textFilter(filterIndent),
 		"replace":    textFilter(filterReplace),
 		"trim":       textFilter(filterTrim),
@@ -345,7 +345,7 @@ func filterAbs(x *run, v any, _ arguments) any {
 
 	if i, ok := n.(int64); ok {
 		if i < 0 {
-			return x.subtract(0, i)
+			return x.integers("-", 0, i)
 		}
 		return i
 	}

@@ -6,6 +6,7 @@ package jinja
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,69 +122,34 @@ func (l *lexer) comment(began int) {
 	l.closeTag(n, "#}")
 }
 
+// The tags around a raw block. A sign - removes the whitespace on its side; a + keeps it.
+var (
+	rawBegins = regexp.MustCompile(`^\s*raw\s*([-+]?)%\}`)
+	rawEnds   = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*([-+]?)%\}`)
+)
+
 // raw reads {% raw %} up to {% endraw %}. It returns false if the tag is another one.
 func (l *lexer) raw(began int) bool {
-	body, ok := strings.CutPrefix(trimSpaceLeft(l.source[l.at:]), "raw")
-	if !ok {
+	rest := l.source[l.at:]
+	begins := rawBegins.FindStringSubmatch(rest)
+	if begins == nil {
 		return false
 	}
-	body = trimSpaceLeft(body)
-	trimFirst := strings.HasPrefix(body, "-")
-	if trimFirst || strings.HasPrefix(body, "+") {
-		body = body[1:]
-	}
-	body, ok = strings.CutPrefix(body, "%}")
-	if !ok {
-		return false
+	body := rest[len(begins[0]):]
+	ends := rawEnds.FindStringSubmatchIndex(body)
+	if ends == nil {
+		failAt(began, "has a raw block that is not closed with {%% endraw %%}")
 	}
 
-	for at := 0; ; at += 2 {
-		// Anything in between that looks like another tag is text.
-		n := strings.Index(body[at:], "{%")
-		if n < 0 {
-			failAt(began, "has a raw block that is not closed with {%% endraw %%}")
-		}
-		at += n
+	// Anything in between that looks like another tag is text.
+	l.at += len(begins[0])
+	l.trim = begins[1] == "-"
+	l.data(body[:ends[0]], body[ends[2]:ends[3]] == "-")
+	l.trim = body[ends[4]:ends[5]] == "-"
+	l.at += ends[1] - ends[0]
 
-		rest, strip, trim, ok := cutEndraw(body[at+2:])
-		if !ok {
-			continue
-		}
-		text := body[:at]
-		l.at, l.trim = len(l.source)-len(rest), trim
-		if trimFirst {
-			text = trimSpaceLeft(text)
-		}
-		if strip {
-			text = strings.TrimRightFunc(text, unicode.IsSpace)
-		}
-		if text != "" {
-			l.add("data", text)
-		}
-
-		return true
-	}
+	return true
 }
-
-// cutEndraw cuts off "endraw %}". strip means that the whitespace before the tag goes,
-// trim that after it.
-func cutEndraw(s string) (rest string, strip, trim, ok bool) {
-	// A + turns lstrip_blocks off, which is never on here.
-	s = strings.TrimPrefix(s, "+")
-	strip = strings.HasPrefix(s, "-")
-	s, ok = strings.CutPrefix(trimSpaceLeft(strings.TrimPrefix(s, "-")), "endraw")
-	if !ok {
-		return "", false, false, false
-	}
-
-	s = trimSpaceLeft(s)
-	trim = strings.HasPrefix(s, "-")
-	rest, ok = strings.CutPrefix(strings.TrimLeft(s, "-+"), "%}")
-
-	return rest, strip, trim, ok
-}
-
-func trimSpaceLeft(s string) string { return strings.TrimLeftFunc(s, unicode.IsSpace) }
 
 // expression reads the tokens between opener, which began at a byte, and closer.
 func (l *lexer) expression(began int, opener, closer string) {
@@ -353,10 +319,10 @@ func unescape(b *strings.Builder, s string) int {
 // else.
 //
 // Supported are the tags if, elif, else, for (with else, a condition, and loop), set (of
-// one name, of several, of a namespace's attribute, of a block), filter, raw, macro (with
-// defaults and caller) and call; comments; whitespace control; expressions with decimal
-// numbers; slices from and to, and [::-1]; the functions range, dict and namespace; and
-// these filters, tests and methods:
+// one name, of several, of a namespace's attribute, of a block), filter, raw and macro
+// (with defaults); comments; whitespace control; expressions with decimal numbers; slices
+// from and to, and [::-1]; the functions range, dict and namespace; and these filters,
+// tests and methods:
 //
 //	filters  abs capitalize count d default dictsort first float format indent int items
 //	         join last length list lower map max min reject rejectattr replace reverse
@@ -369,15 +335,14 @@ func unescape(b *strings.Builder, s string) int {
 //	         of mappings: get items keys values; of lists: index
 //
 // That is what public prompts use. The rest of Jinja is reported by name when a template is
-// published: includes, inheritance, with, do, break and recursive loops; other filters,
+// published: includes, inheritance, with, call, do, break and recursive loops; other filters,
 // tests, methods, functions and members of loop; the operator **, % of a text, and chains of
 // comparisons; %x and the like in a format; arguments given as * and **.
 //
-// Five things differ from Jinja. A macro has no varargs and kwargs, nor members such as
-// name. A call tag may call one that does not use caller. A member of an undefined value
-// is undefined too, and an undefined value is an empty string wherever a string is
-// expected. A member named like a method, without a call, is the member. Integers beyond
-// 64 bits can be written but not calculated with.
+// Four things differ from Jinja. A macro has no varargs and kwargs, nor members such as
+// name. A member of an undefined value is undefined too, and an undefined value is an empty
+// string wherever a string is expected. A member named like a method, without a call, is
+// the member. Integers beyond 64 bits can be written but not calculated with.
 type Template struct {
 	body      []node
 	variables []string

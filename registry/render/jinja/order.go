@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"cmp"
+	"math"
 	"sort"
 	"strings"
 )
@@ -12,16 +13,20 @@ func (x *run) equal(a, b any) bool {
 	m, okA := toNumber(a)
 	n, okB := toNumber(b)
 	if okA && okB {
-		return equalNumbers(m, n)
+		return compareNumbers(m, n) == 0
 	}
 
 	switch a := a.(type) {
 	case *listValue:
 		b, ok := b.(*listValue)
-		return ok && x.equalLists(a, b)
+		isAlike := ok && a.tuple == b.tuple && len(a.items) == len(b.items)
+		return isAlike && x.all(len(a.items), func(i int) bool { return x.equal(a.items[i], b.items[i]) })
 	case *dictValue:
 		b, ok := b.(*dictValue)
-		return ok && x.equalDicts(a, b)
+		return ok && len(a.keys) == len(b.keys) && x.all(len(a.keys), func(i int) bool {
+			other, exists := b.get(x, a.keys[i])
+			return exists && x.equal(a.values[i], other)
+		})
 	case *undefined:
 		return isUndefined(b)
 	case string:
@@ -38,41 +43,16 @@ func (x *run) equal(a, b any) bool {
 	return a == b
 }
 
-func (x *run) equalLists(a, b *listValue) bool {
-	if len(a.items) != len(b.items) || a.tuple != b.tuple {
-		return false
-	}
-
-	same := true
+// all reports whether something holds for each of n elements of a value.
+func (x *run) all(n int, holds func(i int) bool) (all bool) {
 	x.deeper(func() {
-		for i := range a.items {
-			same = x.equal(a.items[i], b.items[i])
-			if !same {
-				break
-			}
+		all = true
+		for i := 0; i < n && all; i++ {
+			all = holds(i)
 		}
 	})
 
-	return same
-}
-
-func (x *run) equalDicts(a, b *dictValue) bool {
-	if len(a.keys) != len(b.keys) {
-		return false
-	}
-
-	same := true
-	x.deeper(func() {
-		for i, key := range a.keys {
-			other, ok := b.get(x, key)
-			same = ok && x.equal(a.values[i], other)
-			if !same {
-				break
-			}
-		}
-	})
-
-	return same
+	return all
 }
 
 // order compares two numbers or two strings: below 0, 0 or above.
@@ -95,19 +75,7 @@ func (x *run) order(a, b any) int {
 	return 0
 }
 
-// equalNumbers compares what toNumber returned. Two integers are compared exactly.
-func equalNumbers(a, b any) bool {
-	i, isIntA := a.(int64)
-	j, isIntB := b.(int64)
-	if isIntA && isIntB {
-		return i == j
-	}
-
-	return toFloat(a) == toFloat(b)
-}
-
-// compareNumbers orders what toNumber returned. NaN is neither less nor greater than any
-// number.
+// compareNumbers orders what toNumber returned. Two integers are compared exactly.
 func compareNumbers(a, b any) int {
 	i, isIntA := a.(int64)
 	j, isIntB := b.(int64)
@@ -115,15 +83,7 @@ func compareNumbers(a, b any) int {
 		return cmp.Compare(i, j)
 	}
 
-	f, g := toFloat(a), toFloat(b)
-	switch {
-	case f < g:
-		return -1
-	case f > g:
-		return 1
-	}
-
-	return 0
+	return cmp.Compare(toFloat(a), toFloat(b))
 }
 
 // contains reports whether needle is in hay.
@@ -159,15 +119,14 @@ func (x *run) contains(hay, needle any) bool {
 	return false
 }
 
-// sorted returns a sorted copy of a list. With caseless, strings are compared without
-// regard to case.
-func (x *run) sorted(items []any, key func(any) any, caseless, reverse bool) []any {
+// sorted returns a sorted copy of a list.
+func (x *run) sorted(items []any, key func(any) any, reverse bool) []any {
 	// For keys, items and the copy.
 	x.pay(64 * len(items))
 	type keyed struct{ key, item any }
 	list := make([]keyed, len(items))
 	for i, item := range items {
-		list[i] = keyed{x.folded(key(item), caseless), item}
+		list[i] = keyed{key(item), item}
 	}
 
 	// Stable in reverse as well, as Python's sort is.
@@ -186,36 +145,31 @@ func (x *run) sorted(items []any, key func(any) any, caseless, reverse bool) []a
 	return out
 }
 
-// keyOf returns the function that finds what items are compared by: an attribute, or the
-// item itself if attribute is nil.
-func (x *run) keyOf(attribute any, caseless bool) func(any) any {
+// key returns the function that finds what items are compared by: an attribute, or the item
+// itself without one, and texts regardless of case unless case_sensitive is given. Both
+// arguments have a position.
+func (a *arguments) key(caseAt, attributeAt int) func(any) any {
+	attribute, _ := a.get(attributeAt, "attribute")
+	caseless := !a.truth(caseAt, "case_sensitive", false)
+	// The parser finds a name that is written as a text.
 	if s, ok := attribute.(string); ok && strings.Contains(s, ",") {
 		fail("compares by several attributes, which is not supported")
 	}
 
 	return func(item any) any {
 		if attribute != nil {
-			item = x.attribute(item, attribute)
+			item = a.x.attribute(item, attribute)
 		}
-		return x.folded(item, caseless)
+		if s, ok := item.(string); ok && caseless {
+			a.x.pay(len(s))
+			return strings.ToLower(s)
+		}
+		return item
 	}
-}
-
-// folded returns a string in lower case if caseless is set.
-func (x *run) folded(v any, caseless bool) any {
-	if s, ok := v.(string); ok && caseless {
-		x.pay(len(s))
-		return strings.ToLower(s)
-	}
-
-	return v
 }
 
 func filterSort(x *run, v any, a arguments) any {
-	attribute, _ := a.get(2, "attribute")
-	key := x.keyOf(attribute, !a.truth(1, "case_sensitive", false))
-	reverse := a.truth(0, "reverse", false)
-	return &listValue{items: x.sorted(x.list(v), key, false, reverse)}
+	return &listValue{items: x.sorted(x.list(v), a.key(1, 2), a.truth(0, "reverse", false))}
 }
 
 func filterDictsort(x *run, v any, a arguments) any {
@@ -228,41 +182,26 @@ func filterDictsort(x *run, v any, a arguments) any {
 	if a.text(1, "by", "key") == "value" {
 		by = 1
 	}
-	key := func(pair any) any { return pair.(*listValue).items[by] }
-	caseless := !a.truth(0, "case_sensitive", false)
-	reverse := a.truth(2, "reverse", false)
+	// It has no attribute.
+	key := a.key(0, math.MaxInt)
+	ofPair := func(pair any) any { return key(pair.(*listValue).items[by]) }
 
-	return &listValue{items: x.sorted(x.pairs(d), key, caseless, reverse)}
+	return &listValue{items: x.sorted(x.pairs(d), ofPair, a.truth(2, "reverse", false))}
 }
 
-func filterMax(x *run, v any, a arguments) any { return extreme(x, v, a, 1) }
-
-func filterMin(x *run, v any, a arguments) any { return extreme(x, v, a, -1) }
-
-func extreme(x *run, v any, a arguments, sign int) any {
-	attribute, _ := a.get(1, "attribute")
-	key := x.keyOf(attribute, !a.truth(0, "case_sensitive", false))
-	items := x.list(v)
-	if len(items) == 0 {
-		return &undefined{}
-	}
-
-	// The first of several equal ones is returned, as in Python.
-	best, bestKey := items[0], key(items[0])
-	for _, item := range items[1:] {
-		if k := key(item); x.order(k, bestKey)*sign > 0 {
-			best, bestKey = item, k
+// extremeFilter makes min and max. Of several equal items the first is returned, as in Python.
+func extremeFilter(highest bool) filter {
+	return func(x *run, v any, a arguments) any {
+		items := x.sorted(x.list(v), a.key(0, 1), highest)
+		if len(items) == 0 {
+			return &undefined{}
 		}
+		return items[0]
 	}
-
-	return best
 }
 
 func filterUnique(x *run, v any, a arguments) any {
-	attribute, _ := a.get(1, "attribute")
-	key := x.keyOf(attribute, !a.truth(0, "case_sensitive", false))
-
-	seen := x.dict()
+	key, seen := a.key(0, 1), x.dict()
 	out := &listValue{}
 	for _, item := range x.list(v) {
 		k := key(item)

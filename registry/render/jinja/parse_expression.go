@@ -210,13 +210,17 @@ func (p *parser) name(t token) expression {
 		return constant{nil}
 	}
 
-	if p.is("(") && !p.isMacro(t.text) {
-		if _, ok := functions[t.text]; !ok {
+	isCall, isMacro := p.is("("), p.isMacro(t.text)
+	if isCall && !isMacro {
+		if functions[t.text] == nil {
 			p.unsupported(t.at, "function", t.text)
 		}
-		return functionName(t.text)
+		return &callExpr{name: t.text, args: p.arguments()}
 	}
 	p.load(t.text)
+	if isCall {
+		return &macroCallExpr{name: variable(t.text), args: p.arguments()}
+	}
 
 	return variable(t.text)
 }
@@ -264,7 +268,7 @@ func parseInteger(digits string) any {
 	return n
 }
 
-// postfix reads .member, [item] and (call).
+// postfix reads .member and [item].
 func (p *parser) postfix(e expression) expression {
 	for n := 0; ; n++ {
 		p.chained(n)
@@ -275,15 +279,7 @@ func (p *parser) postfix(e expression) expression {
 		case p.take("["):
 			e = p.subscript(e)
 		case p.is("("):
-			switch f := e.(type) {
-			case functionName:
-				e = &callExpr{name: string(f), args: p.arguments()}
-			// See isMacro.
-			case variable:
-				e = &macroCallExpr{name: f, args: p.arguments()}
-			default:
-				failAt(p.now().at, "calls what is not a function")
-			}
+			failAt(p.now().at, "calls what is not a function")
 		default:
 			return e
 		}

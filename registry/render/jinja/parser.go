@@ -151,7 +151,7 @@ func (p *parser) body(until string, tag token) (nodes []node) {
 
 // missingTags lists the tags of Jinja and its extensions that are not supported.
 var missingTags = strings.Fields(
-	"include import from extends block do trans pluralize autoescape break continue debug with")
+	"include import from extends block do call trans pluralize autoescape break continue debug with")
 
 // tag reads a tag, whose {% began at a byte.
 func (p *parser) tag(began int) node {
@@ -168,8 +168,6 @@ func (p *parser) tag(began int) node {
 		return p.filterTag(tag)
 	case "macro":
 		return p.macroTag(tag)
-	case "call":
-		return p.callTag(tag)
 	}
 
 	if slices.Contains(missingTags, t.text) {

@@ -159,8 +159,7 @@ func (x *run) capture(body []node) string {
 	return s
 }
 
-// macroNode is {% macro name(params) %}. The block of {% call(params) %} is a macro named
-// caller.
+// macroNode is {% macro name(params) %}.
 type macroNode struct {
 	name     string
 	params   []string
@@ -178,12 +177,6 @@ type macro struct {
 type macroCallExpr struct {
 	name variable
 	args *argumentExprs
-}
-
-// callNode is {% call macro(arguments) %}: the macro gets the block as caller.
-type callNode struct {
-	call  *macroCallExpr
-	block *macroNode
 }
 
 // macroNames finds the macros of a text before it is parsed: one may call another that
@@ -210,24 +203,7 @@ func (p *parser) macroTag(tag token) node {
 	// Bound before its body, which may call it.
 	p.bind(n.name)
 	p.signature(n)
-	n.body = p.block("endmacro", tag, append(n.params, "caller")...)
-
-	return n
-}
-
-func (p *parser) callTag(tag token) node {
-	n := &callNode{block: &macroNode{name: "caller"}}
-	if p.is("(") {
-		p.signature(n.block)
-	}
-
-	at := p.now().at
-	call, ok := p.expr().(*macroCallExpr)
-	if !ok {
-		failAt(at, "calls what is not a macro")
-	}
-	n.call = call
-	n.block.body = p.block("endcall", tag, append(n.block.params, "caller")...)
+	n.body = p.block("endmacro", tag, n.params...)
 
 	return n
 }
@@ -259,19 +235,9 @@ func (n *macroNode) exec(x *run) {
 	x.set(n.name, &macro{n, x.scope})
 }
 
-func (n *callNode) exec(x *run) {
-	args := n.call.args.eval(x, string(n.call.name))
-	args.names = append(slices.Clip(args.names), "caller")
-	args.named = append(args.named, &macro{n.block, x.scope})
-	x.write(x.str(n.call.apply(x, args)))
-}
-
 func (e *macroCallExpr) eval(x *run) any {
 	x.step()
-	return e.apply(x, e.args.eval(x, string(e.name)))
-}
-
-func (e *macroCallExpr) apply(x *run, a arguments) any {
+	a := e.args.eval(x, string(e.name))
 	called := e.name.eval(x)
 	m, ok := called.(*macro)
 	if !ok {
@@ -298,7 +264,7 @@ func (m *macro) call(x *run, a arguments) (text string) {
 	return text
 }
 
-// setParameters sets the parameters of a call, and the block of a call tag.
+// setParameters sets the parameters of a call.
 func (m *macro) setParameters(x *run, a arguments) {
 	// A default sees the parameters before it, and nothing of the others.
 	for _, name := range m.params {
@@ -315,15 +281,10 @@ func (m *macro) setParameters(x *run, a arguments) {
 	if len(a.list) > len(m.params) {
 		fail("calls %s with %d values; it takes at most %d", m.name, len(a.list), len(m.params))
 	}
-	x.set("caller", &undefined{})
-	for i, name := range a.names {
+	for _, name := range a.names {
 		// A text may name thousands of them.
 		x.read(16 * len(m.params))
-		switch at := slices.Index(m.params, name); {
-		case at >= len(a.list):
-		case name == "caller":
-			x.set(name, a.named[i])
-		default:
+		if at := slices.Index(m.params, name); at < len(a.list) {
 			fail("calls %s with %s, which it does not take", m.name, name)
 		}
 	}

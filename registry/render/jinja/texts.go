@@ -130,41 +130,34 @@ func capitalized(s string) string {
 	return strings.ToTitle(s[:size]) + strings.ToLower(s[size:])
 }
 
-// pythonTitle is the method title: every run of letters begins with a capital.
-func pythonTitle(s string) string {
-	inWord := false
+// titled returns a text with a capital at the beginning of each word. separates reports
+// whether a word begins after a character.
+func titled(s string, separates func(rune) bool) string {
+	before := ' '
 	return strings.Map(func(r rune) rune {
-		begins := !inWord
-		inWord = unicode.IsLetter(r)
-		if inWord && begins {
-			return unicode.ToTitle(r)
+		out := unicode.ToLower(r)
+		if separates(before) {
+			out = unicode.ToTitle(r)
 		}
-		return unicode.ToLower(r)
+		before = r
+		return out
 	}, s)
 }
 
-// titleCase is the filter title: every word begins with a capital, where words end at
-// whitespace and at
-// - ( { [ <.
-func titleCase(s string) string {
-	begins := true
-	return strings.Map(func(r rune) rune {
-		out := unicode.ToLower(r)
-		if begins {
-			out = unicode.ToUpper(r)
-		}
-		begins = unicode.IsSpace(r) || strings.ContainsRune("-({[<", r)
-		return out
-	}, s)
+// methodTitle is the method title: every run of letters begins with a capital.
+func methodTitle(s string) string {
+	return titled(s, func(r rune) bool { return !unicode.IsLetter(r) })
+}
+
+// filterTitle is the filter title: words end at whitespace and at - ( { [ <.
+func filterTitle(s string) string {
+	return titled(s, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("-({[<", r) })
 }
 
 // indent puts width before every line except the first and blank ones, as Jinja's filter
 // does.
 func (x *run) indent(s, width string, first, blank bool) string {
-	s = strings.ReplaceAll(s, "\r\n", "\n")
-	// With it, splitting keeps an empty last line.
-	s += "\n"
-	list := strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+	list := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
 	x.payTimes(len(width)+1, int64(len(list)))
 	x.pay(2*len(s) + 16*len(list))
 
@@ -365,7 +358,7 @@ func (x *run) textMethod(s, name string, a arguments) (any, bool) {
 	case "lower":
 		return strings.ToLower(s), true
 	case "title":
-		return pythonTitle(s), true
+		return methodTitle(s), true
 	case "capitalize":
 		return capitalized(s), true
 	case "strip", "lstrip", "rstrip":

@@ -167,12 +167,7 @@ a{{ "" }} {%- set y = 1 %} b{{ y }}
 {% macro even(n) %}{% if n == 0 %}even{% else %}{{ odd(n - 1) }}{% endif %}{% endmacro %}{% macro odd(n) %}{% if n == 0 %}odd{% else %}{{ even(n - 1) }}{% endif %}{% endmacro %}{{ even(7) }}
 {{ f(1) }}{% macro f(a) %}{{ a }}{% endmacro %}
 {% macro tree(items) %}<ul>{% for x in items %}<li>{% if x is iterable and x is not string %}{{ tree(x) }}{% else %}{{ x }}{% endif %}</li>{% endfor %}</ul>{% endmacro %}{{ tree(deep) }}
-{% macro f() %}[{{ caller() }}]{% endmacro %}{% call f() %}in {{ s }}{% endcall %}
-{% macro f(users) %}{% for u in users %}{{ caller(u, loop.index) }};{% endfor %}{% endmacro %}{% call(user, n=0) f(users) %}{{ n }} {{ user.name }}{% endcall %}
-{% macro f(a=1) %}{% if caller %}{{ caller() }}{% else %}none{% endif %}{{ a }}{% endmacro %}{{ f() }}{% call f(a=2) %}x{% endcall %}
-{% macro f() %}x{% endmacro %}{% call f() %}y{% endcall %}
-{% macro f() %}{{ caller() }}{% endmacro %}{{ f() }}
-{% macro f() %}{{ caller(1) }}{% endmacro %}{% call f() %}y{% endcall %}
+{% macro f() %}x{% endmacro %}{{ f() }}
 {% macro f(a) %}{{ a }}{% endmacro %}{% set g = f %}{{ g(1) }}{{ f }}
 {% macro f(g) %}{{ g(2) }}{% endmacro %}{% macro h(a) %}h{{ a }}{% endmacro %}{{ f(h) }}
 {% macro f(a) %}{{ a }}{% endmacro %}{% set g = 1 %}{{ g(1) }}
@@ -182,20 +177,17 @@ a{{ "" }} {%- set y = 1 %} b{{ y }}
 {% for a in l %}{% macro f() %}{{ a }}{{ loop is defined }}{% endmacro %}{{ f() }}{% endfor %}
 {% for a in l %}{% macro f() %}{{ a }}{% endmacro %}{% endfor %}{{ f() }}
 {% macro f() %}{% macro g() %}inner{% endmacro %}{{ g() }}{% endmacro %}{{ f() }}
-{% macro f(a) -%}  x{{ a }}  {%- endmacro %}a{{ f(1) }}b{%- call f(2) -%} c {%- endcall -%}
+{% macro f(a) -%}  x{{ a }}  {%- endmacro %}a{{ f(1) }}b
 {% macro f(x, y=2, z) %}{% endmacro %}
 {% macro f(x,) %}{% endmacro %}
 {% macro f %}{% endmacro %}
 {% macro f() %}
 {% macro true() %}{% endmacro %}
-{% call s %}{% endcall %}
 {% macro f() %}a{% endmacro f %}
 {% macro range(a) %}mine{{ a }}{% endmacro %}{{ range(3) }}
 {{ m|tojson }}{% macro f(m) %}{{ m|tojson }}{% endmacro %}{{ f({'a': 1}) }}
 {% filter upper %}{% macro f(a) %}x{{ a }}{% endmacro %}{{ f('y') }}{% endfilter %}
 {% set out %}{% macro f(a) %}x{{ a }}{% endmacro %}{{ f('y') }}{% endset %}{{ out }}
-{% macro a() %}{% call b() %}{{ s }}{% endcall %}{% endmacro %}{% macro b() %}<{{ caller() }}>{% endmacro %}{{ a() }}
-{% macro a() %}{% set outer = caller %}{% call b() %}{{ outer() }}{% endcall %}{% endmacro %}{% macro b() %}<{{ caller() }}>{% endmacro %}{% call a() %}in{% endcall %}
 """.strip("\n").split("\n")
 # Texts with line breaks of their own stand apart.
 texts = [t for t in texts if t] + ["a\n", "a\n\n", "\n", "", "{{ s }}\n", "a\r\nb\r\n", "{% if t %}\nx\n{% endif %}\ny", "{% if t -%}\n  x\n{%- endif %}\n\ny\n", "{# c #}\nx", "{% raw %}\n{{ x }}\n{% endraw %}\n",
