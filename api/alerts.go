@@ -14,22 +14,7 @@ func (a *API) putAlert(c *exchange) error {
 	if err == nil {
 		err = a.c.Alerts.PutAlert(c.context, c.id, r)
 	}
-	if err != nil {
-		return err
-	}
-	a.note(c, "save alert", r.Name, wire.AuditFilter(r.Filter))
-
-	return c.answer(wire.Done{Success: true, Message: "The alert is saved."}, nil)
-}
-
-// removeAlert removes an alert, which ends what fires.
-func (a *API) removeAlert(c *exchange) error {
-	if err := a.c.Alerts.RemoveAlert(c.context, c.id, c.ident); err != nil {
-		return err
-	}
-	a.note(c, "remove alert", c.ident, "")
-
-	return c.answer(wire.Done{Success: true, Message: "The alert is removed."}, nil)
+	return a.done(c, err, "save alert", r.Name, wire.AuditFilter(r.Filter), "The alert is saved.")
 }
 
 // testAlert looks at how often a rule would have fired.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,9 +12,6 @@ import (
 	"promptspool/api/wire/jsonscan"
 	"promptspool/api/words"
 )
-
-// queryArgs reads the query string into what a route asks for.
-func queryArgs[T any](c *exchange) (T, error) { return wire.DecodeQuery[T](c.query()) }
 
 // query returns the query string as an object of strings, without those that are empty.
 func (c *exchange) query() (object wire.Object) {
@@ -28,29 +26,50 @@ func (c *exchange) query() (object wire.Object) {
 	return object
 }
 
-// A filter line and q are carried out as filter_group, here: the parts below the API know only that.
-
-// decodeSearch reads a search.
-func (a *API) decodeSearch(object wire.Object) (wire.Search, error) {
-	s, err := wire.Decode[wire.Search](object)
+// decoded reads the body of a request, or the query string of one without a body.
+func decoded[Q any](a *API, c *exchange) (q Q, err error) {
+	if c.route.body == noBody {
+		q, err = wire.DecodeQuery[Q](c.query())
+	} else {
+		q, err = wire.Decode[Q](c.object)
+	}
 	if err == nil {
-		err = a.carryOut(&s.FilterLine, &s.FilterGroup, &s.Q)
+		err = a.carryOutLine(&q)
 	}
 
-	return s, err
+	return q, err
 }
 
-// decodeRollupSearch reads a search for sessions, traces or users.
-func (a *API) decodeRollupSearch(object wire.Object) (wire.RollupSearch, error) {
-	s, err := wire.Decode[wire.RollupSearch](object)
-	if err != nil {
-		return s, err
-	}
-	if err := a.carryOutRollup(&s.FilterLine, &s.FilterGroup, &s.Having); err != nil {
-		return s, err
+// carryOutLine makes a filter line and q parts of filter_group and having, here: the parts below the API know
+// only those.
+func (a *API) carryOutLine(q any) (err error) {
+	words := ""
+	switch q := q.(type) {
+	case *wire.Search:
+		err = a.carryOut(&q.FilterLine, &q.FilterGroup, &q.Q)
+	case *wire.Export:
+		err = a.carryOut(&q.FilterLine, &q.FilterGroup, &q.Q)
+	case *wire.StatisticsQuery:
+		// The zone is also that of the days of a series.
+		zone := q.Zone
+		err = a.carryOut(&q.FilterLine, &q.FilterGroup, &q.Q)
+		q.Zone = zone
+	case *wire.PartsQuery:
+		err = a.carryOutLine(&q.StatisticsQuery)
+	case *wire.SuggestQuery:
+		err = a.carryOut(&q.FilterLine, &q.FilterGroup, &words)
+	case *wire.BacktestQuery:
+		err = a.carryOut(&q.FilterLine, &q.Filter, &words)
+	case *wire.SpanSearch:
+		err = a.carryOutRollup(&q.FilterLine, &q.FilterGroup, &q.Having)
+	case *wire.RollupSearch:
+		err = a.carryOutRollup(&q.FilterLine, &q.FilterGroup, &q.Having)
+		if err == nil {
+			err = a.carryOut(&q.FilterLine, &q.FilterGroup, &q.Q)
+		}
 	}
 
-	return s, a.carryOut(&s.FilterLine, &s.FilterGroup, &s.Q)
+	return err
 }
 
 // carryOutRollup makes a line part of what calls, and what has them, must be.
@@ -70,23 +89,13 @@ func (a *API) carryOutRollup(l *wire.FilterLine, calls, having **wire.Filter) er
 	return nil
 }
 
-// decodeParts reads a question about statistics.
-func (a *API) decodeParts(object wire.Object) (wire.PartsQuery, error) {
-	q, err := wire.Decode[wire.PartsQuery](object)
-	if err != nil {
-		return q, err
-	}
-	// Also of the days of a series.
-	zone := q.Zone
-	err = a.carryOut(&q.FilterLine, &q.FilterGroup, &q.Q)
-	q.Zone = zone
-
-	return q, err
-}
-
 // carryOut narrows a filter by a line and by words, which it takes away.
 func (a *API) carryOut(line *wire.FilterLine, group **wire.Filter, words *string) error {
-	selected, err := a.readLine(*line)
+	parsed, clock, err := a.parseLine(*line)
+	if err != nil {
+		return err
+	}
+	selected, err := parsed.Compile(clock)
 	if err != nil {
 		return err
 	}
@@ -98,16 +107,6 @@ func (a *API) carryOut(line *wire.FilterLine, group **wire.Filter, words *string
 	*line, *group, *words = wire.FilterLine{}, filterline.Both(selected, filterline.Both(sought, *group)), ""
 
 	return err
-}
-
-// readLine returns what a filter line selects now.
-func (a *API) readLine(text wire.FilterLine) (*wire.Filter, error) {
-	line, clock, err := a.parseLine(text)
-	if err != nil {
-		return nil, err
-	}
-
-	return line.Compile(clock)
 }
 
 // parseLine parses a filter line, and returns what its times refer to.
@@ -145,34 +144,79 @@ const (
 	keepOthers                       // a write keeps and forwards them
 )
 
-// knownMembers returns the members of a query by their names, with blanks between them.
-func knownMembers(read, ignored string) *members {
-	return &members{read: strings.Fields(read), ignored: strings.Fields(ignored)}
+// handling is what a route does, and what it knows of its body or its query string.
+type handling struct {
+	members *members // nil if anything is accepted
+	handle  func(*API, *exchange) error
 }
 
-// membersOf is knownMembers for the fields that T has in JSON, and others.
-func membersOf[T any](read, ignored string) *members {
-	m := knownMembers(read, ignored)
+// plain handles a request whatever members it has.
+func plain(handle func(*API, *exchange) error) handling { return handling{handle: handle} }
+
+// knowing is plain for a request that may have the members of T only.
+func knowing[T any](handle func(*API, *exchange) error) handling {
+	m := new(members)
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name != "" && name != "-" && !slices.Contains(m.ignored, name) {
+		if name != "" && name != "-" {
 			m.read = append(m.read, name)
 		}
 	}
 
-	return m
+	return handling{m, handle}
 }
 
-// warning returns m with warnings of unknown members instead of errors.
-func (m *members) warning() *members {
-	m.other = warnOfOthers
-	return m
+// reading decodes the members of a request for its handler.
+func reading[Q any](handle func(a *API, c *exchange, q Q) error) handling {
+	return knowing[Q](func(a *API, c *exchange) error {
+		q, err := decoded[Q](a, c)
+		if err != nil {
+			return err
+		}
+		return handle(a, c, q)
+	})
 }
 
-// keeping returns m with nothing said of unknown members.
-func (m *members) keeping() *members {
-	m.other = keepOthers
-	return m
+// asking answers with what the route's capability, a C, says to the members of a request.
+func asking[C, Q, A any](ask func(c C, ctx context.Context, id wire.Identity, q Q) (A, error)) handling {
+	return reading(func(a *API, c *exchange, q Q) error {
+		answer, err := ask(a.capability(c.route.needs).(C), c.context, c.id, q)
+		return c.answer(answer, err)
+	})
+}
+
+// removing removes what the path names, and notes it.
+func removing[C any](
+	remove func(c C, ctx context.Context, id wire.Identity, name string) error, action, message string,
+) handling {
+	return plain(func(a *API, c *exchange) error {
+		err := remove(a.capability(c.route.needs).(C), c.context, c.id, c.ident)
+		return a.done(c, err, action, c.ident, "", message)
+	})
+}
+
+// with returns h with more members, with blanks between them: those that are read, and those that are ignored.
+func (h handling) with(read, ignored string) handling {
+	m := members{read: strings.Fields(read), ignored: strings.Fields(ignored)}
+	if h.members != nil {
+		m.read = append(m.read, h.members.read...)
+	}
+	m.read = slices.DeleteFunc(m.read, func(name string) bool { return slices.Contains(m.ignored, name) })
+	h.members = &m
+
+	return h
+}
+
+// warning returns h with warnings of unknown members instead of errors.
+func (h handling) warning() handling {
+	h.members.other = warnOfOthers
+	return h
+}
+
+// keeping returns h with nothing said of unknown members.
+func (h handling) keeping() handling {
+	h.members.other = keepOthers
+	return h
 }
 
 // membersMax bounds how many unknown members are named.

@@ -15,16 +15,7 @@ const backtestBytesMax = 32 << 20
 // backtest renders the variables of a template's newest requests with another version of it.
 // The answer has one line for each request, newest first. Only the other capabilities are used,
 // so that a sidecar answers it like a server.
-func (a *API) backtest(c *exchange) error {
-	q, err := wire.Decode[wire.BacktestQuery](c.object)
-	if err != nil {
-		return err
-	}
-	selected, err := a.readLine(q.FilterLine)
-	if err != nil {
-		return err
-	}
-	q.Filter = filterline.Both(selected, q.Filter)
+func (a *API) backtest(c *exchange, q wire.BacktestQuery) error {
 	if a.c.Templates == nil {
 		return wire.Errorf(wire.CodeNotImplemented, "Templates are not served here. Call a sidecar or a server.")
 	}

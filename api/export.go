@@ -32,14 +32,7 @@ var errPartial = errors.New("enough for one answer")
 // Now and then, and at the end, comes a line {"export":{"cursor","done"}}. An answer whose last
 // line of these has done false, or that has none, was cut or is one of several: the next request
 // continues with the cursor.
-func (a *API) exportRequests(c *exchange) error {
-	e, err := wire.Decode[wire.Export](c.object)
-	if err == nil {
-		err = a.carryOut(&e.FilterLine, &e.FilterGroup, &e.Q)
-	}
-	if err != nil {
-		return err
-	}
+func (a *API) exportRequests(c *exchange, e wire.Export) error {
 	// The answer may be a file of CSV, which has no place for a warning.
 	if len(c.warnings) > 0 {
 		c.ctx.Response.Header.Set("Promptspool-Warning", strings.Join(c.warnings, " "))

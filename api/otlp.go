@@ -88,7 +88,7 @@ func (a *API) export(c *exchange, asked otlp.Kind) error {
 	}
 	x := exported{a: a, c: c, kind: asked}
 	if asked == otlp.Spans {
-		q, err := queryArgs[wire.CloseQuery](c)
+		q, err := wire.DecodeQuery[wire.CloseQuery](c.query())
 		if err != nil {
 			return err
 		}

@@ -33,10 +33,7 @@ type route struct {
 	// distinguishes such a route from a name. With %2F it is a name.
 	unservedSuffix string
 
-	// members are what the body or the query string may have; nil if anything is accepted.
-	members *members
-
-	handle func(*API, *exchange) error
+	handling
 }
 
 // isForApps reports whether the route writes or fetches a template, as an app does.
@@ -104,24 +101,28 @@ const (
 	alerts
 )
 
+// capability returns what a route needs, nil if this process was not given it.
+func (a *API) capability(needs capability) any {
+	c := &a.c
+	return [...]any{
+		nothing:       a,
+		recorder:      c.Recorder,
+		readRecords:   a.recorded,
+		changeRecords: a.recorded,
+		templates:     c.Templates,
+		changes:       c.Changes,
+		fleet:         c.Fleet,
+		scoring:       c.Scoring,
+		views:         c.Views,
+		targets:       c.Targets,
+		alerts:        c.Alerts,
+	}[needs]
+}
+
 // missingCapability returns the 501 of a route whose capability this process was not given, or
 // nil.
 func (a *API) missingCapability(r *route) error {
-	c := &a.c
-	served := [...]bool{
-		nothing:       true,
-		recorder:      c.Recorder != nil,
-		readRecords:   a.recorded != nil,
-		changeRecords: a.recorded != nil,
-		templates:     c.Templates != nil,
-		changes:       c.Changes != nil,
-		fleet:         c.Fleet != nil,
-		scoring:       c.Scoring != nil,
-		views:         c.Views != nil,
-		targets:       c.Targets != nil,
-		alerts:        c.Alerts != nil,
-	}
-	if served[r.needs] {
+	if a.capability(r.needs) != nil {
 		return nil
 	}
 

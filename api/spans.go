@@ -31,7 +31,7 @@ func (a *API) spansBulk(c *exchange) error {
 	if !ok || spans[0] != '[' {
 		return wire.Invalid(wire.FieldError{Field: "spans", Reason: "must be an array"})
 	}
-	q, err := queryArgs[wire.CloseQuery](c)
+	q, err := wire.DecodeQuery[wire.CloseQuery](c.query())
 	if err != nil {
 		return err
 	}

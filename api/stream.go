@@ -150,16 +150,14 @@ func (c *exchange) answer(v any, err error) error {
 	return nil
 }
 
-// answerFrom decodes a request's body, asks a capability, and answers with what that returns.
-func answerFrom[Q, A any](
-	c *exchange, decode func(wire.Object) (Q, error), ask func(context.Context, wire.Identity, Q) (A, error),
-) error {
-	q, err := decode(c.object)
+// done notes an action that succeeded, and answers with a message.
+func (a *API) done(c *exchange, err error, action, target, detail, message string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := ask(c.context, c.id, q)
-	return c.answer(answer, err)
+	a.note(c, action, target, detail)
+
+	return c.answer(wire.Done{Success: true, Message: message}, nil)
 }
 
 // writeError answers with an error. Internal errors are logged with their cause, which the

@@ -121,11 +121,7 @@ func (a *API) syncKey(c *exchange) error {
 }
 
 // syncChanges lists which templates changed after a revision. If none has yet, it waits for one.
-func (a *API) syncChanges(c *exchange) error {
-	q, err := queryArgs[wire.ChangesQuery](c)
-	if err != nil {
-		return err
-	}
+func (a *API) syncChanges(c *exchange, q wire.ChangesQuery) error {
 	q.Wait = min(q.Wait, changesWaitMax)
 
 	// A sidecar whose poll finds no place asks again after a second.

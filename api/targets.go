@@ -27,16 +27,6 @@ func (a *API) putTarget(c *exchange) error {
 	return c.answer(wire.TargetPut{Done: wire.Done{Success: true, Message: "The target is kept."}, Secret: secret}, nil)
 }
 
-// removeTarget removes a target with what waits for it.
-func (a *API) removeTarget(c *exchange) error {
-	if err := a.c.Targets.RemoveTarget(c.context, c.id, c.ident); err != nil {
-		return err
-	}
-	a.note(c, "remove target", c.ident, "")
-
-	return c.answer(wire.Done{Success: true, Message: "The target is removed, with its queue."}, nil)
-}
-
 // testTarget delivers a test.
 func (a *API) testTarget(c *exchange) error {
 	err := a.c.Targets.TestTarget(c.context, c.id, c.ident)
@@ -44,32 +34,24 @@ func (a *API) testTarget(c *exchange) error {
 }
 
 // listDeliveries lists what a target was not told.
-func (a *API) listDeliveries(c *exchange) error {
-	q, err := queryArgs[wire.DeliveryQuery](c)
-	if err != nil {
-		return err
-	}
+func (a *API) listDeliveries(c *exchange, q wire.DeliveryQuery) error {
 	page, err := a.c.Targets.Deliveries(c.context, c.id, c.ident, q)
 	return c.answer(page, err)
 }
 
 // replayDeliveries puts dead letters into the queue again.
-func (a *API) replayDeliveries(c *exchange) error {
-	return a.takeDeliveries(c, "replay", "replayed", true)
+func (a *API) replayDeliveries(c *exchange, choice wire.DeliveryChoice) error {
+	choice.Replay, choice.Dead = true, true
+	return a.takeDeliveries(c, choice, "replay", "replayed")
 }
 
 // discardDeliveries deletes what was not delivered.
-func (a *API) discardDeliveries(c *exchange) error {
-	return a.takeDeliveries(c, "discard", "discarded", false)
+func (a *API) discardDeliveries(c *exchange, choice wire.DeliveryChoice) error {
+	choice.Replay = false
+	return a.takeDeliveries(c, choice, "discard", "discarded")
 }
 
-func (a *API) takeDeliveries(c *exchange, verb, done string, replay bool) error {
-	choice, err := wire.Decode[wire.DeliveryChoice](c.object)
-	if err != nil {
-		return err
-	}
-	choice.Replay = replay
-	choice.Dead = choice.Dead || replay
+func (a *API) takeDeliveries(c *exchange, choice wire.DeliveryChoice, verb, done string) error {
 	n, err := a.c.Targets.TakeDeliveries(c.context, c.id, c.ident, choice)
 	if err != nil {
 		return err

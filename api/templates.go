@@ -12,22 +12,12 @@ import (
 
 // fetchTemplate returns a template's version with its text and, for a provider, the arguments of
 // the model call.
-func (a *API) fetchTemplate(c *exchange) error {
-	f, err := wire.Decode[wire.TemplateFetch](c.object)
-	if err != nil {
-		return err
-	}
-
+func (a *API) fetchTemplate(c *exchange, f wire.TemplateFetch) error {
 	return a.answerTemplate(c, c.ident, f)
 }
 
 // getTemplate is the older spelling, which selects the version by the query.
-func (a *API) getTemplate(c *exchange) error {
-	q, err := queryArgs[wire.NamedQuery](c)
-	if err != nil {
-		return err
-	}
-
+func (a *API) getTemplate(c *exchange, q wire.NamedQuery) error {
 	return a.answerTemplate(c, q.Name, wire.TemplateFetch{Selector: q.Selector})
 }
 
@@ -60,12 +50,7 @@ func (c *exchange) setCacheHeaders(result string, age time.Duration) {
 // rawTemplate returns a version with its snippets in their places or, with
 // resolve_snippets=false, as it was published. A sidecar's cache reads templates this way. With
 // include_llm_kwargs=true it includes the arguments of the model call, without variables.
-func (a *API) rawTemplate(c *exchange) error {
-	q, err := queryArgs[wire.RawQuery](c)
-	if err != nil {
-		return err
-	}
-
+func (a *API) rawTemplate(c *exchange, q wire.RawQuery) error {
 	read := a.c.Templates.Raw
 	if !q.Resolve {
 		read = a.c.Templates.Source
@@ -106,11 +91,7 @@ func (a *API) publish(c *exchange, decode func(wire.Object) (wire.Publish, error
 }
 
 // patchTemplate publishes the next version, which differs from a base in some members.
-func (a *API) patchTemplate(c *exchange) error {
-	p, err := wire.Decode[wire.TemplatePatch](c.object)
-	if err != nil {
-		return err
-	}
+func (a *API) patchTemplate(c *exchange, p wire.TemplatePatch) error {
 	t, err := a.c.Templates.Patch(c.context, c.id, c.ident, p)
 	return c.answerPublished(201, t, err)
 }
@@ -130,29 +111,21 @@ func (c *exchange) answerPublished(status int, t wire.Published, err error) erro
 
 // archiveTemplate hides a template until it is published or restored.
 func (a *API) archiveTemplate(c *exchange) error {
-	done := wire.Done{
+	err := a.c.Templates.Archive(c.context, c.id, c.ident, "")
+	return c.answer(wire.Done{
 		Success: true,
 		Message: "The template is archived. Publishing or restoring it brings it back.",
-	}
-	err := a.c.Templates.Archive(c.context, c.id, c.ident, "")
-
-	return c.answer(done, err)
+	}, err)
 }
 
 // restoreTemplate makes an archived template visible again.
 func (a *API) restoreTemplate(c *exchange) error {
-	done := wire.Done{Success: true, Message: "The template is restored."}
 	err := a.c.Templates.Restore(c.context, c.id, c.ident, "")
-
-	return c.answer(done, err)
+	return c.answer(wire.Done{Success: true, Message: "The template is restored."}, err)
 }
 
 // listTemplates lists templates, one page at a time.
-func (a *API) listTemplates(c *exchange) error {
-	q, err := queryArgs[wire.TemplateListQuery](c)
-	if err != nil {
-		return err
-	}
+func (a *API) listTemplates(c *exchange, q wire.TemplateListQuery) error {
 	list, err := a.c.Templates.List(c.context, c.id, q)
 	if err != nil {
 		return err
@@ -169,22 +142,14 @@ func (a *API) templateLabels(c *exchange) error {
 }
 
 // createLabel points a label to a version. A label that exists moves.
-func (a *API) createLabel(c *exchange) error {
-	w, err := wire.Decode[wire.LabelWrite](c.object)
-	if err != nil {
-		return err
-	}
+func (a *API) createLabel(c *exchange, w wire.LabelWrite) error {
 	label, err := a.c.Templates.CreateLabel(c.context, c.id, c.ident, w, "")
 	return c.answer(label, err)
 }
 
 // moveLabel points a label to another version.
-func (a *API) moveLabel(c *exchange) error {
+func (a *API) moveLabel(c *exchange, w wire.LabelMove) error {
 	id, err := c.labelID()
-	if err != nil {
-		return err
-	}
-	w, err := wire.Decode[wire.LabelMove](c.object)
 	if err != nil {
 		return err
 	}

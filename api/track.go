@@ -280,22 +280,7 @@ func (a *API) defineScore(c *exchange) error {
 	if err == nil {
 		err = a.c.Scoring.DefineScore(c.context, c.id, d)
 	}
-	if err != nil {
-		return err
-	}
-	a.note(c, "define score", d.Name, d.Expected())
-
-	return c.answer(wire.Done{Success: true, Message: "The score is defined."}, nil)
-}
-
-// undefineScore removes a definition. The scores of its name stay.
-func (a *API) undefineScore(c *exchange) error {
-	if err := a.c.Scoring.UndefineScore(c.context, c.id, c.ident); err != nil {
-		return err
-	}
-	a.note(c, "remove score definition", c.ident, "")
-
-	return c.answer(wire.Done{Success: true, Message: "The definition is removed. Its scores stay."}, nil)
+	return a.done(c, err, "define score", d.Name, d.Expected(), "The score is defined.")
 }
 
 // listViews lists the project's views.
@@ -310,20 +295,11 @@ func (a *API) putView(c *exchange) error {
 	if err == nil {
 		err = a.c.Views.PutView(c.context, c.id, c.ident, v)
 	}
-	if err != nil {
-		return err
-	}
-	a.note(c, "save view", v.Name, wire.AuditFilter(v.Address))
-
-	return c.answer(wire.Done{Success: true, Message: "The view is saved."}, nil)
+	return a.done(c, err, "save view", v.Name, wire.AuditFilter(v.Address), "The view is saved.")
 }
 
 // deleteView deletes a view of the project.
 func (a *API) deleteView(c *exchange) error {
-	if err := a.c.Views.RemoveView(c.context, c.id, wire.View{Name: c.ident}); err != nil {
-		return err
-	}
-	a.note(c, "delete view", c.ident, "")
-
-	return c.answer(wire.Done{Success: true, Message: "The view is deleted."}, nil)
+	err := a.c.Views.RemoveView(c.context, c.id, wire.View{Name: c.ident})
+	return a.done(c, err, "delete view", c.ident, "", "The view is deleted.")
 }
