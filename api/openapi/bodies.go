@@ -11,68 +11,13 @@ import (
 // The types below are bodies with what package wire does not read of them, and answers that are not
 // exported. The comments on types and fields are the texts of the description.
 
-// WithKey is in the bodies that apps send.
-type WithKey struct {
-	// The key, if it is not in the header.
-	APIKey string `json:"api_key,omitempty"`
-}
-
-// TrackRequest is a call to a model, as the provider's client made it.
-type TrackRequest struct {
-	open
-	WithKey
-	wire.RequestWrite
-}
-
-// TrackAnyRequest is the same, with anything as its response.
+// TrackAnyRequest is a call to a model, as the provider's client made it, with anything as its response.
 type TrackAnyRequest struct {
-	TrackRequest
+	wire.RequestWrite
 	// The provider's response, as it came: an object, a text, or the list of a stream's
 	// chunks, which are joined to one answer. The streams of OpenAI (chat and responses),
 	// Anthropic, Gemini and Bedrock Converse are known.
 	Response any `json:"request_response"`
-}
-
-// LogRequest is a call to a model of any provider, as blueprints of what went in and what
-// came out.
-type LogRequest struct {
-	open
-	WithKey
-	wire.LogWrite
-}
-
-// TrackScore is a score of a call, a span, a trace or a session.
-type TrackScore struct {
-	open
-	WithKey
-	wire.ScoreBody
-}
-
-// TrackMetadata is metadata of a call. A key that is there already gets the new value.
-type TrackMetadata struct {
-	open
-	WithKey
-	wire.MetadataWrite
-}
-
-// TrackPrompt links a call to a template.
-type TrackPrompt struct {
-	open
-	WithKey
-	wire.PromptWrite
-}
-
-// TrackGroup puts a call into a group.
-type TrackGroup struct {
-	open
-	WithKey
-	wire.GroupWrite
-}
-
-// CreateGroup asks for the id of a new group.
-type CreateGroup struct {
-	open
-	WithKey
 }
 
 // RPC is a message of JSON-RPC 2.0, as the Model Context Protocol has it, or the answer to one.
@@ -226,8 +171,6 @@ type FunctionCall struct {
 
 // FetchTemplate chooses a version of a template, and what it is filled with.
 type FetchTemplate struct {
-	open
-	WithKey
 	wire.TemplateFetch
 	// No effect here, where a key belongs to one project; the answer has a warning.
 	WorkspaceID any `json:"workspace_id,omitempty" jsonschema:"anyof_type=integer;string"`
@@ -238,8 +181,6 @@ type FetchTemplate struct {
 
 // PublishTemplate is a version of a template, to be published.
 type PublishTemplate struct {
-	open
-	WithKey
 	// Which template it is, and its tags.
 	Template PublishedName `json:"prompt_template"`
 	// The content of the version.
@@ -265,42 +206,16 @@ type PublishedVersion struct {
 
 // PublishTemplateOld is the same in one object, as older clients send it.
 type PublishTemplateOld struct {
-	open
-	WithKey
 	wire.PublishOld
 	// The text: a blueprint, or what LangChain serialises.
 	Blueprint map[string]any `json:"prompt_template"`
 }
 
-// PatchTemplate is what the next version has otherwise than its base.
-type PatchTemplate struct {
-	open
-	WithKey
-	wire.TemplatePatch
-}
-
-// CreateLabel points a label to a version. A label of this name moves.
-type CreateLabel struct {
-	open
-	WithKey
-	wire.LabelWrite
-}
-
-// MoveLabel is the version that a label points to.
-type MoveLabel struct {
-	open
-	wire.LabelMove
-}
-
 // Empty is a body without its own members.
-type Empty struct {
-	open
-	WithKey
-}
+type Empty struct{}
 
 // Search chooses records.
 type Search struct {
-	open
 	wire.Search
 	Unsearched
 }
@@ -311,25 +226,6 @@ type Unsearched struct {
 	IncludePromptName bool `json:"include_prompt_name,omitempty"`
 	// No effect here; the answer has a warning.
 	MetadataKey string `json:"metadata_cost_breakdown_key,omitempty"`
-}
-
-// Continue continues with work that one request did not finish.
-type Continue struct {
-	open
-	wire.Continue
-}
-
-// Scan asks for credentials in stored records.
-type Scan struct {
-	open
-	wire.ScanQuery
-}
-
-// BacktestQuery asks what a template's newest requests would send with another version.
-type BacktestQuery struct {
-	open
-	WithKey
-	wire.BacktestQuery
 }
 
 // OK answers a heartbeat.
@@ -347,14 +243,12 @@ type ExportLine struct {
 
 // StatisticsQuery chooses the records that are summed up.
 type StatisticsQuery struct {
-	open
 	wire.StatisticsQuery
 	Unsorted
 }
 
 // PartsQuery chooses the records that are summed up by something, and two versions to compare.
 type PartsQuery struct {
-	open
 	wire.PartsQuery
 	Unsorted
 }
@@ -369,55 +263,6 @@ type Unsorted struct {
 
 // Export chooses the records of an export.
 type Export struct {
-	open
 	wire.Export
 	Unsearched
-}
-
-// RollupSearch chooses sessions, traces or users.
-type RollupSearch struct {
-	open
-	wire.RollupSearch
-}
-
-// SpanSearch chooses spans.
-type SpanSearch struct {
-	open
-	wire.SpanSearch
-}
-
-// DefineScore defines the scores of a name.
-type DefineScore struct {
-	wire.ScoreDefinition
-}
-
-// PutView saves a view.
-type PutView struct {
-	wire.View
-}
-
-// PutTarget is what people say about a target.
-type PutTarget struct {
-	wire.TargetSettings
-}
-
-// ChooseDeliveries names what is delivered again, or not any more.
-type ChooseDeliveries struct {
-	wire.DeliveryChoice
-}
-
-// PutAlert is the rule of an alert.
-type PutAlert struct {
-	wire.AlertRule
-}
-
-// TestAlert is a rule to look at.
-type TestAlert struct {
-	wire.AlertRule
-}
-
-// Heartbeat is what a sidecar reports about itself.
-type Heartbeat struct {
-	open
-	wire.Heartbeat
 }

@@ -275,6 +275,9 @@ type value struct {
 	Type    string // one of types, which gives the schema
 	Media   string // application/json if it is ""
 	Example string // JSON; members that are left out have their zero value
+
+	// Closed is set for a body that has the members of its type only, as answers have them.
+	Closed bool
 }
 
 // parse returns the example. It panics if the type has no such members.
@@ -291,22 +294,22 @@ func (v *value) parse() any {
 
 // types are those that the tables name.
 var types = byName(
-	BacktestQuery{}, ChooseDeliveries{}, Continue{}, CreateGroup{}, CreateLabel{}, DefineScore{}, Empty{},
-	ExportLine{}, ExportLogs{}, ExportMetrics{}, ExportTraces{}, Exported{}, Export{}, FetchTemplate{},
-	Heartbeat{}, LogRequest{}, MoveLabel{}, OK{}, PartsQuery{}, PatchTemplate{}, PublishTemplateOld{},
-	PublishTemplate{}, PutTarget{}, PutView{}, RPC{}, RollupSearch{}, Scan{}, Search{}, SpanSearch{},
-	SpansBulk{}, StatisticsQuery{}, Trace{}, TrackAnyRequest{}, TrackGroup{}, TrackMetadata{},
-	TrackPrompt{}, TrackRequest{}, TrackScore{}, wire.Analytics{}, wire.Backtest{}, wire.BatchAnswer{},
-	wire.ChangesQuery{}, wire.Changes{}, wire.CloseQuery{}, wire.Deleted{}, wire.DeletionQuery{},
-	wire.DeliveriesTaken{}, wire.DeliveryPage{}, wire.DeliveryQuery{}, wire.Done{}, wire.Event{},
-	wire.Fleet{}, wire.GroupCreated{}, wire.KeyVerdict{}, wire.Labels{}, wire.Logged{}, wire.NamedQuery{},
-	wire.OrphanPage{}, wire.OrphanQuery{}, wire.PlacedLabel{}, wire.Published{}, wire.RawQuery{},
-	wire.RawTemplate{}, wire.Record{}, wire.RenderedTemplate{}, wire.Repriced{}, wire.RollupFound{},
-	wire.RollupPage{}, wire.Scanned{}, wire.ScoreDefinitionList{}, wire.Scored{}, wire.SearchPage{},
-	wire.SpanPage{}, wire.SpansTaken{}, wire.Statistics{}, wire.SuggestQuery{}, wire.Suggestions{},
-	wire.TargetList{}, wire.TargetPut{}, wire.TemplateListQuery{}, wire.TemplateList{}, wire.TraceClosed{},
-	wire.TraceQuery{}, wire.TrackedRequest{}, wire.Tracked{}, wire.ViewList{}, PutAlert{}, TestAlert{},
-	wire.AlertList{}, wire.AlertTest{},
+	Empty{}, ExportLine{}, ExportLogs{}, ExportMetrics{}, ExportTraces{}, Exported{}, Export{},
+	FetchTemplate{}, OK{}, PartsQuery{}, PublishTemplateOld{}, PublishTemplate{}, RPC{}, Search{}, SpansBulk{},
+	StatisticsQuery{}, Trace{}, TrackAnyRequest{}, wire.AlertList{}, wire.AlertRule{}, wire.AlertTest{},
+	wire.Analytics{}, wire.BacktestQuery{}, wire.Backtest{}, wire.BatchAnswer{}, wire.ChangesQuery{},
+	wire.Changes{}, wire.CloseQuery{}, wire.Continue{}, wire.Deleted{}, wire.DeletionQuery{},
+	wire.DeliveriesTaken{}, wire.DeliveryChoice{}, wire.DeliveryPage{}, wire.DeliveryQuery{}, wire.Done{},
+	wire.Event{}, wire.Fleet{}, wire.GroupCreated{}, wire.GroupWrite{}, wire.Heartbeat{}, wire.KeyVerdict{},
+	wire.LabelMove{}, wire.LabelWrite{}, wire.Labels{}, wire.LogWrite{}, wire.Logged{}, wire.MetadataWrite{},
+	wire.NamedQuery{}, wire.OrphanPage{}, wire.OrphanQuery{}, wire.PlacedLabel{}, wire.PromptWrite{},
+	wire.Published{}, wire.RawQuery{}, wire.RawTemplate{}, wire.Record{}, wire.RenderedTemplate{},
+	wire.Repriced{}, wire.RequestWrite{}, wire.RollupFound{}, wire.RollupPage{}, wire.RollupSearch{},
+	wire.ScanQuery{}, wire.Scanned{}, wire.ScoreBody{}, wire.ScoreDefinitionList{}, wire.ScoreDefinition{},
+	wire.Scored{}, wire.SearchPage{}, wire.SpanPage{}, wire.SpanSearch{}, wire.SpansTaken{}, wire.Statistics{},
+	wire.SuggestQuery{}, wire.Suggestions{}, wire.TargetList{}, wire.TargetPut{}, wire.TargetSettings{},
+	wire.TemplateListQuery{}, wire.TemplateList{}, wire.TemplatePatch{}, wire.TraceClosed{}, wire.TraceQuery{},
+	wire.TrackedRequest{}, wire.Tracked{}, wire.ViewList{}, wire.View{},
 )
 
 func byName(values ...any) map[string]reflect.Type {

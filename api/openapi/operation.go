@@ -89,7 +89,7 @@ func (o *operation) requestBody(s *schemas) *Body {
 		return nil
 	}
 
-	content := map[string]Media{cmp.Or(o.Body.Media, MediaJSON): s.body(o.Body)}
+	content := map[string]Media{cmp.Or(o.Body.Media, MediaJSON): s.body(o.Body, !o.takesProtobuf())}
 	if o.takesProtobuf() {
 		content[MediaOTLP] = binary
 	}
@@ -195,15 +195,12 @@ func errorResponses(s *schemas) map[string]*Response {
 
 // ExportTraces is an ExportTraceServiceRequest of OTLP 1.
 type ExportTraces struct {
-	open
 	// Spans, by the resource that they come from.
 	ResourceSpans []any `json:"resourceSpans,omitempty"`
 }
 
 // SpansBulk brings the spans of an SDK.
 type SpansBulk struct {
-	open
-	WithKey
 	// The spans.
 	Spans []BulkSpan `json:"spans"`
 	// Close the traces of the spans after them.
@@ -215,14 +212,12 @@ type BulkSpan any
 
 // ExportLogs is an ExportLogsServiceRequest of OTLP 1.
 type ExportLogs struct {
-	open
 	// Log records, by the resource that they come from.
 	ResourceLogs []any `json:"resourceLogs,omitempty"`
 }
 
 // ExportMetrics is an ExportMetricsServiceRequest of OTLP 1.
 type ExportMetrics struct {
-	open
 	// Metrics, by the resource that they come from.
 	ResourceMetrics []any `json:"resourceMetrics,omitempty"`
 }

@@ -19,21 +19,19 @@ import (
 )
 
 // Pages returns the parts of the reference for people, as Markdown by the names of the pages:
-// one for the requests of each tag, and one for the objects that several of them share.
+// one for the requests of each part, and one for the objects that these contain.
 func (d *Document) Pages() map[string]string {
-	r := &reference{document: d, uses: make(map[string]int), home: make(map[string]string)}
-	r.settle()
-
+	linked := map[string]bool{"ErrorBody": true}
 	pages := make(map[string]string)
 	for _, t := range parts {
-		pages[t.Page] = (&page{r, t.Page}).execute("part", t)
+		pages[t.Page] = (&page{d, t.Page, linked}).execute("part", t)
 	}
-	pages[objectsPage] = (&page{r, objectsPage}).execute("shared", nil)
+	pages[objectsPage] = (&page{d, objectsPage, linked}).execute("shared", nil)
 
 	return pages
 }
 
-// objectsPage is the page of the objects that requests of several tags use.
+// objectsPage is the page of the objects.
 const objectsPage = "api-objects"
 
 // Index lists all requests by their tags, with links into Pages.
@@ -44,8 +42,9 @@ func (d *Document) Spellings() string { return new(page).execute("spellings", op
 
 // page is one page of the reference. Links from it depend on where it is.
 type page struct {
-	*reference
-	name string
+	document *Document
+	name     string
+	linked   map[string]bool // the names of objects, of all pages
 }
 
 //go:embed page.md.tmpl
@@ -75,100 +74,10 @@ func (p *page) execute(name string, data any) string {
 	return b.String()
 }
 
-// reference is what all parts of the reference know.
-type reference struct {
-	document *Document
-	uses     map[string]int    // how many requests send or answer with a schema
-	home     map[string]string // the page of each schema
-}
-
-// settle decides where each object is described: with the requests of a tag if only they lead to
-// it, so that readers need not jump.
-func (r *reference) settle() {
-	for _, t := range parts {
-		reached := make(map[string]bool)
-		for _, o := range t.Operations {
-			for _, schema := range r.schemasOf(o) {
-				r.uses[schema]++
-				r.reach(schema, reached)
-			}
-		}
-		for name := range reached {
-			if r.home[name] != "" {
-				r.home[name] = objectsPage
-			} else {
-				r.home[name] = t.Page
-			}
-		}
-	}
-
-	// Errors are answered by every request, without being among the schemas of one.
-	errors := make(map[string]bool)
-	r.reach("ErrorBody", errors)
-	for name := range r.document.Components.Schemas {
-		if errors[name] || r.home[name] == "" {
-			r.home[name] = objectsPage
-		}
-	}
-}
-
-// reach adds a schema, and all to which its members lead.
-func (r *reference) reach(name string, reached map[string]bool) {
-	s := r.document.Components.Schemas[name]
-	if s == nil || reached[name] {
-		return
-	}
-	reached[name] = true
-
-	for _, inner := range referred(s) {
-		r.reach(inner, reached)
-	}
-}
-
-// referred returns the names of the schemas that a schema refers to.
-func referred(s *jsonschema.Schema) (names []string) {
-	if s == nil || s == jsonschema.TrueSchema || s == jsonschema.FalseSchema {
-		return nil
-	}
-	if s.Ref != "" {
-		names = append(names, nameOf(s))
-	}
-
-	inner := slices.Concat(s.AnyOf, s.OneOf, s.AllOf, s.PrefixItems,
-		[]*jsonschema.Schema{s.Items, s.AdditionalProperties})
-	if s.Properties != nil {
-		inner = slices.AppendSeq(inner, s.Properties.ValuesFromOldest())
-	}
-	for _, each := range inner {
-		names = append(names, referred(each)...)
-	}
-
-	return names
-}
-
 // described returns the operation as the document has it.
-func (r *reference) described(o *operation) *Operation {
+func (p *page) described(o *operation) *Operation {
 	method, path, _ := strings.Cut(o.Route, " ")
-	return r.document.Paths[path][strings.ToLower(method)]
-}
-
-// schemasOf returns the names of the schemas of an operation's body and answers.
-func (r *reference) schemasOf(o *operation) (names []string) {
-	contents := []map[string]Media{}
-	if body := r.described(o).Body; body != nil {
-		contents = append(contents, body.Content)
-	}
-	for _, answer := range r.described(o).Responses {
-		contents = append(contents, answer.Content)
-	}
-
-	for _, content := range contents {
-		for _, media := range content {
-			names = append(names, nameOf(media.Schema))
-		}
-	}
-
-	return names
+	return p.document.Paths[path][strings.ToLower(method)]
 }
 
 // nameOf returns the name of the schema that s refers to, or "" if it is not a reference.
@@ -234,7 +143,7 @@ type object struct {
 // field is a member of an object.
 type field struct{ Name, Type, Description string }
 
-// fields returns the members of an object, or a link to them. sent means that callers send it.
+// fields returns the members of an object, or a link to it if it has none. sent means that callers send it.
 func (p *page) fields(s *jsonschema.Schema, sent bool) object {
 	name := nameOf(s)
 	definition := p.document.Components.Schemas[name]
@@ -242,7 +151,7 @@ func (p *page) fields(s *jsonschema.Schema, sent bool) object {
 	switch {
 	case name == "":
 		return object{}
-	case p.uses[name] > 1 || !isTable(definition):
+	case !isTable(definition):
 		return object{Link: p.link(name)}
 	default:
 		return object{Fields: p.members(definition, sent)}
@@ -268,20 +177,20 @@ func (p *page) members(s *jsonschema.Schema, sent bool) (all []field) {
 	return all
 }
 
-// objects returns the schemas of the page that are not shown with the only request that uses them.
+// objects returns the objects to which links lead, also those of other objects.
 func (p *page) objects() (all []object) {
-	for _, name := range slices.Sorted(maps.Keys(p.document.Components.Schemas)) {
-		s := p.document.Components.Schemas[name]
-		if p.home[name] != p.name || p.uses[name] == 1 && isTable(s) {
-			continue
+	known := -1
+	for known < len(p.linked) {
+		known, all = len(p.linked), nil
+		for _, name := range slices.Sorted(maps.Keys(p.linked)) {
+			s := p.document.Components.Schemas[name]
+			o := object{Name: name, Description: s.Description}
+			// Only bodies that callers send are open to more members.
+			if isTable(s) {
+				o.Fields = p.members(s, s.AdditionalProperties == jsonschema.TrueSchema)
+			}
+			all = append(all, o)
 		}
-
-		o := object{Name: name, Description: s.Description}
-		// Only bodies that callers send are open to more members.
-		if isTable(s) {
-			o.Fields = p.members(s, s.AdditionalProperties == jsonschema.TrueSchema)
-		}
-		all = append(all, o)
 	}
 
 	return all
@@ -352,9 +261,10 @@ func (p *page) typeName(s *jsonschema.Schema) string {
 
 // link returns a link to where a schema is described.
 func (p *page) link(name string) string {
+	p.linked[name] = true
 	file := ""
-	if p.home[name] != p.name {
-		file = p.home[name] + ".md"
+	if p.name != objectsPage {
+		file = objectsPage + ".md"
 	}
 
 	return "[" + name + "](" + file + "#" + strings.ToLower(name) + ")"

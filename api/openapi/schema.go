@@ -279,16 +279,26 @@ func (s *schemas) media(v *value) Media {
 	return Media{Schema: s.schemaOf(example), Example: s.example(example)}
 }
 
-// body returns the schema and the example of a body, which is sent as it is written.
-func (s *schemas) body(v *value) Media {
+// body returns the schema and the example of a body, which is sent as it is written. It may have more members
+// than those of its type, the key among them if it is keyed.
+func (s *schemas) body(v *value, keyed bool) Media {
 	schema := s.schemaOf(reflect.Zero(types[v.Type]).Interface())
+	definition := s.all[v.Type]
+	if !v.Closed {
+		definition.AdditionalProperties = jsonschema.TrueSchema
+	}
+	if !v.Closed && keyed {
+		description := "The key, if it is not in the header."
+		definition.Properties.Set("api_key", &jsonschema.Schema{Type: "string", Description: description})
+		_ = definition.Properties.MoveToFront("api_key") // it is there
+	}
 
 	var example bytes.Buffer
 	if err := json.Compact(&example, []byte(cmp.Or(v.Example, "{}"))); err != nil {
 		panic("openapi: an example of " + v.Type + ": " + err.Error())
 	}
 	for m := range jsonscan.Members(example.Bytes()) {
-		if _, ok := s.all[v.Type].Properties.Get(m.Name); !ok {
+		if _, ok := definition.Properties.Get(m.Name); !ok {
 			panic("openapi: an example of " + v.Type + " has " + m.Name)
 		}
 	}
