@@ -52,7 +52,7 @@ func (a *API) exportRequests(c *exchange, e wire.Export) error {
 	if e.Format == wire.FormatCSV {
 		// This page is the beginning of the CSV.
 		first.PerPage = wire.PageItemsMax
-	} else if wire.IsOffList(first.Cursor) {
+	} else if wire.IsRecordCursor(first.Cursor) {
 		// It is none of a search.
 		first.Cursor = ""
 	}

@@ -332,7 +332,7 @@ func (strict) Search(_ context.Context, _ wire.Identity, s wire.Search) (wire.Se
 
 func TestAnExportIsTakenUpAgainPastTheLists(t *testing.T) {
 	s, _ := startTCP(t, func(c *api.Config) { c.Records = strict{} })
-	for cursor, status := range map[string]int{"o.": 200, "s.019ca945": 200, "elsewhere": 422} {
+	for cursor, status := range map[string]int{"i.": 200, "i.019ca945": 200, "elsewhere": 422} {
 		res := s.send("POST", exportPath, `{"cursor":"`+cursor+`"}`, "X-API-KEY", "full")
 		said, _ := io.ReadAll(res.Body)
 		_ = res.Body.Close()

@@ -17,16 +17,11 @@ type ExportMark struct {
 	Done   bool   `json:"done"`   // whether the export is complete
 }
 
-// The first bytes of the cursors of records that no list shows.
-const (
-	OrphanCursor = "o."
-	SpanCursor   = "s."
-)
+// RecordCursor begins the cursors of exports of all records.
+const RecordCursor = "i."
 
-// IsOffList reports whether a cursor is past all records that lists show.
-func IsOffList(cursor string) bool {
-	return strings.HasPrefix(cursor, OrphanCursor) || strings.HasPrefix(cursor, SpanCursor)
-}
+// IsRecordCursor reports whether a cursor is one of all records, not of a search.
+func IsRecordCursor(cursor string) bool { return strings.HasPrefix(cursor, RecordCursor) }
 
 // The formats of an export.
 const (

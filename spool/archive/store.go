@@ -109,10 +109,6 @@ type Store interface {
 	// the store cannot tell.
 	GoneBy() time.Time
 
-	// Spans returns the places of up to limit records that are only a span (State.Bare),
-	// newest first, following after.
-	Spans(ctx context.Context, account string, after *query.Position, limit int) ([]query.Position, error)
-
 	// Rollups returns the page of a search for sessions, traces or users, as rollup.Finder makes
 	// it of all of the account, as of one moment.
 	Rollups(ctx context.Context, account string, q rollup.Query) (rollup.Page, error)

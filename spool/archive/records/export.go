@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"strings"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/query"
@@ -59,7 +60,7 @@ func (svc *Service) Export(
 const exportStep = 100
 
 // ExportEvents calls fn with the events of every record that s finds, in its order, one
-// record at a time. If s has no filter, the events that wait for their request follow.
+// record at a time. Without a filter those are all records, also what no list shows, by their ids.
 //
 // mark is called now and then with a cursor that continues after what fn got, "" at the
 // end. The export ends with the first error of either. Its memory is bounded by a page of
@@ -69,7 +70,10 @@ func (svc *Service) ExportEvents(
 	fn func([]wire.Event) error, mark func(cursor string) error,
 ) error {
 	s.Page, s.PerPage = 0, exportStep
-	for !wire.IsOffList(s.Cursor) {
+	if s.FilterGroup == nil && s.Cursor == "" {
+		s.Cursor = wire.RecordCursor
+	}
+	for !wire.IsRecordCursor(s.Cursor) {
 		q, err := query.Compile(s)
 		if err != nil {
 			return err
@@ -86,40 +90,39 @@ func (svc *Service) ExportEvents(
 			}
 		}
 
-		if page.NextCursor == nil {
-			s.Cursor = wire.OrphanCursor
-			break
-		}
-		s.Cursor = *page.NextCursor
-		// Between pages, never within one: after a cursor nothing was left out.
-		if err := mark(s.Cursor); err != nil {
-			return err
+		// Between pages, never within one: after a cursor nothing was left out. A list without a filter is
+		// not all: importing some of it twice does no harm.
+		s.Cursor = wire.RecordCursor
+		if page.NextCursor != nil {
+			s.Cursor = *page.NextCursor
+			if err := mark(s.Cursor); err != nil {
+				return err
+			}
 		}
 	}
 
-	// No filter can match an orphan or a span: it has no row.
-	if s.FilterGroup != nil {
-		return mark("")
-	}
-	for s.Cursor != "" {
-		part, next, err := svc.partBehind(ctx, id.Account, s.Cursor)
+	// No filter can match what no list shows: it has no row.
+	for more := s.FilterGroup == nil; more; {
+		ids, err := svc.idsAfter(ctx, id.Account, strings.TrimPrefix(s.Cursor, wire.RecordCursor))
 		if err != nil {
 			return err
 		}
-		for _, w := range part {
-			if err := svc.exportRecord(ctx, id, w.requestID, fn); err != nil {
+		for _, requestID := range ids {
+			if err := svc.exportRecord(ctx, id, requestID, fn); err != nil {
 				return err
 			}
 		}
 
-		// Marked after a whole part: an export that is taken up again repeats at most one.
-		s.Cursor = next
-		if err := mark(next); err != nil {
-			return err
+		more = len(ids) == idsStep
+		if more {
+			s.Cursor = wire.RecordCursor + ids[len(ids)-1]
+			if err := mark(s.Cursor); err != nil {
+				return err
+			}
 		}
 	}
 
-	return nil
+	return mark("")
 }
 
 // exportRecord calls fn with the events of one record, unless it was deleted meanwhile.

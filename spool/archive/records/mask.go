@@ -14,11 +14,10 @@ import (
 	"promptspool/api/wire"
 	"promptspool/api/wire/secrets"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/query"
 )
 
 // Scan looks for secrets in the records of the account, after q.Cursor, for about 2 s
-// or q.Limit records. It goes from the newest on, orphans last. With q.Mask it masks them,
+// or q.Limit records. It goes by ids, from the newest on. With q.Mask it masks them,
 // durably and with an entry in the audit log by the time it returns. It reports where
 // secrets are, never what they are.
 func (svc *Service) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error) {
@@ -283,8 +282,7 @@ func partOf(parts *wire.RepricedParts, member string) *int {
 // walkTime is how long one call walks before it reports how far it got.
 const walkTime = 2 * time.Second
 
-// walk looks at all records of an account in parts: from the newest on those that lists
-// show, then the orphans, then the spans.
+// walk looks at all records of an account in parts, by their ids, the newest first.
 type walk struct {
 	archive *Service
 	account string
@@ -293,7 +291,7 @@ type walk struct {
 	look    func(ctx context.Context, requestID string) error
 
 	seen   int
-	cursor string // continues after the records that were looked at
+	cursor string // the last id that was looked at
 	done   bool
 }
 
@@ -313,82 +311,42 @@ func (svc *Service) newWalk(
 // run looks at records from the cursor on until the time or the records run out. Every call gets
 // at least one record further.
 func (w *walk) run(ctx context.Context) error {
-	for next := w.cursor; ; {
-		part, behind, err := w.archive.partBehind(ctx, w.account, next)
+	for {
+		ids, err := w.archive.idsAfter(ctx, w.account, w.cursor)
 		if err != nil {
 			return err
 		}
-		for _, r := range part {
-			if err := w.look(ctx, r.requestID); err != nil {
+		for _, id := range ids {
+			if err := w.look(ctx, id); err != nil {
 				return err
 			}
-			if w.step(r.cursor) {
+			w.cursor = id
+			w.seen++
+			if w.seen == w.limit || w.archive.config.Now().After(w.ends) {
 				return nil
 			}
 		}
 
-		next = behind
-		if next == "" {
+		if len(ids) < idsStep {
 			w.cursor, w.done = "", true
 			return nil
 		}
 	}
 }
 
-// walked is a record of a walk, and the cursor that continues after it.
-type walked struct{ requestID, cursor string }
+// idsStep is how many ids of records are read at a time.
+const idsStep = 100
 
-// partBehind returns the next records of an account after a cursor, "" for the beginning: from
-// the newest on those that lists show, then the orphans, then those that are only a span. next
-// continues after them; it is "" at the end.
-func (svc *Service) partBehind(ctx context.Context, account, cursor string) (part []walked, next string, err error) {
-	if after, isOrphan := strings.CutPrefix(cursor, wire.OrphanCursor); isOrphan {
-		states, last, err := svc.config.Store.States(ctx, account, archive.Orphaned, after, exportStep)
-		for i := range states {
-			part = append(part, walked{states[i].RequestID, wire.OrphanCursor + states[i].RequestID})
-		}
-		next = wire.SpanCursor
-		if last != "" {
-			next = wire.OrphanCursor + last
-		}
-		return part, next, err
-	}
-
-	after, isSpan := strings.CutPrefix(cursor, wire.SpanCursor)
-	var behind *query.Position
+// idsAfter returns the next ids of an account's records, the highest first: those after another one, "" for
+// the beginning. Fewer than idsStep are the last.
+func (svc *Service) idsAfter(ctx context.Context, account, after string) ([]string, error) {
 	if after != "" {
-		p, ok := query.ParseCursor(after)
-		if !ok {
-			return nil, "", errCursor("cursor of an earlier answer")
+		var err error
+		after, err = wire.ParseID(after)
+		if err != nil {
+			return nil, errCursor("cursor of an earlier answer")
 		}
-		behind = &p
 	}
 
-	var page []query.Position
-	prefix, limit := "", exportPage
-	next = wire.OrphanCursor
-	if isSpan {
-		prefix, limit, next = wire.SpanCursor, exportStep, ""
-		page, err = svc.config.Store.Spans(ctx, account, behind, limit)
-	} else {
-		page, _, err = svc.positions(ctx, wire.Identity{Account: account}, query.Query{After: behind}, limit)
-	}
-	for _, p := range page {
-		part = append(part, walked{p.RequestID, prefix + p.Cursor()})
-	}
-	// A part that is not full is the last of its kind.
-	if len(part) == limit {
-		next = part[limit-1].cursor
-	}
-
-	return part, next, err
-}
-
-// step notes that a record was looked at, and reports whether the call has done enough. The
-// next one continues at cursor.
-func (w *walk) step(cursor string) (enough bool) {
-	w.cursor = cursor
-	w.seen++
-
-	return w.seen == w.limit || w.archive.config.Now().After(w.ends)
+	return svc.config.Store.IDs(ctx, account, after, idsStep)
 }

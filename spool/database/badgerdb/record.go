@@ -203,32 +203,6 @@ func (db *DB) requestBody(txn *badger.Txn, k keys, requestID string) ([]byte, er
 	return db.loadBody(txn, k, id, h)
 }
 
-// Spans returns places of spans; see archive.Store.
-func (db *DB) Spans(
-	ctx context.Context, account string, after *query.Position, limit int,
-) (places []query.Position, err error) {
-	err = db.viewOf(account, func(txn *badger.Txn, k keys) error {
-		var from []byte
-		if after != nil {
-			place, ok := placeOf(*after)
-			if !ok {
-				return archive.BadID(after.RequestID)
-			}
-			// The first key after it.
-			from = append(k.span(place), 0)
-		}
-		return db.each(ctx, txn, k.table(tableSpan), from, func(key, _ []byte) (bool, error) {
-			if len(places) == limit {
-				return false, nil
-			}
-			places = append(places, spanPosition(key))
-			return true, nil
-		})
-	})
-
-	return places, err
-}
-
 func spanPosition(key []byte) query.Position {
 	at, id := blocks.DecodePlace(key)
 	return query.Position{At: at, RequestID: uuid(id).String()}

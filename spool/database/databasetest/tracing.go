@@ -14,7 +14,6 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/query"
 )
 
 // SpanBody returns the body of a span of a trace.
@@ -23,23 +22,25 @@ func SpanBody(trace string, span int, name string) string {
 		`"startTimeUnixNano":"1795318943782000000"}}`, trace, span, name)
 }
 
-// allSpans returns the request ids of all spans of an account, page by page.
+// allSpans returns the ids of all records of an account that are only a span, in order.
 func allSpans(t rapid.TB, s archive.Store, account string) (ids []string) {
 	t.Helper()
-	var after *query.Position
-	for {
-		page, err := s.Spans(context.Background(), account, after, 2)
-		if err != nil {
-			t.Fatalf("Spans: %v", err)
+	for after, more := "", true; more; {
+		page, err := s.IDs(context.Background(), account, after, 2)
+		must(t, err)
+		for _, id := range page {
+			after = id
+			state, _, err := s.Bodies(context.Background(), account, id)
+			must(t, err)
+			if state.Bare() {
+				ids = append(ids, id)
+			}
 		}
-		for _, p := range page {
-			ids = append(ids, p.RequestID)
-		}
-		if len(page) < 2 {
-			return ids
-		}
-		after = &page[1]
+		more = len(page) == 2
 	}
+	slices.Sort(ids)
+
+	return ids
 }
 
 // ofTrace returns the request ids of the spans of a trace.
@@ -61,26 +62,22 @@ func ofTrace(t rapid.TB, s archive.Store, account, trace string) (ids []string) 
 	}
 }
 
-// sameSpans compares the spans, in their order, and the records of each trace with the states. No list
-// shows the spans: see sameAsFold.
+// sameSpans compares the spans, and the records of each trace, with the states. No list shows the spans: see
+// sameAsFold.
 func sameSpans(t rapid.TB, states map[string]*archive.State, s archive.Store, account string) {
 	t.Helper()
-	var places []query.Position
+	var want []string
 	traced := make(map[string][]string)
+
 	for id, state := range states {
 		if state.Bare() {
-			places = append(places, query.Position{At: state.BareAt(), RequestID: id})
+			want = append(want, id)
 		}
 		if state.TraceID() != "" {
 			traced[state.TraceID()] = append(traced[state.TraceID()], id)
 		}
 	}
-	slices.SortFunc(places, query.Position.Compare)
-
-	var want []string
-	for _, p := range places {
-		want = append(want, p.RequestID)
-	}
+	slices.Sort(want)
 	if got := allSpans(t, s, account); !slices.Equal(got, want) {
 		t.Fatalf("the spans are %q, want %q", got, want)
 	}

@@ -13,7 +13,6 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/database/compress"
-	"promptspool/spool/database/postgres/connection"
 	"promptspool/spool/database/postgres/schema"
 )
 
@@ -240,32 +239,6 @@ func damaged(what string, cause error) error {
 
 // equal reports whether a column has the value that it should.
 func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
-
-// Spans returns places of spans; see archive.Store.
-func (db *DB) Spans(
-	ctx context.Context, account string, after *query.Position, limit int,
-) (places []query.Position, err error) {
-	// Without a place to continue from: after everything, as the newest come first.
-	behind := place{at: nanosMost}
-	if after != nil {
-		behind.at = schema.Nanos(after.At)
-		var ok bool
-		behind.id, ok = archive.ParseUUID(after.RequestID)
-		if !ok {
-			return nil, archive.BadID(after.RequestID)
-		}
-	}
-
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return nil, err
-	}
-
-	return connection.QueryRows(ctx, db.pool, positionRow, `
-		SELECT span_at, request_id FROM record_states
-		WHERE account_id = $1 AND span_at IS NOT NULL AND (span_at, request_id) < ($2, $3)
-		ORDER BY span_at DESC, request_id DESC LIMIT $4`, key, behind.at, behind.id, limit)
-}
 
 // positionRow reads the place of a row in the list.
 func positionRow(row pgx.CollectableRow) (query.Position, error) {
