@@ -164,7 +164,8 @@ func (c *checker) look(key, value []byte) error {
 	case tableBase:
 		body, err := loadBytes(c.txn, append(k.table(tableBody), rest...))
 		if _, dependent := compress.BaseOf(body); err == nil && (body == nil || dependent) {
-			err = fmt.Errorf("key %q: bodies are packed against one that is not there, or is itself", key)
+			err = fmt.Errorf("key %q: %d bodies are packed against one that is not there, or is itself",
+				key, repack.Dependants(value).Len())
 		}
 		return err
 

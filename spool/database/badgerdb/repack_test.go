@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -194,5 +195,45 @@ func TestTheSpaceOfPackedBodiesIsGivenBack(t *testing.T) {
 	if after := diskBytes(dir); dependent(t, db) != 39 || after > before-16<<20 {
 		t.Errorf("the folder takes %d MB after %d of 40 bodies were packed, and took %d MB",
 			after>>20, dependent(t, db), before>>20)
+	}
+}
+
+// A bad block takes the bodies that are packed against one in it, and no others. A check counts them.
+func TestABaseThatIsLostTakesOnlyItsDependants(t *testing.T) {
+	db, later := clocked(t, t.TempDir())
+	say(t, db, "s", 0, 6)
+	say(t, db, "other", 6, 12)
+	later(10 * time.Minute)
+	pack(t, db)
+
+	longest, _ := archive.ParseUUID(databasetest.ID(1005))
+	var bodies []repack.Body
+	err := db.viewOf("a", func(txn *badger.Txn, k keys) (err error) {
+		bodies, err = db.storedBodies(t.Context(), txn, k, []uuid{longest}, map[string]uint64{})
+		return err
+	})
+	if err != nil || len(bodies) != 1 || bodies[0].Dependants.Len() != 5 {
+		t.Fatalf("the longest body is %+v (%v)", bodies, err)
+	}
+	k, _ := keysOf("a")
+	key := k.body(longest, bodies[0].Event)
+	if err := db.bdb.Update(func(txn *badger.Txn) error { return txn.Delete(key) }); err != nil {
+		t.Fatal(err)
+	}
+
+	for n := range 12 {
+		_, body, err := db.Record(t.Context(), "a", databasetest.ID(1000+n))
+		lost := wire.IsCode(err, wire.CodeInternal)
+		if lost != (n < 6) || !lost && len(body) < 1000*(n+1) {
+			t.Errorf("body %d has %d bytes (%v)", n, len(body), err)
+		}
+	}
+	if err := db.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "5 bodies") {
+		t.Errorf("the check says %v", err)
+	}
+
+	// The database is checked once more when it is closed.
+	if err := db.bdb.Update(func(txn *badger.Txn) error { return txn.Set(key, bodies[0].Value) }); err != nil {
+		t.Fatal(err)
 	}
 }

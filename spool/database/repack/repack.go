@@ -39,6 +39,9 @@ const dependantBytes = 32
 // dependantsMax bounds how many bodies have one base: as many are packed again when it is deleted.
 const dependantsMax = 64
 
+// Len returns how many they are.
+func (d Dependants) Len() int { return len(d) / dependantBytes }
+
 // All calls fn with each dependant until it returns an error.
 func (d Dependants) All(fn func(request, event archive.UUID) error) error {
 	for one := range slices.Chunk(d, dependantBytes) {
@@ -93,7 +96,7 @@ func (r Rule) Pack(codec *compress.Codec, bodies []Body) (changed []Body, keep [
 		case dependent:
 		case len(b.Dependants) == 0:
 			alone = append(alone, b)
-		case len(b.Dependants)/dependantBytes < dependantsMax:
+		case b.Dependants.Len() < dependantsMax:
 			// The last that has room: bodies come in the order of their calls.
 			base = b
 		}
@@ -157,7 +160,7 @@ func (r Rule) packAgainst(
 	var plain []byte
 	misses := 0
 	for i, b := range alone {
-		if len(all)/dependantBytes == dependantsMax || misses == triesMost {
+		if all.Len() == dependantsMax || misses == triesMost {
 			rest = append(rest, alone[i:]...)
 			break
 		}
