@@ -183,6 +183,30 @@ func (s *stage) lookAtMemory() {
 	}
 }
 
+// memoryGrows returns by how many bytes the anonymous memory of the process grew at most while fn ran,
+// with little garbage.
+func memoryGrows(fn func()) int64 {
+	defer debug.SetGCPercent(debug.SetGCPercent(5))
+	debug.FreeOSMemory()
+	var s stage
+	s.lookAtMemory()
+	before := s.memory.Load()
+
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		fn()
+	}()
+	for {
+		s.lookAtMemory()
+		select {
+		case <-done:
+			return (s.memory.Load() - before) << 10
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
 // tellMemory reports the most memory seen, which must be within benchMemory.
 func (s *stage) tellMemory(b *testing.B) {
 	most := s.memory.Load()
@@ -212,19 +236,26 @@ func benchSession(b *testing.B, load *databasetest.SessionLoad) {
 	}
 	defer db.Close()
 
-	packing := time.Duration(0)
+	packing, begun, writtenPacking, memory := time.Duration(0), bytesWritten(), int64(0), int64(0)
 	sent := load.Send(b, db, time.Now(), func(s databasetest.Sent) {
 		if packing == 0 {
 			s.Read(b, db, "alone")
 		}
-		cpu := cputimetest.Used()
-		if err := db.PackLater(b.Context(), time.Hour); err != nil {
-			b.Fatal(err)
-		}
+		cpu, written := cputimetest.Used(), bytesWritten()
+		memory = max(memory, memoryGrows(func() {
+			if err := db.PackLater(b.Context(), time.Hour); err != nil {
+				b.Error(err)
+			}
+		}))
 		packing += cputimetest.Used() - cpu
 		db.Tidy(b.Context())
+		writtenPacking += bytesWritten() - written
 	})
-	b.Logf("%s: packed in %.2f ms of processor a MB", load.Name, packing.Seconds()*1e3/(float64(sent.Bytes)/1e6))
+	of := func(bytes int64) float64 { return float64(bytes) / float64(sent.Bytes) }
+	b.Logf("%s: packed in %.2f ms of processor a MB, with %d MB more memory; "+
+		"written %.2f of what was sent, of that %.2f for packing",
+		load.Name, packing.Seconds()*1e3/(float64(sent.Bytes)/1e6), memory>>20,
+		of(bytesWritten()-begun), of(writtenPacking))
 	size, err := db.Size(b.Context())
 	if err != nil {
 		b.Fatal(err)

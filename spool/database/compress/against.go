@@ -60,18 +60,12 @@ func Size(packed []byte) int {
 	return int(min(head.FrameContentSize, unpackedMax))
 }
 
-// windowMax bounds how far apart two places may be that the packing of a body finds to be alike, and
-// with it the memory of an encoder.
-const windowMax = 32 << 20
-
 // frameDictionary is the number that frames have which are packed against a body.
 const frameDictionary = 3
 
 // Packer packs bodies against one base. It is not safe for concurrent use.
 type Packer struct {
 	base    Base
-	plain   []byte
-	window  int
 	encoder *zstd.Encoder
 }
 
@@ -83,41 +77,39 @@ func (c *Codec) NewPacker(request, event [16]byte, packed []byte) (*Packer, erro
 	}
 	base := Base{Request: request, Event: event, Sum: xxhash.Sum64(plain), Bytes: uint32(len(packed))}
 
-	return &Packer{base: base, plain: plain}, nil
+	// Whatever lies further back than the window is not found: it has to hold the base, and a body that is a
+	// fourth longer.
+	window := max(1<<bits.Len(uint(len(plain)*9/4)), windowMin)
+
+	// An encoder remembers so many places of its dictionary, and finds little of a longer one.
+	level := zstd.SpeedBetterCompression
+	switch {
+	case window <= windowMin:
+		level = zstd.SpeedFastest
+	case window <= 8*windowMin:
+		level = zstd.SpeedDefault
+	}
+	encoder, err := zstd.NewWriter(nil,
+		zstd.WithEncoderConcurrency(1),
+		zstd.WithLowerEncoderMem(true),
+		zstd.WithEncoderLevel(level),
+		zstd.WithWindowSize(window),
+		zstd.WithEncoderDictRaw(frameDictionary, plain))
+
+	return &Packer{base, encoder}, err
 }
 
-// Pack packs a body against the base.
-func (p *Packer) Pack(body []byte) ([]byte, error) {
-	// Whatever lies further back than the window is not found: it holds both.
-	window := 1 << bits.Len(uint(len(p.plain)+len(body)))
-	window = min(max(window, zstd.MinWindowSize), windowMax)
-	if window > p.window {
-		// An encoder remembers so many places of its dictionary, and finds little of a longer one.
-		level := zstd.SpeedBetterCompression
-		switch {
-		case len(p.plain) <= 64<<10:
-			level = zstd.SpeedFastest
-		case len(p.plain) <= 512<<10:
-			level = zstd.SpeedDefault
-		}
-		encoder, err := zstd.NewWriter(nil,
-			zstd.WithEncoderConcurrency(1),
-			zstd.WithLowerEncoderMem(true),
-			zstd.WithEncoderLevel(level),
-			zstd.WithWindowSize(window),
-			zstd.WithEncoderDictRaw(frameDictionary, p.plain))
-		if err != nil {
-			return nil, err
-		}
-		p.encoder, p.window = encoder, window
-	}
+// windowMin is the window for a base of up to 112 KiB.
+const windowMin = 256 << 10
 
+// Pack packs a body against the base.
+func (p *Packer) Pack(body []byte) []byte {
 	packed := append(make([]byte, 0, HeadBytes+len(body)/16+64), against)
 	packed = append(append(packed, p.base.Request[:]...), p.base.Event[:]...)
 	packed = binary.BigEndian.AppendUint64(packed, p.base.Sum)
 	packed = binary.BigEndian.AppendUint32(packed, p.base.Bytes)
 
-	return p.encoder.EncodeAll(body, packed), nil
+	return p.encoder.EncodeAll(body, packed)
 }
 
 // ErrBase is for a base that is gone, or another body than the one that was packed against.

@@ -53,7 +53,7 @@ const (
 	sessionsMax = 1 << 15
 	activeFor   = 6 * time.Hour
 	togetherMax = 64
-	bytesMax    = 8 << 20
+	bytesMax    = 4 << 20
 )
 
 // skipped is how many times as many bodies are left as they are after some that have nothing in common.

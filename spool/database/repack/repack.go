@@ -169,10 +169,7 @@ func (r Rule) packAgainst(
 		if err != nil {
 			return nil, nil, err
 		}
-		packed, err := packer.Pack(plain)
-		if err != nil {
-			return nil, nil, err
-		}
+		packed := packer.Pack(plain)
 		if float64(len(packed)) > r.Most*float64(len(b.Value)) {
 			rest = append(rest, b)
 			misses++
