@@ -3,7 +3,6 @@ package repack
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -305,11 +304,8 @@ func (p *Packer) Recall(ctx context.Context) error {
 	begun := p.now()
 	var q query.Query
 	if !until.IsZero() {
-		after, err := json.Marshal(until.Add(-recallBefore).UTC())
-		if err != nil {
-			return err
-		}
-		q, err = query.CompileMatch(&wire.Filter{Field: "accepted_at", Operator: "gt", Value: after})
+		after := wire.Where("accepted_at", "gt", until.Add(-recallBefore).UTC())
+		q, err = query.CompileMatch(&after)
 		if err != nil {
 			return err
 		}
