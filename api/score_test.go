@@ -170,9 +170,7 @@ func TestAViewIsSavedRenamedAndDeleted(t *testing.T) {
 		{"slow%2Ferrors", `{"address":"/requests?sort=cost&filter=status:error&cursor=x&n=51&done=scored"}`, 200},
 		{"today", `{"address":"/"}`, 200},
 		{"today", `{"address":"/users"}`, 200},
-		{"gone", `{"name":"there","address":"/"}`, 404},
-		{"today", `{"name":"slow/errors","address":"/"}`, 409},
-		{"today", `{"name":"by user","address":"/users"}`, 200},
+		{"by%20user", `{"name":"other","address":"/users"}`, 200},
 	} {
 		if got := put(v.name, v.body); got.Status != v.status {
 			t.Errorf("%s %s: %+v, want %d", v.name, v.body, got, v.status)
@@ -181,7 +179,8 @@ func TestAViewIsSavedRenamedAndDeleted(t *testing.T) {
 
 	_, list, err := s.read("GET", views, "", "X-API-KEY", "read")
 	want := `{"success":true,"items":[{"name":"by user","address":"/users"},` +
-		`{"name":"slow/errors","address":"/requests?filter=status%3Aerror&sort=cost"}]}` + "\n"
+		`{"name":"slow/errors","address":"/requests?filter=status%3Aerror&sort=cost"},` +
+		`{"name":"today","address":"/users"}]}` + "\n"
 	if err != nil || list != want {
 		t.Errorf("the list: %s, %v; want %s", list, err, want)
 	}

@@ -289,11 +289,11 @@ func (a *API) listViews(c *exchange) error {
 	return c.answer(wire.ViewList{Success: true, Items: all}, err)
 }
 
-// putView saves a view of the project, or renames one.
+// putView saves a view of the project.
 func (a *API) putView(c *exchange) error {
 	v, err := wire.DecodeView(c.object, c.ident)
 	if err == nil {
-		err = a.c.Views.PutView(c.context, c.id, c.ident, v)
+		err = a.c.Views.PutView(c.context, c.id, v)
 	}
 	return a.done(c, err, "save view", v.Name, wire.AuditFilter(v.Address), "The view is saved.")
 }

@@ -68,7 +68,7 @@ var Table = []Entry{
 	{
 		Does: "Save views for the project", Scope: wire.ScopePublish, Role: wire.RoleEditor,
 		Routes: "put-view delete-view",
-		Pages:  "POST /project-views, POST /project-views/{id}/rename, POST /project-views/{id}/remove",
+		Pages:  "POST /project-views, POST /project-views/{id}/remove",
 	},
 	{
 		Does: "List alerts", Scope: wire.ScopeRead | wire.ScopePublish, Role: wire.RoleViewer,
@@ -151,7 +151,7 @@ var Table = []Entry{
 		Does: "Change one's own password, time zone, views and session, and join and open projects",
 		Role: wire.RoleViewer,
 		Pages: "POST /join, POST /project, POST /sign-out, GET /password, POST /password, POST /zone, " +
-			"GET /views, POST /views, POST /views/{id}/rename, POST /views/{id}/remove",
+			"GET /views, POST /views, POST /views/{id}/remove",
 	},
 	{
 		Does: "Sign in and up, and read the documentation",

@@ -184,9 +184,9 @@ func (c *Client) Views(ctx context.Context, id wire.Identity) ([]wire.View, erro
 	return list.Items, err
 }
 
-// PutView saves a view of the project in place of the one that is called was.
-func (c *Client) PutView(ctx context.Context, id wire.Identity, was string, v wire.View) error {
-	path := viewsPath + "/" + url.PathEscape(was)
+// PutView saves a view of the project, in place of the one of its name.
+func (c *Client) PutView(ctx context.Context, id wire.Identity, v wire.View) error {
+	path := viewsPath + "/" + url.PathEscape(v.Name)
 	return c.do(ctx, request{method: "PUT", path: path, key: id.Key, json: v})
 }
 

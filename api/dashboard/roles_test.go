@@ -156,13 +156,13 @@ func (s *site) furnished(email string) (pages []string, ids map[string]string) {
 	must(s.store.DefineScore(s.t.Context(), s.as(email), wire.ScoreDefinition{Name: "tone", Kind: "category"}))
 	must(s.store.PutReviewQueue(s.t.Context(), s.as(email), wire.ReviewQueue{Name: "rude", Scores: []string{"tone"}}))
 
-	must(s.store.PutView(s.t.Context(), s.as(email), "wide", wire.View{Name: "wide", Address: "/users"}))
+	must(s.store.PutView(s.t.Context(), s.as(email), wire.View{Name: "wide", Address: "/users"}))
 	for _, signed := range s.signed {
 		if signed.User.AccountID != owner.AccountID {
 			continue
 		}
 		by := wire.Identity{Account: signed.User.AccountID, KeyID: "user:" + signed.User.ID}
-		must(s.store.PutView(s.t.Context(), by, "own", wire.View{Name: "own", Address: "/users", Own: true}))
+		must(s.store.PutView(s.t.Context(), by, wire.View{Name: "own", Address: "/users", Own: true}))
 	}
 
 	_, err = s.config.Targets.PutTarget(s.t.Context(), s.as(email), wire.TargetSettings{

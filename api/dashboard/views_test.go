@@ -6,14 +6,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
 	"promptspool/api/wire"
 )
 
-// A page is saved as it is, opened from the menu, changed, saved again under its name, renamed and deleted.
+// A page is saved as it is, opened from the menu, changed, saved again under its name, deleted, and undeleted.
 func TestAViewIsKeptInTheMenu(t *testing.T) {
 	s := openSite(t)
 	const eve, vic, mallory = "eve@example.com", "vic@example.com", "mallory@example.com"
@@ -57,19 +56,26 @@ func TestAViewIsKeptInTheMenu(t *testing.T) {
 		}
 	}
 
-	if to := send(eve, "/project-views/ann%27s%2Fcalls/rename", "name", "ann"); to != "/views?done=view-renamed" {
-		t.Errorf("renaming leads to %s", to)
-	}
-	send(vic, "/views/mine/remove")
-	views, err := s.store.Views(t.Context(), s.as(eve))
-	if err != nil || len(views) != 1 || views[0] != (wire.View{Name: "ann", Address: "/requests?filter=user%3Aann"}) {
-		t.Errorf("%+v, %v", views, err)
-	}
-	if got := s.call(vic, "POST", "/project-views/ann/remove", s.form(vic)); got.Code != http.StatusForbidden {
+	const remove = "/project-views/ann%27s%2Fcalls/remove"
+	if got := s.call(vic, "POST", remove, s.form(vic)); got.Code != http.StatusForbidden {
 		t.Errorf("a viewer deletes one of the project: %d", got.Code)
 	}
-	if got := s.call(mallory, "POST", "/project-views/ann/remove", s.form(mallory)); got.Code != http.StatusNotFound {
+	if got := s.call(mallory, "POST", remove, s.form(mallory)); got.Code != http.StatusNotFound {
 		t.Errorf("another project deletes it: %d", got.Code)
+	}
+	send(vic, "/views/mine/remove")
+	deleted, _ := url.Parse(send(eve, remove))
+	undo := deleted.Query().Get("undo")
+	if to := send(eve, "/undo", "undo", undo); to != "/views?done=undone" {
+		t.Errorf("undoing leads to %s", to)
+	}
+	views, err := s.store.Views(t.Context(), s.as(eve))
+	want := wire.View{Name: "ann's/calls", Address: "/requests?filter=user%3Aann"}
+	if err != nil || len(views) != 1 || views[0] != want {
+		t.Errorf("%+v, %v", views, err)
+	}
+	if got := s.call(eve, "POST", "/undo", s.form(eve, "undo", undo)); got.Code != http.StatusConflict {
+		t.Errorf("one that is there is put back: %d", got.Code)
 	}
 }
 
@@ -77,9 +83,6 @@ func TestAViewIsKeptInTheMenu(t *testing.T) {
 func TestAViewHasAGoodNameAndAddress(t *testing.T) {
 	s := openSite(t)
 	const eve = "eve@example.com"
-	for _, name := range []string{"a", "b"} {
-		s.call(eve, "POST", "/views", s.form(eve, "name", name, "address", "/"))
-	}
 	for _, sent := range []struct {
 		path, name, address string
 		want                []string
@@ -88,8 +91,6 @@ func TestAViewHasAGoodNameAndAddress(t *testing.T) {
 		{"/views", strings.Repeat("é", 101), "/", []string{"é", `name="name" aria-invalid="true"`}},
 		{"/views", "x", "//evil.example", []string{"address must be the path"}},
 		{"/views", "x", "/keys", []string{"address must be the path"}},
-		{"/views/a/rename", "b", "", []string{`"New name" aria-invalid="true"`, `value="b"`, "another view: choose"}},
-		{"/views/a/rename", "", "", []string{`"New name" aria-invalid="true"`}},
 	} {
 		got := s.call(eve, "POST", sent.path, s.form(eve, "name", sent.name, "address", sent.address))
 		if got.Code != 422 && got.Code != 409 {
@@ -100,13 +101,6 @@ func TestAViewHasAGoodNameAndAddress(t *testing.T) {
 				t.Errorf("%s %q does not say %s:\n%s", sent.path, sent.name, want, got.Body)
 			}
 		}
-	}
-	if got := s.call(eve, "POST", "/views/c/rename", s.form(eve, "name", "d")); got.Code != http.StatusNotFound {
-		t.Errorf("none is renamed: %d", got.Code)
-	}
-	form := s.call(eve, "GET", "/views?"+url.Values{"rename": {"a"}, "own": {"1"}}.Encode(), nil)
-	if !says(form, `action="/views/a/rename"`) {
-		t.Errorf("no form to rename it: %s", form.Body)
 	}
 }
 
@@ -157,9 +151,13 @@ func TestAnythingIsFoundByItsId(t *testing.T) {
 	const ann, vic, mallory = "ann@example.com", "vic@example.com", "mallory@example.com"
 	_, ids := s.furnished(ann)
 	const trace = "5b8efff798038103d269b633813fc60c"
-	s.record(ann, newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{"model":"m"},"request_response":{},
-		"request_start_time":1,"request_end_time":2,
-		"session_id":"talk/1 é","user_id":"ann \"q\"","trace_id":"`+trace+`"}`))
+	call := newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{"model":"m"},"request_response":{},
+		"request_start_time":1,"request_end_time":2,"session_id":"talk/1 é","user_id":"ann \"q\"",
+		"trace_id":"`+trace+`","span_id":"00f067aa0ba902b7"}`)
+	grouped := newEvent(wire.KindGroup, `{"group_id":"team"}`)
+	scored := newEvent(wire.KindScore, `{"name":"wit","value":1}`)
+	grouped.RequestID, scored.RequestID = call.RequestID, call.RequestID
+	s.record(ann, call, grouped, scored)
 	head, err := s.drafts.Head(t.Context(), s.as(ann), "plan")
 	if err != nil {
 		t.Fatal(err)
@@ -182,6 +180,9 @@ func TestAnythingIsFoundByItsId(t *testing.T) {
 		ids["keys"]:                            "/keys#" + ids["keys"],
 		wire.NewID():                           "",
 		"pla":                                  "",
+		"team":                                 "/requests?filter=group%3Ateam",
+		"wit":                                  "/scores/wit",
+		"00F067AA0BA902B7":                     "/traces/" + trace + "?span=00f067aa0ba902b7",
 		strings.Repeat("é", 5000):              "",
 	} {
 		if got := finds(ann, typed); got != want {
@@ -196,7 +197,7 @@ func TestAnythingIsFoundByItsId(t *testing.T) {
 	}
 
 	page := s.call(vic, "GET", "/find?q=PLA+template", nil)
-	if !says(page, `<a href="/template?name=plan">plan</a>`) || says(page, `<a href="/">Overview</a> <span`) {
+	if !says(page, `<a href="/template?name=plan">plan</a>`) || says(page, `">wide</a> <span`) {
 		t.Errorf("the list has not what is typed:\n%s", page.Body)
 	}
 	var got struct {
@@ -210,28 +211,7 @@ func TestAnythingIsFoundByItsId(t *testing.T) {
 	for _, o := range got.Offers {
 		named[o.Note+" "+o.Text] = o.Href
 	}
-	if named["page Keys"] != "" || named["view of Users wide"] != "/users?named=wide" || named["template plan"] == "" {
+	if named["view of Users wide"] != "/users?named=wide" || named["template plan"] == "" {
 		t.Errorf("a viewer is offered %v", named)
-	}
-}
-
-// Find offers each page of the menu, and none that the reader may not open.
-func TestFindOffersThePagesOfTheMenu(t *testing.T) {
-	s := openSite(t)
-	const eve = "eve@example.com"
-	pages := s.links(eve, "/sidecars", `<a href="([^"]*)"[^>]*><svg class="icon"`)
-	offers := s.links(eve, "/find/offers", `"href":"([^"]*)"`)
-	if len(pages) < 8 {
-		t.Fatalf("the menu has %q", pages)
-	}
-	for _, page := range pages {
-		if page != "/find" && !slices.Contains(offers, page) {
-			t.Errorf("%s is not offered", page)
-		}
-	}
-	for _, page := range offers {
-		if got := s.call(eve, "GET", page, nil); got.Code != http.StatusOK {
-			t.Errorf("%s is offered, and answers %d", page, got.Code)
-		}
 	}
 }

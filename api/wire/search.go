@@ -413,11 +413,15 @@ type SpanSearch struct {
 	PerPage int `json:"per_page,omitempty" jsonschema:"minimum=1,maximum=1000"`
 	// The next_cursor of an earlier page.
 	Cursor string `json:"cursor,omitempty" jsonschema:"maxLength=2048"`
+
+	// ID, if it is set, is the id of the span.
+	ID string `json:"-"`
 }
 
 // Matches reports whether a span is what the search is for, apart from its trace.
 func (s *SpanSearch) Matches(span *TraceSpan) bool {
-	return strings.Contains(span.Name, s.Name) && (s.Kind == "" || strings.EqualFold(s.Kind, span.Kind)) &&
+	return strings.Contains(span.Name, s.Name) && (s.ID == "" || s.ID == span.SpanID) &&
+		(s.Kind == "" || strings.EqualFold(s.Kind, span.Kind)) &&
 		(s.Status == "" || s.Status == span.Status)
 }
 

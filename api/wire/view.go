@@ -23,7 +23,7 @@ var passing = []string{"all", "cursor", "csrf", "done", "n", "named", "of", "pro
 
 // View is a page of the dashboard under a name: its filter, columns, order and time.
 type View struct {
-	// The name, by which alert rules and commands find it. Another one than that in the path renames the view.
+	// The name, by which alert rules and commands find it. To save a view, it is in the path.
 	Name string `json:"name,omitempty" jsonschema:"maxLength=100"`
 	// The page's address without the server: its path and its query.
 	Address string `json:"address" jsonschema:"maxLength=4000"`
@@ -36,10 +36,8 @@ type Views interface {
 	// Views returns the project's views, then those of the person that id is, each sorted by name.
 	Views(ctx context.Context, id Identity) ([]View, error)
 
-	// PutView saves a view in place of the one that is called was. With the same name there need not be one
-	// yet; CodeConflict if there are ViewsMax. With another name it renames it: CodeNotFound if there is none,
-	// CodeConflict if the name is taken.
-	PutView(ctx context.Context, id Identity, was string, v View) error
+	// PutView saves a view, in place of the one with this name and Own. CodeConflict if there are ViewsMax.
+	PutView(ctx context.Context, id Identity, v View) error
 
 	// RemoveView removes the view with this name and Own. CodeNotFound if there is none.
 	RemoveView(ctx context.Context, id Identity, v View) error
@@ -51,14 +49,12 @@ type ViewList struct {
 	Items   []View `json:"items"` // the project's, sorted by name
 }
 
-// DecodeView reads the view that is called was, or else is made under this name.
-func DecodeView(object Object, was string) (View, error) {
+// DecodeView reads the view of a name.
+func DecodeView(object Object, name string) (View, error) {
 	f := fields{object: object}
 	v := View{}
 	f.read(&v)
-	if _, named := f.raw("name", false); !named {
-		v.Name = was
-	}
+	v.Name = name
 	if len(f.errs) > 0 {
 		return v, f.err()
 	}

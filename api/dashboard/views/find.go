@@ -1,11 +1,13 @@
 package views
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"promptspool/api/access"
 	"promptspool/api/dashboard/address"
@@ -15,46 +17,19 @@ import (
 	"promptspool/api/wire"
 )
 
-// offer is a page that a reader can be led to by its name.
+// offer is what a reader can be led to by its name.
 type offer struct {
 	Text string `json:"text"`
 	Note string `json:"note"` // what it is
 	Href string `json:"href"`
 }
 
-// menu are the pages that are offered, each with its pattern in package access.
-var menu = []struct{ name, href, pattern string }{
-	{"Overview", "/", "GET /{$}"},
-	{"Requests", "/requests", "GET /requests"},
-	{"Requests that failed", "/requests?filter=status:error", "GET /requests"},
-	{"Traces", "/traces", "GET /traces"},
-	{"Sessions", "/sessions", "GET /sessions"},
-	{"Users", "/users", "GET /users"},
-	{"Templates", "/templates", "GET /templates"},
-	{"New template", "/template/edit", "GET /template/edit"},
-	{"Scores and review queues", "/scores", "GET /scores"},
-	{"Alerts", "/alerts", "GET /alerts"},
-	{"Sidecars", "/sidecars", "GET /sidecars"},
-	{"All views", "/views", "GET /views"},
-	{"All projects", "/projects", "GET /projects"},
-	{"Targets", "/targets", "GET /targets"},
-	{"Keys", "/keys", "GET /keys"},
-	{"People", "/people", "GET /people"},
-	{"Audit log", "/audit", "GET /audit"},
-	{"Documentation", "/docs", "GET /docs"},
-}
-
 // templatePagesMax bounds the templates that are offered, of which a page has 100. A search by the whole name
 // or the id finds all.
 const templatePagesMax = 5
 
-// offers returns what a reader can be led to: pages, saved views and templates.
+// offers returns what a reader can be led to besides the pages of the menu: saved views and templates.
 func (p *pages) offers(c *frame.Exchange) (all []offer, err error) {
-	for _, m := range menu {
-		if c.User.Role.Includes(access.Role(m.pattern)) {
-			all = append(all, offer{m.name, "page", m.href})
-		}
-	}
 	saved, err := p.views.Views(c.Context(), c.Identity())
 	for _, v := range saved {
 		all = append(all, offer{v.Name, "view of " + row{View: v}.Page(), frame.ViewAddress(v)})
@@ -121,34 +96,55 @@ func (p *pages) findPage(c *frame.Exchange) error {
 	return c.Show(http.StatusOK, "find", frame.Title(v.Query, "Find"), "find", v)
 }
 
-// find returns the address of what has an id, or of the template with a name; "" if there is none.
+// findMax is how long a find looks for an id: calls are looked through for what no index has.
+const findMax = 2 * time.Second
+
+// find returns the address of what has an id, or of the template or score with a name; "" if there is none.
 func (p *pages) find(c *frame.Exchange, id string) (to string, err error) {
-	lower := strings.ToLower(id)
+	ctx, cancel := context.WithTimeout(c.Context(), findMax)
+	defer cancel()
+	by, lower := c.Identity(), strings.ToLower(id)
+	rollup := func(of, id, to string) func() (string, error) {
+		return func() (string, error) {
+			is := wire.Where("id", "is", id)
+			page, err := p.records.Rollups(ctx, by, wire.RollupSearch{Of: of, Having: &is, PerPage: 1})
+			return unlessNone(len(page.Items), to), err
+		}
+	}
+	calls := func(field, to string) func() (string, error) {
+		return func() (string, error) {
+			is := wire.Where(field, "is", id)
+			page, err := p.records.Search(ctx, by, wire.Search{FilterGroup: &is, PerPage: 1})
+			return unlessNone(len(page.Items), to), err
+		}
+	}
+
+	ofUser := filter.Filter{}.With(filterline.Where("user", "", id))
 	for _, look := range []func() (string, error){
 		func() (string, error) {
-			if _, err := wire.ParseID(id); err != nil {
-				return "", nil
-			}
-			_, err := p.records.Request(c.Context(), c.Identity(), lower)
+			_, err := p.records.Request(ctx, by, lower)
 			return "/requests/" + lower, err
 		},
-		func() (string, error) { return "/traces/" + lower, p.exists(c, "traces", lower) },
-		func() (string, error) { return address.Session(id), p.exists(c, "sessions", id) },
+		rollup("traces", lower, "/traces/"+lower),
+		rollup("sessions", id, address.Session(id)),
+		rollup("users", id, address.Of("/sessions", ofUser.Values())),
 		func() (string, error) {
-			of := filter.Filter{}.With(filterline.Where("user", "", id))
-			return address.Of("/sessions", of.Values()), p.exists(c, "users", id)
-		},
-		func() (string, error) {
-			t, err := p.templates.Head(c.Context(), c.Identity(), id)
+			t, err := p.templates.Head(ctx, by, id)
 			return address.Template("/template", t.Name), err
 		},
-		func() (string, error) { return "/keys#" + id, p.hasKey(c, id) },
+		func() (string, error) { return p.key(c, id) },
+		func() (string, error) { return p.span(ctx, by, lower) },
+		calls("score_name", "/scores/"+url.PathEscape(id)),
+		calls("group_id", filter.RequestsWith("group", "", id)),
 	} {
 		to, err = look()
 		if err == nil && to != "" {
 			return to, nil
 		}
-		if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
+		if ctx.Err() != nil {
+			return "", c.Context().Err()
+		}
+		if err != nil && !wire.IsCode(err, wire.CodeNotFound) && !wire.IsCode(err, wire.CodeInvalid) {
 			return "", err
 		}
 	}
@@ -156,30 +152,37 @@ func (p *pages) find(c *frame.Exchange, id string) (to string, err error) {
 	return "", nil
 }
 
-// errNotThis means that it is something else.
-var errNotThis = wire.Errorf(wire.CodeNotFound, "There is no such thing.")
-
-// exists returns CodeNotFound unless there is a trace, a session or a user of an id.
-func (p *pages) exists(c *frame.Exchange, of, id string) error {
-	is := wire.Where("id", "is", id)
-	page, err := p.records.Rollups(c.Context(), c.Identity(), wire.RollupSearch{Of: of, Having: &is, PerPage: 1})
-	if err == nil && len(page.Items) == 0 {
-		err = errNotThis
+func unlessNone(n int, to string) string {
+	if n == 0 {
+		return ""
 	}
-
-	return err
+	return to
 }
 
-// hasKey returns CodeNotFound unless the project has a key of an id, and the reader may see it.
-func (p *pages) hasKey(c *frame.Exchange, id string) error {
+// key returns the address of a key of the project, if the reader may see it.
+func (p *pages) key(c *frame.Exchange, id string) (to string, err error) {
 	if !c.User.Role.Includes(access.Role("GET /keys")) {
-		return errNotThis
+		return "", nil
 	}
 	all, err := p.keys.Keys(c.Context())
-	isIt := func(k wire.Key) bool { return k.ID == id && k.AccountID == c.User.AccountID }
-	if err == nil && !slices.ContainsFunc(all, isIt) {
-		err = errNotThis
+	for _, k := range all {
+		if k.ID == id && k.AccountID == c.User.AccountID {
+			to = "/keys#" + id
+		}
 	}
 
-	return err
+	return to, err
+}
+
+// span returns the address of a span of the newest traces.
+func (p *pages) span(ctx context.Context, by wire.Identity, id string) (to string, err error) {
+	if len(id) != len("5fb397be34d26b51") {
+		return "", nil
+	}
+	page, err := p.records.Spans(ctx, by, wire.SpanSearch{ID: id, PerPage: 1})
+	for _, s := range page.Items {
+		to = address.With("/traces/"+s.TraceID, "span", id)
+	}
+
+	return to, err
 }

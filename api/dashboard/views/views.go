@@ -1,15 +1,13 @@
-// Package views has what leads to other pages of the dashboard: the saved views, with the forms that save,
-// rename and delete them, and the search for anything by its name or id. Every page has both: see package frame.
+// Package views has what leads to other pages of the dashboard: the saved views, with the forms that save
+// and delete them, and the search for anything by its name or id. Every page has both: see package frame.
 package views
 
 import (
 	"embed"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
-	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
 )
@@ -17,16 +15,13 @@ import (
 // listView is what the page of all views shows.
 type listView struct {
 	Rows  []row
-	Typed string      // the name in a form
+	Typed string      // the name in the form
 	New   string      // the address of a page that could not be saved under that name; "" is none
 	Error *wire.Error // what is wrong with the name
 }
 
 // row is a saved view.
-type row struct {
-	wire.View
-	Renamed bool
-}
+type row struct{ wire.View }
 
 // pageNames are the names of the pages that a view can be of.
 var pageNames = map[string]string{
@@ -41,19 +36,8 @@ var pageNames = map[string]string{
 // Page returns which page the view is of.
 func (r row) Page() string { return pageNames[r.Path()] }
 
-// Form returns the path of a form of the view.
-func (r row) Form(action string) string {
-	return formsPath(r.Own) + "/" + url.PathEscape(r.Name) + action
-}
-
-// Rename returns the address of the page with the form that renames the view.
-func (r row) Rename() string {
-	q := url.Values{"rename": {r.Name}}
-	if r.Own {
-		q.Set("own", "1")
-	}
-	return address.Of("/views", q)
-}
+// Remove returns the path of the form that deletes the view.
+func (r row) Remove() string { return formsPath(r.Own) + "/" + url.PathEscape(r.Name) + "/remove" }
 
 // formsPath is where a view is saved. The project's have their own, so that package access tells who may.
 func formsPath(own bool) string {
@@ -63,22 +47,16 @@ func formsPath(own bool) string {
 	return "/project-views"
 }
 
-func (p *pages) list(c *frame.Exchange) error {
-	q := c.URL.Query()
-	renamed := wire.View{Name: q.Get("rename"), Own: q.Has("own")}
+func (p *pages) list(c *frame.Exchange) error { return p.show(c, http.StatusOK, listView{}) }
 
-	return p.show(c, http.StatusOK, listView{Typed: renamed.Name}, renamed)
-}
-
-// show shows the page of all views, with the form that renames one.
-func (p *pages) show(c *frame.Exchange, status int, v listView, renamed wire.View) error {
+// show shows the page of all views.
+func (p *pages) show(c *frame.Exchange, status int, v listView) error {
 	all, err := p.views.Views(c.Context(), c.Identity())
-	for _, saved := range all {
-		isRenamed := saved.Name == renamed.Name && saved.Own == renamed.Own
-		v.Rows = append(v.Rows, row{saved, isRenamed})
-	}
 	if err != nil {
 		return err
+	}
+	for _, saved := range all {
+		v.Rows = append(v.Rows, row{saved})
 	}
 
 	return c.Show(status, "views", "Views", "views", v)
@@ -87,40 +65,23 @@ func (p *pages) show(c *frame.Exchange, status int, v listView, renamed wire.Vie
 // save saves a page under a name.
 func (p *pages) save(c *frame.Exchange, own bool) error {
 	v := wire.View{Name: strings.TrimSpace(c.PostForm.Get("name")), Address: c.PostForm.Get("address"), Own: own}
-	if err := p.put(c, v.Name, &v); err != nil {
-		return p.refuse(c, err, listView{Typed: v.Name, New: v.Address}, wire.View{})
+	err := v.Check()
+	if err == nil {
+		err = p.put(c, v)
+	}
+	if e := frame.Correctable(err); e != nil {
+		return p.show(c, e.Status(), listView{Typed: v.Name, New: v.Address, Error: e})
+	}
+	if err != nil {
+		return err
 	}
 
 	return c.Redirect(frame.ViewAddress(v), "view-saved")
 }
 
-// rename gives a view another name.
-func (p *pages) rename(c *frame.Exchange, own bool) error {
-	all, err := p.views.Views(c.Context(), c.Identity())
-	if err != nil {
-		return err
-	}
-	was := wire.View{Name: c.PathValue("id"), Own: own}
-	i := slices.IndexFunc(all, func(v wire.View) bool { return v.Name == was.Name && v.Own == own })
-	if i < 0 {
-		return wire.Errorf(wire.CodeNotFound, "There is no view %.200q.", was.Name)
-	}
-
-	v := all[i]
-	v.Name = strings.TrimSpace(c.PostForm.Get("name"))
-	if err := p.put(c, was.Name, &v); err != nil {
-		return p.refuse(c, err, listView{Typed: v.Name}, was)
-	}
-
-	return c.Redirect("/views", "view-renamed")
-}
-
-// put checks and saves a view. The audit log has those of the project.
-func (p *pages) put(c *frame.Exchange, was string, v *wire.View) error {
-	err := v.Check()
-	if err == nil {
-		err = p.views.PutView(c.Context(), c.Identity(), was, *v)
-	}
+// put saves a view. The audit log has those of the project.
+func (p *pages) put(c *frame.Exchange, v wire.View) error {
+	err := p.views.PutView(c.Context(), c.Identity(), v)
 	if err == nil && !v.Own {
 		err = c.Note(c.Context(), "save view", v.Name, wire.AuditFilter(v.Address))
 	}
@@ -128,20 +89,26 @@ func (p *pages) put(c *frame.Exchange, was string, v *wire.View) error {
 	return err
 }
 
-// refuse shows a form again, with what is wrong with the name.
-func (p *pages) refuse(c *frame.Exchange, err error, v listView, renamed wire.View) error {
-	v.Error = frame.Correctable(err)
-	if v.Error == nil {
-		return err
+// saved returns the saved view of a name; nil if there is none.
+func (p *pages) saved(c *frame.Exchange, name string, own bool) (*wire.View, error) {
+	all, err := p.views.Views(c.Context(), c.Identity())
+	for i := range all {
+		if all[i].Name == name && all[i].Own == own {
+			return &all[i], err
+		}
 	}
 
-	return p.show(c, v.Error.Status(), v, renamed)
+	return nil, err
 }
 
 // remove deletes a view.
 func (p *pages) remove(c *frame.Exchange, own bool) error {
+	was, err := p.saved(c, c.PathValue("id"), own)
+	if err != nil {
+		return err
+	}
 	v := wire.View{Name: c.PathValue("id"), Own: own}
-	err := p.views.RemoveView(c.Context(), c.Identity(), v)
+	err = p.views.RemoveView(c.Context(), c.Identity(), v)
 	if err == nil && !own {
 		err = c.Note(c.Context(), "delete view", v.Name, "")
 	}
@@ -149,7 +116,28 @@ func (p *pages) remove(c *frame.Exchange, own bool) error {
 		return err
 	}
 
-	return c.Redirect("/views", "view-deleted")
+	undo := frame.Undo{Kind: formsPath(own), Of: wire.OrZero(was).Address, Name: v.Name}
+
+	return c.Offer("/views", "view-deleted", undo)
+}
+
+// undoing returns how the deletion of a view is undone.
+func (p *pages) undoing(own bool) frame.Undoing {
+	return frame.Undoing{
+		Text: func(u frame.Undo) string { return "The view " + u.Name + " is deleted." },
+		Back: func(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
+			v := wire.View{Name: u.Name, Address: u.Of, Own: own}
+			other, err := p.saved(c, v.Name, own)
+			switch {
+			case err != nil:
+				return "", "", err
+			case other != nil:
+				return "", "", wire.Errorf(wire.CodeConflict, "There is another view of this name now.")
+			}
+
+			return "/views", "undone", p.put(c, v)
+		},
+	}
 }
 
 // pages are the pages of views, and the one that finds something.
@@ -179,7 +167,6 @@ func Pages(views wire.Views, records wire.Archive, templates wire.Registry, keys
 		path := "POST " + formsPath(own)
 		routes = append(routes,
 			frame.Route{Pattern: path, Page: of(p.save), Review: review},
-			frame.Route{Pattern: path + "/{id}/rename", Page: of(p.rename)},
 			frame.Route{Pattern: path + "/{id}/remove", Page: of(p.remove)})
 	}
 
@@ -188,8 +175,8 @@ func Pages(views wire.Views, records wire.Archive, templates wire.Registry, keys
 		Routes: routes,
 		Notices: map[string]string{
 			"view-saved":   "The view is saved.",
-			"view-renamed": "The view has another name.",
 			"view-deleted": "The view is deleted.",
 		},
+		Undos: map[string]frame.Undoing{formsPath(true): p.undoing(true), formsPath(false): p.undoing(false)},
 	}
 }

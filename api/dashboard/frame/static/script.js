@@ -251,7 +251,9 @@ function choose(field, list, at) {
 const palette = document.getElementById("palette");
 if (palette) {
   const form = palette.querySelector("form"), field = form.elements.q, list = palette.querySelector("ul");
-  let all, found = [], at = 0;
+  let others, found = [], at = 0;
+  const page = (a) => ({ text: [...a.childNodes].find((node) => node.nodeType === 3)?.data.trim() ?? a.textContent, note: "page", href: a.href });
+  const pages = [...document.querySelectorAll('.side nav a:not([href*="named="]), .side .pop a, #palette a')].map(page);
   const mark = (next) => { at = next; choose(field, list, at); };
   const show = () => {
     const typed = field.value.trim().toLowerCase();
@@ -261,14 +263,14 @@ if (palette) {
       if (name.includes(typed)) return 1;
       return typed.split(/\s+/).every((word) => `${name} ${note}`.includes(word)) ? 2 : 3;
     };
-    found = (all ?? []).filter((offer) => rank(offer) < 3).sort((a, b) => rank(a) - rank(b)).slice(0, 50);
+    found = [...pages, ...others ?? []].filter((offer) => rank(offer) < 3).sort((a, b) => rank(a) - rank(b)).slice(0, 50);
     if (typed) found.push({ text: field.value.trim(), note: "find by its name or id" });
     list.replaceChildren(...found.map(option));
     mark(found.length > 0 ? 0 : -1);
   };
   const take = (i) => {
     const href = found[i]?.href;
-    if (href) location.assign(form.action.slice(0, -"/find".length) + href);
+    if (href) location.assign(href);
     else if (found[i]) form.submit();
   };
   const open = async () => {
@@ -276,7 +278,8 @@ if (palette) {
     palette.showModal();
     field.select();
     show();
-    all ??= (await fetch(`${form.action}/offers`).then((answer) => answer.json()).catch(() => null))?.offers;
+    others ??= (await fetch(`${form.action}/offers`).then((answer) => answer.json()).catch(() => null))?.offers
+      .map((offer) => ({ ...offer, href: form.action.slice(0, -"/find".length) + offer.href }));
     show();
   };
   field.addEventListener("input", show);
