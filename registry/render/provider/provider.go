@@ -4,6 +4,7 @@
 package provider
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -390,4 +391,74 @@ func Redirecting(parameter string, value json.RawMessage) (path string) {
 	}
 
 	return ""
+}
+
+// spelling is how each family of APIs spells the parameters, if it does so in its own way; of two ways, the
+// preferred one comes first. A family lacks the parameters that are missing here. The APIs responses and text
+// are OpenAI's.
+var spelling = spellings(`
+	openai          max_tokens=max_completion_tokens,max_tokens stop top_p seed temperature
+	responses       max_tokens=max_output_tokens top_p temperature
+	text            max_tokens stop top_p seed temperature
+	anthropic       max_tokens=max_tokens,max_tokens_to_sample stop=stop_sequences top_p top_k temperature
+	google          max_tokens=max_output_tokens,maxOutputTokens stop=stop_sequences,stopSequences
+	google          top_p=top_p,topP top_k=top_k,topK seed temperature
+	mistral         max_tokens stop top_p seed=random_seed temperature
+	amazon.bedrock  max_tokens=maxTokens stop=stopSequences top_p=topP top_k temperature
+	cohere          max_tokens stop=stop_sequences top_p=p top_k=k seed temperature`)
+
+// canonical is the meaning of each name that an API has for a parameter.
+var canonical = map[string]string{}
+
+// spellings reads the table of spelling, and fills canonical.
+func spellings(table string) map[string]map[string][]string {
+	all := map[string]map[string][]string{}
+	for line := range strings.Lines(strings.TrimSpace(table)) {
+		fields := strings.Fields(line)
+		api := fields[0]
+		if all[api] == nil {
+			all[api] = map[string][]string{}
+		}
+		for _, field := range fields[1:] {
+			meaning, names, _ := strings.Cut(field, "=")
+			all[api][meaning] = strings.Split(cmp.Or(names, meaning), ",")
+			for _, name := range all[api][meaning] {
+				canonical[name] = meaning
+			}
+		}
+	}
+
+	return all
+}
+
+// spell rewrites parameters in the spelling of an API: {"maxOutputTokens": 5} becomes
+// {"max_completion_tokens": 5} for OpenAI.
+//
+// If foreign is set, the parameters were published for another family of models. Then
+// only those are kept that the providers have in common; left names the others.
+func spell(api string, parameters wire.Object, foreign bool) (spelt wire.Object, left []string) {
+	spelt = make(wire.Object, 0, len(parameters))
+	for _, p := range parameters {
+		// A parameter that no family shares has no meaning here; it stays, unless it is
+		// foreign.
+		meaning := canonical[p.Name]
+		accepted := spelling[api][meaning]
+		switch {
+		case slices.Contains(accepted, p.Name):
+		case len(accepted) > 0:
+			p.Name = accepted[0]
+		case foreign:
+			left = append(left, p.Name)
+			continue
+		}
+
+		// Only OpenAI and Mistral, whose parameter is called stop, take a single string.
+		isString := len(p.Value) > 0 && p.Value[0] == '"'
+		if meaning == "stop" && p.Name != "stop" && isString {
+			p.Value = rawjson.Array([]json.RawMessage{p.Value})
+		}
+		spelt = rawjson.Set(spelt, p.Name, p.Value)
+	}
+
+	return spelt, left
 }
