@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api"
+	"promptspool/api/auth"
+	"promptspool/api/auth/oidc"
+	"promptspool/api/dashboard"
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/edge"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/metrics"
@@ -260,4 +267,213 @@ type serverConfig struct {
 	// ready is called once, when requests are taken, with the code with which the first
 	// person signs up: "" if a person has signed up.
 	ready func(at addresses, setup wire.Secret)
+}
+
+// signInFlags say how people sign in: by a password, or at an OpenID Connect issuer.
+func signInFlags() []cli.Flag {
+	flags := []cli.Flag{
+		config.ChoiceFlag("sign-in", string(wire.SignInByBoth),
+			"`how` people sign in, without --oidc-issuer always by password",
+			string(wire.SignInByBoth), string(wire.SignInByIssuer), string(wire.SignInByPassword)),
+		config.TextFlag("emergency-owner", "",
+			"the `email` of an owner who may use a password although --sign-in is oidc, when the issuer is away"),
+		config.TextFlag("oidc-issuer", "",
+			"the `URL` of the OpenID Connect issuer where people sign in, as its discovery document spells it"),
+		config.TextFlag("oidc-client-id", "", "the `name` under which the issuer knows this server"),
+		config.ListFlag("oidc-role",
+			"a role for the members of one of the issuer's groups, as `GROUP=ROLE@PROJECT`; may be repeated"),
+		config.TextFlag("oidc-groups-claim", "groups", "the `claim` in which the issuer sends a person's groups"),
+		config.ListFlag("oidc-scope", "a `scope` to ask for besides openid and email; may be repeated"),
+		config.TextFlag("oidc-session", "1h",
+			"the `duration` after which a session passes through the issuer again, without a click"),
+		config.SwitchFlag("oidc-trust-email",
+			"accept email addresses of which the issuer does not say that they were verified, "+
+				"because only its administrators assign them"),
+	}
+	flags = append(flags, config.SecretFlags("oidc-client-secret",
+		"the `secret` with which this server identifies itself to the issuer (default: only PKCE)")...)
+
+	return config.Group("Sign-in", append(flags, config.TrustFlags("oidc")...)...)
+}
+
+// signIn is what signInFlags say.
+type signIn struct {
+	people auth.PeopleConfig
+	issuer oidc.Config // without an Issuer, people use passwords
+}
+
+// at returns the issuer for the pages: nil if people do not sign in there.
+func (s signIn) at(issuer *oidc.Issuer) frame.Issuer {
+	if s.issuer.Issuer == "" || s.people.SignInBy == wire.SignInByPassword {
+		return nil
+	}
+	return issuer
+}
+
+// signInOf reads signInFlags.
+func signInOf(r *config.Reader) signIn {
+	s := signIn{
+		people: auth.PeopleConfig{
+			SignUp:         signUpOf(r),
+			SignInBy:       wire.SignInBy(r.OneOf("sign-in")),
+			EmergencyOwner: r.Text("emergency-owner"),
+			IssuerSession:  r.Duration("oidc-session"),
+		},
+		issuer: oidc.Config{
+			Issuer:       r.Text("oidc-issuer"),
+			ClientSecret: r.Secret("oidc-client-secret"),
+			Scopes:       r.List("oidc-scope"),
+			GroupsClaim:  r.Text("oidc-groups-claim"),
+			Roles:        groupRolesOf(r),
+			TrustEmail:   r.Given("oidc-trust-email"),
+			TLS:          r.Trust("oidc"),
+			Now:          time.Now,
+		},
+	}
+
+	for _, grants := range s.issuer.Roles {
+		for _, g := range grants {
+			s.people.GroupProjects = append(s.people.GroupProjects, g.Project)
+		}
+	}
+
+	u, err := url.Parse(s.issuer.Issuer)
+	switch {
+	case s.issuer.Issuer == "" && s.people.SignInBy == wire.SignInByIssuer:
+		r.Required("oidc-issuer")
+	case s.issuer.Issuer == "":
+	case err != nil || u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && config.IsLoopback(u.Hostname())):
+		r.Reject("oidc-issuer", "is not a URL such as https://id.example.com/realms/staff")
+	default:
+		s.issuer.ClientID = r.Required("oidc-client-id")
+	}
+
+	return s
+}
+
+// groupRolesOf reads --oidc-role.
+func groupRolesOf(r *config.Reader) map[string][]wire.Grant {
+	roles := map[string][]wire.Grant{}
+	for _, text := range r.List("oidc-role") {
+		// The name of a group may contain the sign as well: "cn=admins,dc=example".
+		at := max(strings.LastIndexByte(text, '='), 0)
+		role, project, _ := strings.Cut(text[at:], "@")
+		grant := wire.Grant{Project: project, Role: wire.Role(strings.TrimPrefix(role, "="))}
+		if at == 0 || !grant.Role.Known() || !auth.IsProject(project) {
+			r.RejectValue("oidc-role", text,
+				"is not GROUP=ROLE@PROJECT, with a role and a project's name, such as staff=viewer@default")
+			continue
+		}
+		roles[text[:at]] = append(roles[text[:at]], grant)
+	}
+	return roles
+}
+
+// publicFlags say at which address people and apps reach a server, and through what.
+func publicFlags() []cli.Flag {
+	return config.Group("Public address",
+		config.TextFlag("public-url", "",
+			"the `URL` at which people and apps reach this server, such as https://prompts.example.com, "+
+				"or https://example.com/promptspool below a path (default: wherever they call it)"),
+		config.ListFlag("trusted-proxy",
+			"a reverse `proxy` in front of this server, as 10.0.0.0/8, 10.1.2.3 or unix, that is believed about "+
+				"the client (X-Forwarded-For and X-Forwarded-Proto); may be repeated"),
+		config.SwitchFlag("cookies-insecure",
+			"let people sign in over plain HTTP, in a private network: others on it can read their passwords"),
+	)
+}
+
+// publicAddress is what publicFlags say.
+type publicAddress struct {
+	url             *url.URL // without a slash at its end; nil for none
+	proxies         edge.Proxies
+	cookiesInsecure bool
+}
+
+// publicAddressOf reads publicFlags.
+func publicAddressOf(r *config.Reader) publicAddress {
+	p := publicAddress{url: publicURLOf(r), cookiesInsecure: r.Given("cookies-insecure")}
+	for _, text := range r.Hosts("trusted-proxy") {
+		if err := p.proxies.Add(text); err != nil {
+			r.RejectValue("trusted-proxy", text, err.Error())
+		}
+	}
+
+	switch {
+	case p.url == nil:
+	case p.cookiesInsecure && p.url.Scheme == "https":
+		r.Reject("public-url", "is https://, where --cookies-insecure would only do harm; leave one of them out")
+	case !p.cookiesInsecure && p.url.Scheme == "http" && !config.IsLoopback(p.url.Hostname()):
+		r.Reject("public-url", "makes signing in impossible, because browsers keep a session over HTTPS only; "+
+			"take https://, or allow it with --cookies-insecure")
+	}
+
+	return p
+}
+
+// plainPath is a path that looks the same in every encoding.
+var plainPath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$`)
+
+// publicURLOf reads --public-url.
+func publicURLOf(r *config.Reader) *url.URL {
+	text := strings.TrimRight(r.Text("public-url"), "/")
+	if text == "" {
+		return nil
+	}
+
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
+		u.User != nil || strings.ContainsAny(text, "?#") {
+		r.Reject("public-url", "is not a URL such as https://prompts.example.com or https://example.com/promptspool")
+		return nil
+	}
+
+	// Browsers write an origin in small letters, and without the usual port.
+	u.Host = strings.ToLower(u.Host)
+	if port := u.Port(); u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
+		u.Host = strings.TrimSuffix(u.Host, ":"+port)
+	}
+
+	first, _, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
+	switch {
+	case !plainPath.MatchString(u.EscapedPath()):
+		r.Reject("public-url", "has a path with more than letters, digits and . _ ~ -")
+	case isOwn(first):
+		// It would be unknown whether a proxy has removed such a path.
+		r.Reject("public-url", "begins like a path of the server itself, /"+first+
+			"; take another one, such as /promptspool")
+	}
+
+	return u
+}
+
+// isOwn reports whether a path of the server begins with a segment.
+func isOwn(segment string) bool {
+	patterns := api.Routes()
+	for _, page := range dashboard.Routes() {
+		patterns = append(patterns, page.Pattern)
+	}
+	return segment == "static" || segment != "" && slices.ContainsFunc(patterns, func(pattern string) bool {
+		_, path, _ := strings.Cut(pattern, " /")
+		first, _, _ := strings.Cut(path, "/")
+		return first == segment
+	})
+}
+
+// basePath returns the path below which the server is reached, or "".
+func (p publicAddress) basePath() string {
+	if p.url == nil {
+		return ""
+	}
+
+	return p.url.Path
+}
+
+// or returns the public address, or another one if there is none.
+func (p publicAddress) or(address string) string {
+	if p.url == nil {
+		return address
+	}
+
+	return p.url.String()
 }

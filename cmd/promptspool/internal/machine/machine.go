@@ -2,15 +2,29 @@
 package machine
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"os"
+	"path"
 	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+
+	"promptspool/api/admission"
+	"promptspool/api/edge"
+	"promptspool/api/wire"
 )
 
 // UseProcessors lets twice as many threads run Go code as there are processors.
@@ -87,4 +101,233 @@ func ConnectionBounds(most, opsMost int, logger *slog.Logger) (api, ops int) {
 	}
 
 	return api, ops
+}
+
+const (
+	// sidecarMemory is the size from which a sidecar collects garbage eagerly, rather than when
+	// its memory has doubled.
+	sidecarMemory = 32 << 20
+
+	// sidecarSlack is how much garbage there may be beside what is in use, when a large event
+	// makes that more than usual.
+	sidecarSlack = 16 << 20
+
+	// OutsideHeap is the part of a cgroup's memory that the garbage collector does not see.
+	// It holds code, and the pages of files that are written.
+	OutsideHeap = 16 << 20
+
+	// quietBytes is what an idle sidecar allocates at most between two samples. It is that much
+	// when it counts the disk blocks of thousands of templates.
+	quietBytes = 8 << 20
+)
+
+// TendMemory keeps a sidecar small until ctx ends.
+//
+// The collector's limit follows what is in use, once a second. A fixed limit would make it
+// collect without end while a large event waits for the server, and one that doubles would
+// double that. It never exceeds what the cgroup allows. When a load is over, its memory goes
+// back to the system. GOMEMLIMIT overrides all this.
+func TendMemory(ctx context.Context) {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+
+	most := max(OutsideHeap, CgroupMemory()-OutsideHeap)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/gc/heap/allocs:bytes"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+	}
+	var allocated uint64
+	busy := false
+	for {
+		metrics.Read(samples)
+		used := int64(samples[0].Value.Uint64() + samples[2].Value.Uint64())
+		for _, heap := range samples[3:] {
+			// Stacks and the like remain.
+			used -= int64(heap.Value.Uint64())
+		}
+		debug.SetMemoryLimit(min(max(sidecarMemory, used+sidecarSlack), most))
+
+		// After a load, what it left goes back to the system in one go.
+		now := samples[1].Value.Uint64()
+		quiet := now-allocated < quietBytes
+		if quiet && busy {
+			debug.FreeOSMemory()
+		}
+		allocated, busy = now, !quiet
+
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// sidecarBufferBytes bounds the bodies that a sidecar holds: one of the largest size and many small ones.
+const sidecarBufferBytes = wire.BodyBytesMax + 8<<20
+
+// sidecarBufferMin has room for some bodies of the usual size, in a cgroup that is smaller than a sidecar needs.
+const sidecarBufferMin = 8 << 20
+
+// besideBodies is what a sidecar needs of its cgroup beside bodies: memory to spool, for smaller events
+// on their way to the server, for connections, and what the garbage collector does not see.
+const besideBodies = 24 << 20
+
+// BodyBounds returns how many bytes of bodies a sidecar may hold together, and how large one may be.
+//
+// memory is what its cgroup has. Of what besideBodies leaves of it, five parts are for the bodies that are
+// received, and four for an event on its way to the server, which was one of the largest size. One of that
+// size always fits.
+func BodyBounds(memory int64) (buffer, one int64) {
+	buffer = min(sidecarBufferBytes, max(sidecarBufferMin, (memory-besideBodies)/9*5))
+
+	// The budget leaves an eighth to small bodies, and a body takes a little more than its length.
+	return buffer, min(wire.BodyBytesMax, buffer/5*4)
+}
+
+// RoomOf returns a sidecar's room for what it makes of large bodies, answers and templates.
+//
+// memory is what its cgroup has. Nothing is kept for the room: large bodies, a large event and a full room do
+// not come together.
+func RoomOf(memory int64) *admission.Room { return admission.NewRoom(min(24<<20, memory/4), memory/2) }
+
+// noMemoryLimit is more than any machine has.
+const noMemoryLimit = 1 << 50
+
+// CgroupMemory returns how many bytes the process's cgroup, or one around it, may use.
+func CgroupMemory() int64 {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return noMemoryLimit
+	}
+
+	least := int64(noMemoryLimit)
+	for line := range bytes.Lines(text) {
+		fields := strings.SplitN(strings.TrimSpace(string(line)), ":", 3)
+		if len(fields) < 3 {
+			continue
+		}
+
+		// The first version of cgroups has a tree for each controller.
+		root, file := "/sys/fs/cgroup", "memory.max"
+		switch fields[1] {
+		case "":
+		case "memory":
+			root, file = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		default:
+			continue
+		}
+
+		for dir := fields[2]; ; dir = path.Dir(dir) {
+			if bytes, err := readBytes(path.Join(root, dir, file)); err == nil {
+				least = min(least, bytes)
+			}
+			if dir == "/" || dir == "." {
+				break
+			}
+		}
+	}
+	return least
+}
+
+func readBytes(file string) (int64, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	// "max" is an error, and no limit.
+	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+}
+
+// Listen opens host:port, or a unix socket for unix:/path, which replaces a stale one.
+//
+// uids are the users who may call a unix socket, besides our own; none for all whom the file lets in.
+func Listen(at string, uids []uint32) (net.Listener, error) {
+	path, isUnix := strings.CutPrefix(at, "unix:")
+	if !isUnix {
+		return net.Listen("tcp", at)
+	}
+
+	if len(uids) > 0 && !knowsPeers {
+		return nil, errors.New("this system does not tell who connects to a unix socket: leave out --allow-uid, " +
+			"and protect the socket's folder")
+	}
+
+	// A process that ended without closing its socket leaves the file.
+	if conn, err := net.Dial("unix", path); err == nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("another process listens on %s", path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+
+	mode := os.FileMode(0o660)
+	if len(uids) > 0 {
+		// The kernel is asked which user connects.
+		mode = 0o666
+	}
+	ln, err := edge.ListenUnix(path, mode)
+	if err != nil {
+		return nil, err
+	}
+	// The umask may have taken rights away.
+	if err := os.Chmod(path, mode); err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+
+	if len(uids) == 0 {
+		return ln, nil
+	}
+	return peers{ln, append(slices.Clone(uids), uint32(os.Getuid()))}, nil
+}
+
+// peers accepts the connections of certain users only.
+//
+// The kernel reports who a connection's other end is, and that cannot be forged. So pods that share a
+// node's loopback can be told apart.
+type peers struct {
+	net.Listener
+	uids []uint32
+}
+
+// notAllowed is the answer for all others.
+const notAllowed = "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\n" +
+	"Connection: close\r\nContent-Length: 147\r\n\r\n" +
+	`{"success":false,"error":"forbidden","message":"Your user may not call this socket. ` +
+	`Name its number with --allow-uid at the sidecar.","fields":[]}` + "\n"
+
+const turnAwayPatience = 200 * time.Millisecond
+
+func (p peers) Accept() (net.Conn, error) {
+	for {
+		conn, err := p.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if uid, err := peerOf(conn); err == nil && slices.Contains(p.uids, uid) {
+			return conn, nil
+		}
+		go turnAway(conn)
+	}
+}
+
+// turnAway answers and hangs up, once the other end has read the answer or had the time for it.
+//
+// Closing a socket with something unread in it throws the answer away.
+func turnAway(conn net.Conn) {
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(turnAwayPatience))
+	_, _ = io.WriteString(conn, notAllowed)
+	_ = conn.(*net.UnixConn).CloseWrite()
+	_, _ = io.Copy(io.Discard, conn)
 }

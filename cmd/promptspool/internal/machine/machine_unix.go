@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,4 +39,11 @@ func peerOf(conn net.Conn) (uid uint32, err error) {
 	}
 	failed := raw.Control(func(fd uintptr) { uid, err = peerAt(int(fd)) })
 	return uid, errors.Join(failed, err)
+}
+
+// KillWhole lets a command's context end what the command has started as well. A signal of the terminal to
+// this process no longer reaches it.
+func KillWhole(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 }

@@ -1,2 +1,0 @@
-// Package archivetool has the commands on a server's archive: `promptspool archive ...`, `backup` and `restore`.
-package archivetool
