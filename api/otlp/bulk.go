@@ -168,7 +168,7 @@ func bulkTime(value []byte) (nanos uint64, unit string, ok bool) {
 		return pair[0]*1e9 + pair[1], "", true
 	}
 
-	word, _ := jsonWord(value)
+	word := jsonWord(value)
 	if at, unit := wire.SpanTime(string(word)); !at.IsZero() {
 		return uint64(at.UnixNano()), unit, true
 	}

@@ -95,18 +95,18 @@ func jsonText(value []byte) text {
 const wordMax = 512
 
 // jsonWord is jsonText of a text that has at most wordMax bytes. Of another one nothing is read.
-func jsonWord(value []byte) (word []byte, ok bool) {
+func jsonWord(value []byte) []byte {
 	t := jsonText(value)
 	if len(t.b) > wordMax {
-		return nil, false
+		return nil
 	}
-	return t.beginning(wordMax), true
+	return t.beginning(wordMax)
 }
 
 // jsonUint returns a number that is sent as a number or a string, or the nanoseconds since 1970 of an
 // ISO 8601 time; 0 if it is none of these.
 func jsonUint(value []byte) uint64 {
-	word, _ := jsonWord(value)
+	word := jsonWord(value)
 	if n, err := strconv.ParseUint(string(word), 10, 64); err == nil {
 		return n
 	}
@@ -125,7 +125,7 @@ func jsonUint(value []byte) uint64 {
 // jsonID decodes an id of n bytes from hexadecimal digits or base64; nil if it is neither.
 func jsonID(value []byte, n int) []byte {
 	// OTLP wants digits; what turns protobuf into JSON by its own rules writes base64.
-	word, _ := jsonWord(value)
+	word := jsonWord(value)
 	if len(word) == 2*n {
 		id, err := hex.AppendDecode(nil, word)
 		if err == nil {
@@ -147,7 +147,7 @@ func jsonShownID(value []byte, n int) []byte {
 		return shownID(id)
 	}
 
-	word, _ := jsonWord(value)
+	word := jsonWord(value)
 	if len(word) > shownMax {
 		return nil
 	}
@@ -174,7 +174,7 @@ var (
 // jsonEnum returns an enum's value as JSON, nothing for zero. A name that is not known
 // stays.
 func jsonEnum(value []byte, prefix string, names []string) []byte {
-	word, _ := jsonWord(value)
+	word := jsonWord(value)
 	text := string(word)
 	if n, err := jsonFloat(word); err == nil && n == math.Trunc(n) && math.Abs(n) < math.MaxInt32 {
 		return enum(uint64(int64(n)))
@@ -295,7 +295,7 @@ func jsonPair(o *output, json []byte, i, level int) int {
 
 // isSecret reports whether a key, as JSON, names a credential. No such key is longer than a word.
 func isSecret(key []byte) bool {
-	word, _ := jsonWord(key)
+	word := jsonWord(key)
 	return secrets.IsAttribute(word)
 }
 
@@ -478,7 +478,7 @@ func plainValue(o *output, json []byte, i, level int) (end int) {
 
 func jsonBool(o *output, raw []byte) {
 	// Some senders put it between quotes.
-	word, _ := jsonWord(raw)
+	word := jsonWord(raw)
 	if value := string(word); value == "true" || value == "false" {
 		o.boolValue(value == "true")
 		return
@@ -488,7 +488,7 @@ func jsonBool(o *output, raw []byte) {
 
 // jsonInt writes an integer, which some senders write like 1.0 or 1e300.
 func jsonInt(o *output, raw []byte) {
-	word, _ := jsonWord(raw)
+	word := jsonWord(raw)
 	if n, err := strconv.ParseInt(string(word), 10, 64); err == nil {
 		o.intValue(n)
 		return
@@ -520,7 +520,7 @@ func jsonDouble(o *output, raw []byte) {
 		return
 	}
 
-	word, _ := jsonWord(raw)
+	word := jsonWord(raw)
 	f, err := jsonFloat(word)
 	// Beyond what a double holds is infinite.
 	if err != nil && !math.IsInf(f, 0) {

@@ -159,16 +159,12 @@ func with[K comparable, T any](m map[K]T, key K, value T) map[K]T {
 	return m
 }
 
-// setSame notes what the record knows of others that report its call, and reports whether that is news.
-func (r *Record) setSame(same *SameCall) (changed bool) {
-	if r.Removed || len(r.State.History) == 0 || sameJSON(r.State.Same, same) {
-		return false
+// setSame notes what the record knows of others that report its call.
+func (r *Record) setSame(same *SameCall) {
+	if !r.Removed && len(r.State.History) > 0 && !sameJSON(r.State.Same, same) {
+		r.State.Same = same
+		r.touch()
 	}
-
-	r.State.Same = same
-	r.touch()
-
-	return true
 }
 
 // CallOf returns the record with all others that report the same call, which it loads.
