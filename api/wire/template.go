@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -113,6 +114,15 @@ type Selector struct {
 	Version int `json:"version,omitempty" jsonschema:"anyof_type=integer;string"`
 	// The label whose version is meant, in place of a version.
 	Label string `json:"label,omitempty" jsonschema:"maxLength=512"`
+}
+
+// ParseSelector reads what follows a template's name: a number, a label, or "" for the latest.
+func ParseSelector(text string) Selector {
+	version, err := strconv.Atoi(text)
+	if err != nil {
+		return Selector{Label: text}
+	}
+	return Selector{Version: version}
 }
 
 // NamedQuery chooses a version of a template that the path does not name.

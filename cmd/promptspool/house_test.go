@@ -184,8 +184,8 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/templates": "api/client api/dashboard/number api/wire api/wire/jsonscan api/words " +
 		"registry/gitfiles registry/render cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
-	"cmd/promptspool/internal/experiments": "api/calls api/client api/dashboard/number api/experiment " +
-		"api/filterline api/wire api/wire/jsonscan cmd/promptspool/internal/config " +
+	"cmd/promptspool/internal/experiments": "api/calls api/client api/dashboard/number api/experiment api/wire " +
+		"api/wire/jsonscan spool/disk cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/machine cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/alerts": "api/client api/dashboard/number api/wire cmd/promptspool/internal/config " +
 		"cmd/promptspool/internal/print",

@@ -46,7 +46,7 @@ func TestNoCommandLetsDataDriveTheTerminal(t *testing.T) {
 		answer string
 		args   []string
 	}{
-		{experiment, []string{"experiments", "compare", "e"}},
+		{experiment, []string{"experiments", "compare", "e", "e"}},
 		{`{"success":true,"total":5,"next_cursor":` + h + `,"items":[` + row + `]}`, []string{"requests", "search"}},
 		{`{"success":true,"total":5,"next_cursor":` + h + `,"items":[{"id":` + h + `}]}`, []string{"sessions", "list"}},
 		{record, []string{"requests", "get", someID}},

@@ -3,9 +3,7 @@
 package durability
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -20,7 +18,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -28,67 +25,35 @@ import (
 	"promptspool/spool/database/postgres/postgrestest"
 )
 
-// lines calls a function with each line of stdin, and prints what it returns.
-func lines(answer func(line map[string]any) map[string]any) {
-	in := bufio.NewScanner(os.Stdin)
-	in.Buffer(nil, 1<<20)
-	for in.Scan() {
-		var line map[string]any
-		if err := json.Unmarshal(in.Bytes(), &line); err != nil {
-			panic(err)
-		}
-		said := answer(line)
-		said["id"] = line["id"]
-		text, _ := json.Marshal(said)
-		fmt.Println(string(text))
-	}
-}
+// answerScript is the command of an experiment, in place of a model. Version 2 is rude. What it answers costs, and is
+// noted in the file paid. It fails as ANSWERS says.
+const answerScript = `read -r line
+id=$(echo "$line" | cut -d'"' -f4)
+row=$(echo "$line" | sed 's/.*"row":{"id":"\([^"]*\)".*"version":\([0-9]*\).*/\1 \2/')
+text="Hello, Ann."
+case $line in *'"version":2,'*) text=What? ;; esac
+case $ANSWERS$line in
+killed*'Ann 3'*) kill -9 $PPID; exit ;;
+waits*) touch begun; until [ -e go ]; do sleep 0.02; done ;;
+busy*)
+	echo "$row" >>asked
+	if [ "$(grep -c "^$row\$" asked)" -lt 3 ]; then
+		echo '{"id": "'$id'", "error": "too many requests", "retry_after": 0.01}'
+		exit
+	fi ;;
+esac
+echo "$row" >>paid
+echo '{"id": "'$id'", "response": {"model": "gpt-4o-mini",
+	"choices": [{"message": {"role": "assistant", "content": "'"$text"'"}}],
+	"usage": {"prompt_tokens": 1000, "completion_tokens": 10}}}' | tr -d '\n'
+`
 
-// answersInPlaceOfAModel is the command of an experiment. Version 2 is rude. What it answers costs, and is
-// noted in the file PAID. It fails as ANSWERS says.
-func answersInPlaceOfAModel() {
-	lines(func(line map[string]any) map[string]any {
-		fault := os.Getenv("ANSWERS")
-		kwargs := line["llm_kwargs"].(map[string]any)
-		asked := fmt.Sprint(kwargs["messages"])
-		row, attempt := line["row"].(map[string]any)["id"], line["attempt"].(float64)
-		switch {
-		case fault == "busy" && attempt < 3:
-			return map[string]any{"error": "too many requests", "retry_after": 0.01}
-		case fault == "killed" && strings.Contains(asked, "Ann 3"):
-			_ = os.Unsetenv("ANSWERS")
-			_ = syscall.Kill(os.Getppid(), syscall.SIGKILL)
-			select {}
-		}
-
-		paid, err := os.OpenFile(os.Getenv("PAID"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
-			panic(err)
-		}
-		fmt.Fprintln(paid, row, line["version"])
-		_ = paid.Close()
-		text := "Hello, " + asked
-		if line["version"] == 2.0 {
-			text = "What?"
-		}
-		return map[string]any{"response": map[string]any{
-			"model":   "gpt-4o-mini",
-			"choices": []any{map[string]any{"message": map[string]any{"role": "assistant", "content": text}}},
-			"usage":   map[string]any{"prompt_tokens": 1000, "completion_tokens": 10},
-		}}
-	})
-}
-
-// judges is an evaluator.
-func judges() {
-	lines(func(line map[string]any) map[string]any {
-		value := 0.2
-		if strings.Contains(line["text"].(string), "Hello") {
-			value = 0.9
-		}
-		return map[string]any{"value": value, "reason": "by its greeting", "source": "model"}
-	})
-}
+// judgeScript is an evaluator.
+const judgeScript = `read -r line
+value=0.2
+case $line in *'"text":"Hello'*) value=0.9 ;; esac
+echo '{"id": "'$(echo "$line" | cut -d'"' -f4)'", "value": '$value', "reason": "by its greeting", "source": "model"}'
+`
 
 // lab is a folder in which experiments are run, against a server with calls of the template greet.
 type lab struct {
@@ -100,8 +65,9 @@ type lab struct {
 
 func newLab(t *testing.T, server *harness.Node, calls int) *lab {
 	t.Helper()
-	dir := t.TempDir()
-	l := &lab{t, server, dir, []string{"PAID=" + filepath.Join(dir, "paid")}}
+	l := &lab{t, server, t.TempDir(), nil}
+	l.write("answer.sh", answerScript)
+	l.write("judge.sh", judgeScript)
 	l.publish("Say hello to {name}", "prod")
 	l.publish("Greet {name}")
 	for i := range calls {
@@ -113,6 +79,20 @@ func newLab(t *testing.T, server *harness.Node, calls int) *lab {
 		}, "X-API-KEY", harness.AdminKey)
 	}
 	return l
+}
+
+// write writes a file of the folder.
+func (l *lab) write(name, text string) {
+	l.Helper()
+	if err := os.WriteFile(filepath.Join(l.dir, name), []byte(text), 0o600); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// has reports whether the folder has a file.
+func (l *lab) has(name string) bool {
+	_, err := os.Stat(filepath.Join(l.dir, name))
+	return err == nil
 }
 
 func (l *lab) publish(text string, labels ...string) {
@@ -128,12 +108,11 @@ func (l *lab) publish(text string, labels ...string) {
 
 // command is the experiment, as it is started by hand.
 func (l *lab) command(address string, args ...string) *exec.Cmd {
-	helper := func(name string) string { return "env " + harness.HelperVariable + "=" + name + " " + os.Args[0] }
-	all := append([]string{"experiments", "run", "--url", "http://" + address, "--concurrency", "1",
+	all := append([]string{"experiments", "run", "--url", "http://" + address, "--concurrency", "1", "--timeout", "30s",
 		"--against", "team/greet@prod",
 		"--evaluate", "contains:Hello", "--evaluate", "regex:^[A-Z]",
-		"--evaluate", "kind=" + helper("judges")}, args...)
-	all = append(append(all, "--"), strings.Fields(helper("answers"))...)
+		"--evaluate", "kind=sh judge.sh"}, args...)
+	all = append(all, "--", "sh", "answer.sh")
 	cmd := exec.Command(harness.Program(l.T), all...)
 	cmd.Dir = l.dir
 	cmd.Env = append(append(os.Environ(), "PROMPTSPOOL_KEY="+harness.AdminKey), l.env...)
@@ -145,6 +124,9 @@ func (l *lab) run(code int, args ...string) string {
 	l.Helper()
 	cmd := l.command(l.server.Addr, args...)
 	out, _ := cmd.CombinedOutput()
+	if bytes.Contains(out, []byte("no answer within")) {
+		l.Errorf("experiments run %v: a command hangs\n%s", args, out)
+	}
 	if got := cmd.ProcessState.ExitCode(); got != code {
 		l.Fatalf("experiments run %v: exit %d, want %d\n%s", args, got, code, out)
 	}
@@ -210,8 +192,12 @@ func TestAnExperimentDecidesWhetherALabelMoves(t *testing.T) {
 			t.Errorf("JUnit: %s", junit)
 		}
 
+		// In time, a sidecar forwards all that a run logs.
 		l.publish("Please say hello to {name}")
-		out = l.run(0, append(gates, "--template", "team/greet", "--name", "green", "--limit", "5")...)
+		l.server = harness.StartSidecar(t, t.TempDir(), server.Addr)
+		out = l.run(0, append(gates, "--template", "team/greet", "--name", "green", "--limit", "5",
+			"--evaluate", "max_cost:0.01")...)
+		l.server = server
 		if !strings.Contains(out, "passed  kind >= base - 0.02") {
 			t.Errorf("green:\n%s", out)
 		}
@@ -292,14 +278,12 @@ func TestARunThatIsKilledPaysForNoAnswerTwice(t *testing.T) {
 			t.Errorf("after %d kills: %d answers, %d of them twice, %d said to be uncertain; %d logged, %d scored",
 				kills, len(l.paid()), twice, uncertain, calls, scored)
 		}
-		if _, err := os.Stat(filepath.Join(l.dir, ".promptspool-experiments")); err == nil {
+		if l.has(".promptspool-experiments") {
 			t.Error("the journal of a complete run is still there")
 		}
 
 		// Elsewhere, without the journal, what is logged is known as well.
-		if err := os.WriteFile(filepath.Join(l.dir, "paid"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		l.write("paid", "")
 		if out := l.run(0, args...); len(l.paid()) != 0 || !strings.Contains(out, "0 calls to make") {
 			t.Errorf("once more: %v\n%s", l.paid(), out)
 		}
@@ -311,9 +295,7 @@ func TestARunSaysWhatIsUncertainAndWaitsForTheServer(t *testing.T) {
 	t.Parallel()
 	server := harness.StartServer(t, t.TempDir(), harness.FreePort(t))
 	l := newLab(t, server, 6)
-	args := []string{
-		"--filter", "status:success", "--template", "team/greet@2", "--name", "away", "--concurrency", "1",
-	}
+	args := []string{"--filter", "status:success", "--template", "team/greet@2", "--name", "away"}
 	l.env = append(l.env, "ANSWERS=killed")
 	l.run(-1, args...)
 	l.env = slices.DeleteFunc(l.env, func(v string) bool { return v == "ANSWERS=killed" })
@@ -349,15 +331,12 @@ func TestARunSaysWhatIsUncertainAndWaitsForTheServer(t *testing.T) {
 func TestARunRefusesWhatItMustNotDo(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, harness.StartServer(t, t.TempDir(), "127.0.0.1:0"), 3)
-	rows := filepath.Join(l.dir, "rows.csv")
 	var text strings.Builder
 	text.WriteString("name,expected\n")
 	for i := range 10_000 {
 		fmt.Fprintf(&text, "Ann %d,Hello\n", i)
 	}
-	if err := os.WriteFile(rows, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	l.write("rows.csv", text.String())
 	version := []string{"--template", "team/greet@2"}
 	for _, c := range []struct {
 		code int
@@ -365,7 +344,7 @@ func TestARunRefusesWhatItMustNotDo(t *testing.T) {
 		args []string
 	}{
 		{1, "there are no rows", append(version, "--filter", "before:2020-01-01")},
-		{1, "needs --yes; nothing was asked", append(version, "--rows", rows)},
+		{1, "needs --yes; nothing was asked", append(version, "--rows", "rows.csv")},
 		{2, "give --filter or --rows", version},
 		{2, "another version of the same", []string{"--template", "team/greet@1", "--filter", "status:success"}},
 		{2, "is none of equal", append(version, "--filter", "status:success", "--evaluate", "python3 x.py")},
@@ -376,11 +355,50 @@ func TestARunRefusesWhatItMustNotDo(t *testing.T) {
 			t.Errorf("%v: %s\nwant %s", c.args, out, c.want)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(l.dir, "paid")); err == nil {
+	if l.has("paid") {
 		t.Error("something was asked")
 	}
 
 	// A provider that is busy says when to ask again.
 	l.env = append(l.env, "ANSWERS=busy")
 	l.run(0, append(version, "--filter", "status:success", "--gate", "errors <= 0")...)
+}
+
+// While a run waits for its first answer, another of its name is refused. Then the server leaves for longer than
+// the run waits for it.
+func TestARunThatLosesItsServerIsContinued(t *testing.T) {
+	t.Parallel()
+	server := harness.StartServer(t, t.TempDir(), harness.FreePort(t))
+	l := newLab(t, server, 2)
+	args := []string{"--filter", "status:success", "--template", "team/greet@2", "--name", "gone"}
+	l.env = []string{"ANSWERS=waits"}
+	cmd := l.command(server.Addr, args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	server.Eventually(func() bool { return l.has("begun") }, func() string { return "nothing was asked" })
+	if second := l.run(1, args...); !strings.Contains(second, "gone is running in another process") {
+		t.Errorf("a second run: %s", second)
+	}
+
+	server.Kill()
+	l.write("go", "")
+	err := cmd.Wait()
+	if err == nil || !strings.Contains(out.String(), "To continue, give the same command --name gone.") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+	l.server = harness.StartServer(t, server.Data, server.Addr)
+	if again := l.run(0, args...); strings.Contains(again, "twice") {
+		t.Errorf("nothing is uncertain: %s", again)
+	}
+	for call, times := range l.paid() {
+		if times > 1 {
+			t.Errorf("%s was paid for %d times", call, times)
+		}
+	}
+	if calls, scored := l.logged("gone"); calls != 4 || scored != 4 {
+		t.Errorf("%d calls are logged, %d scored", calls, scored)
+	}
 }

@@ -10,8 +10,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	harness.Main(func() int { return postgrestest.Main(m) }, map[string]func(){
-		"answers": answersInPlaceOfAModel,
-		"judges":  judges,
-	})
+	harness.Main(func() int { return postgrestest.Main(m) }, nil)
 }

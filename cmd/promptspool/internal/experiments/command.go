@@ -2,7 +2,7 @@ package experiments
 
 import (
 	"bufio"
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,120 +17,117 @@ import (
 	"promptspool/cmd/promptspool/internal/machine"
 )
 
+const concurrencyMax = 100
+
 // errLeft means that a process ended without an error, and without an answer.
 var errLeft = errors.New("it ended without an answer")
 
-// process is a command of the user's that answers lines. It is started when it is needed, and again once
-// it has ended or was at fault. It is for one caller at a time.
-type process struct {
+// command is a command of the user's. Its processes answer line after line. It is safe for concurrent use.
+type command struct {
 	args    []string
 	timeout time.Duration
-
-	input    io.WriteCloser // nil while it does not run
-	lines    chan []byte
-	wait     func() error
-	kill     func()
-	answered bool
+	idle    chan *process
 }
 
-// ask gives the process a line, and returns the line that it answers, which must have the same id.
-func (p *process) ask(id string, line any) (json.RawMessage, error) {
+type process struct {
+	cmd   *exec.Cmd
+	input io.WriteCloser
+	lines *bufio.Scanner
+}
+
+func newCommand(args []string, timeout time.Duration) command {
+	return command{args, timeout, make(chan *process, concurrencyMax)}
+}
+
+// ask gives a process a line, and decodes the line that it answers, which must have the same id.
+func (c *command) ask(id string, line, answer any) error {
 	text, err := json.Marshal(line)
 	if err != nil {
-		return nil, err
-	}
-	if p.input == nil {
-		if err := p.start(); err != nil {
-			return nil, err
-		}
-	}
-
-	answered := p.answered
-	answer, err := p.exchange(id, append(text, '\n'))
-	if err == nil {
-		return answer, nil
-	}
-	// A late answer to this line must not be taken for one to the next.
-	p.stop()
-	if err == errLeft && answered {
-		// It takes one line, and this was the second.
-		return p.ask(id, line)
-	}
-
-	return nil, err
-}
-
-func (p *process) start() error {
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, p.args[0], p.args[1:]...)
-	machine.KillWhole(cmd)
-	cmd.WaitDelay, cmd.Stderr = time.Second, os.Stderr
-	input, err := cmd.StdinPipe()
-	output, failed := cmd.StdoutPipe()
-	err = errors.Join(err, failed)
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		cancel()
 		return err
 	}
-
-	lines := make(chan []byte)
-	go func() {
-		defer close(lines)
-		scanner := bufio.NewScanner(output)
-		scanner.Buffer(nil, wire.BatchBodyBytesMax)
-		for scanner.Scan() {
-			select {
-			case lines <- bytes.Clone(scanner.Bytes()):
-			case <-ctx.Done():
-				return
-			}
+	var p *process
+	select {
+	case p = <-c.idle:
+		err = p.exchange(c.timeout, id, text, answer)
+	default:
+		err = errLeft
+	}
+	// A process may take one line alone.
+	if err == errLeft {
+		p, err = c.start()
+		if err != nil {
+			return err
 		}
-	}()
-	p.input, p.lines, p.wait, p.kill, p.answered = input, lines, cmd.Wait, cancel, false
+		err = p.exchange(c.timeout, id, text, answer)
+	}
 
+	if err != nil {
+		// A late answer to this line must not be taken for one to the next.
+		p.stop()
+		return err
+	}
+	c.idle <- p
 	return nil
 }
 
+func (c *command) start() (*process, error) {
+	cmd := exec.CommandContext(context.Background(), c.args[0], c.args[1:]...)
+	cmd.WaitDelay, cmd.Stderr = time.Second, os.Stderr
+	machine.KillWhole(cmd)
+	input, err := cmd.StdinPipe()
+	output, failed := cmd.StdoutPipe()
+	err = cmp.Or(err, failed)
+	if err == nil {
+		err = cmd.Start()
+	}
+	lines := bufio.NewScanner(output)
+	lines.Buffer(nil, wire.BatchBodyBytesMax)
+
+	return &process{cmd, input, lines}, err
+}
+
 // exchange writes a line and reads the next one.
-func (p *process) exchange(id string, line []byte) (json.RawMessage, error) {
+func (p *process) exchange(timeout time.Duration, id string, line []byte, answer any) error {
 	// A process that reads nothing must not hold us. The write ends with the process.
-	go func(input io.Writer) { _, _ = input.Write(line) }(p.input)
-	late := time.AfterFunc(p.timeout, p.kill)
-	answer, open := <-p.lines
-	inTime := late.Stop()
+	go func() { _, _ = p.input.Write(append(line, '\n')) }()
+	late := time.AfterFunc(timeout, func() { _ = p.cmd.Cancel() })
+	var ended error
+	if !p.lines.Scan() {
+		ended = cmp.Or(p.cmd.Wait(), errLeft)
+	}
+	if !late.Stop() {
+		return fmt.Errorf("no answer within %v", timeout)
+	}
+	if ended != nil {
+		return ended
+	}
 
 	var named struct{ ID string }
-	switch {
-	case !inTime:
-		return nil, fmt.Errorf("no answer within %v", p.timeout)
-	case !open:
-		defer time.AfterFunc(p.timeout, p.kill).Stop()
-		if err := p.wait(); err != nil {
-			return nil, fmt.Errorf("it ended without an answer: %w", err)
-		}
-		return nil, errLeft
-	case json.Unmarshal(answer, &named) != nil:
-		return nil, fmt.Errorf("its answer is not JSON: %s", shown(answer))
-	case named.ID != id:
-		return nil, fmt.Errorf("its answer does not have the id of the line, %s: %s", id, shown(answer))
+	said := p.lines.Bytes()
+	err := json.Unmarshal(said, &named)
+	if err == nil && named.ID != id {
+		err = errors.New("it does not have the id of the line, " + id)
 	}
-	p.answered = true
-
-	return answer, nil
+	if err == nil {
+		err = json.Unmarshal(said, answer)
+	}
+	if err != nil {
+		err = fmt.Errorf("its answer is %s: %w", strings.ToValidUTF8(string(said[:min(len(said), 200)]), ""), err)
+	}
+	return err
 }
 
-// stop ends the process, if it runs.
+// stop ends the process.
 func (p *process) stop() {
-	if p.input != nil {
-		_ = p.input.Close()
-		p.kill()
-		_ = p.wait()
-		p.input = nil
-	}
+	_ = p.input.Close()
+	_ = p.cmd.Cancel()
+	_ = p.cmd.Wait()
 }
 
-// shown returns the beginning of a text, for a message.
-func shown(text []byte) string { return strings.ToValidUTF8(string(text[:min(len(text), 200)]), "") }
+// stop ends the processes. None is asked any more.
+func (c *command) stop() {
+	close(c.idle)
+	for p := range c.idle {
+		p.stop()
+	}
+}

@@ -49,12 +49,12 @@ type outcome struct {
 // so as well, unless another gate bounds the failures.
 func (g *gate) judge(c *experiment.Comparison, failuresBound bool) outcome {
 	o := outcome{Gate: g.text}
-	unknown, failed := 0, 0
+	missing := 0
 	for _, p := range c.Pairs {
-		if p.B == nil || experiment.Failed(p.B) {
-			failed++
-		} else if _, known := experiment.Value(p.B, g.metric); !known {
-			unknown++
+		failed := p.B != nil && experiment.Failed(p.B)
+		_, known := experiment.Value(p.B, g.metric)
+		if failed && !failuresBound || !failed && !known {
+			missing++
 		}
 	}
 	var m wire.ComparedMetric
@@ -65,21 +65,14 @@ func (g *gate) judge(c *experiment.Comparison, failuresBound bool) outcome {
 		m = c.Metrics[at]
 	}
 
+	bound := g.number
 	switch {
-	case unknown > 0:
-		o.Reason = fmt.Sprintf("%d of %d rows have no %s", unknown, len(c.Pairs), g.metric)
-		return o
-	case failed > 0 && !failuresBound:
-		o.Reason = fmt.Sprintf("%d of %d calls failed; a gate such as 'errors <= 0.01' would allow for some",
-			failed, len(c.Pairs))
+	case missing > 0:
+		o.Reason = fmt.Sprintf("%d of %d rows failed or have no %s", missing, len(c.Pairs), g.metric)
 		return o
 	case m.CountB == 0, g.ofBase && m.CountA == 0:
 		o.Reason = fmt.Sprintf("no row has %s in both versions", g.metric)
 		return o
-	}
-
-	bound := g.number
-	switch {
 	case g.operator == "-":
 		bound = m.A - g.number
 	case g.operator == "*":

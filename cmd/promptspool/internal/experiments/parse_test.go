@@ -48,7 +48,7 @@ func TestRowsOfBothFormsSayTheSame(t *testing.T) {
 		}
 	}
 	for text, why := range map[string]string{
-		`{"variables":{}`: "line 1", `{"a":1}`: "unknown field", `[]`: "line 1", `{"id":"a"}{"id":"b"}`: "line 1",
+		`{"variables":{}`: "row 1", `{"a":1}`: "unknown field", "{}\n[]": "row 2", `{"variables":null}`: "row 1",
 		"{\"id\":\"a\"}\n{\"id\":\"a\"}": "two rows have the id",
 	} {
 		if _, err := readRows(fileOf(t, "rows.jsonl", text)); err == nil || !strings.Contains(err.Error(), why) {
@@ -111,20 +111,22 @@ func TestEvaluators(t *testing.T) {
 		{`tool:find {"id":8}`, ``, tool, "false"},
 		{`tool`, `"find {\"deep\":{\"a\":[1]}}"`, tool, "true"},
 		{"tool:lose", ``, tool, "false"},
-		{"latency:500ms", ``, tool, "true"},
-		{"latency:499ms", ``, tool, "false"},
-		{"cost:0.1", ``, tool, "true"},
-		{"cost:0.01", ``, tool, "false"},
+		{"max_latency:500ms", ``, tool, "true"},
+		{"max_latency:499ms", ``, tool, "false"},
+		{"max_cost:0.1", ``, tool, "true"},
+		{"max_cost:0.01", ``, tool, "false"},
+		{"equal:7", ``, openai(`"content":" 7"`), "true"},
 	} {
-		e, err := parseEvaluator(test.evaluator)
-		if err != nil {
+		var r run
+		if err := r.addEvaluator(test.evaluator, 0); err != nil {
 			t.Errorf("%s: %v", test.evaluator, err)
 			continue
 		}
-		a := &answer{call: calls.Read(test.body), latency: new(500.0), price: new(0.05)}
+		e := r.evaluators[0]
+		a := &answer{call: calls.Read(test.body), logged: &wire.Row{Latency: new(0.5), Price: new(0.05)}}
 		a.Expected = json.RawMessage(test.expected)
 		_, a.text = a.call.Texts()
-		score, err := e.score(nil, step{ID: "i"}, a)
+		score, err := e.judge(1, a, nil)
 		var got struct {
 			Value json.RawMessage
 			Name  string
@@ -139,12 +141,17 @@ func TestEvaluators(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{
-		"", "python judge.py", "regex:(", "schema:none.json", "tolerance:x", "latency:2x", "cost:$1",
-		"errors=equal", "x=",
+		"", "python judge.py", "regex:(", "schema:none.json", "tolerance:x", "max_latency:2x",
+		"max_cost:$1", "errors=equal", "x=", "tolerance", "max_cost", `tool:find {"id"`,
 	} {
-		if e, err := parseEvaluator(wrong); err == nil {
-			t.Errorf("%q is read as %+v", wrong, e)
+		var r run
+		if err := r.addEvaluator(wrong, 0); err == nil {
+			t.Errorf("%q is read as %+v", wrong, r.evaluators)
 		}
+	}
+	r := run{evaluators: []evaluator{{name: "equal"}}}
+	if err := r.addEvaluator("equal:7", 0); err == nil {
+		t.Error("two evaluators make one score")
 	}
 }
 
@@ -174,9 +181,9 @@ func TestGates(t *testing.T) {
 		{"cost <= base * 1.1", good, false, false, "no row has cost in both versions"},
 		{"cost <= 0.3", good, false, true, "cost is 0.3"},
 		{"errors <= 0", good, true, true, "errors is 0"},
-		{"kind >= 0.1", good, false, false, "2 of 2 rows have no kind"},
-		{"good >= 0.1", unscored, false, false, "1 of 2 rows have no good"},
-		{"good >= 0.1", failed, false, false, "1 of 2 calls failed"},
+		{"kind >= 0.1", good, false, false, "2 of 2 rows failed or have no kind"},
+		{"good >= 0.1", unscored, false, false, "1 of 2 rows failed or have no good"},
+		{"good >= 0.1", failed, false, false, "1 of 2 rows failed"},
 		{"good >= 0.1", failed, true, true, "good is 0.82"},
 		{"errors <= 0.4", failed, true, false, "errors is 0.5"},
 	} {

@@ -2,6 +2,7 @@ package experiments
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -33,38 +34,31 @@ func readRows(path string) ([]row, error) {
 	rows, err := read(bytes.TrimPrefix(text, []byte("\ufeff")))
 	seen := map[string]bool{}
 	for i := range rows {
-		if rows[i].ID == "" {
-			rows[i].ID = strconv.Itoa(i + 1)
-		}
-		if id := rows[i].ID; err == nil && seen[id] {
+		id := cmp.Or(rows[i].ID, strconv.Itoa(i+1))
+		if seen[id] && err == nil {
 			err = fmt.Errorf("two rows have the id %q", id)
 		}
-		seen[rows[i].ID] = true
+		rows[i].ID, seen[id] = id, true
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		err = fmt.Errorf("%s: %w", path, err)
 	}
 
-	return rows, nil
+	return rows, err
 }
 
 func jsonRows(text []byte) (rows []row, err error) {
-	number := 0
-	for line := range bytes.Lines(text) {
-		number++
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	for d.More() {
 		r := row{Variables: map[string]json.RawMessage{}}
-		d := json.NewDecoder(bytes.NewReader(line))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&r); err != nil || d.More() || r.Variables == nil {
-			return nil, fmt.Errorf("line %d is not an object with variables, expected, id and metadata: %v",
-				number, err)
+		err := d.Decode(&r)
+		if err != nil || r.Variables == nil {
+			return nil, fmt.Errorf("row %d is not an object with variables, expected, id and metadata: %v",
+				len(rows)+1, err)
 		}
 		rows = append(rows, r)
 	}
-
 	return rows, nil
 }
 

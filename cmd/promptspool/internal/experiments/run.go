@@ -17,129 +17,91 @@ import (
 	"promptspool/api/client"
 	"promptspool/api/dashboard/number"
 	"promptspool/api/experiment"
-	"promptspool/api/filterline"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
 )
 
 const (
-	rowsMax = 10_000
+	rowsMax  = 10_000
+	limitMax = wire.PageItemsMax
 
 	// Above these, a run must be confirmed.
 	costMax    = 1.0 // US dollars
 	unknownMax = 100 // calls of which the cost is unknown
 
-	failuresMax = 10 // of the first calls, if none is answered: more would fail as well
-	notesMax    = 10 // faults of single calls that are shown
+	faultsMax = 10 // of the first tasks, if none is without: more would fail as well; others are not shown
 )
-
-// plan is what an interrupted run must find again.
-type plan struct {
-	Name     string `json:"name"`
-	Template string `json:"template"`
-	Versions []int  `json:"versions"` // the one to try, and the base if there is one
-	File     string `json:"file,omitempty"`
-	Rows     []row  `json:"rows"`
-}
 
 // run is an experiment that runs.
 type run struct {
 	plan
-	c          *cli.Context
-	client     *client.Client
-	id         wire.Identity
-	command    []string
-	timeout    time.Duration
-	evaluators []evaluator
-	gates      []gate
-	journal    *journal
-	logged     map[int]experiment.Calls // by earlier runs
+	c           *cli.Context
+	client      *client.Client
+	id          wire.Identity
+	zone        string
+	command     command
+	concurrency int
+	evaluators  []evaluator
+	gates       []gate
+	journal     journal
+	steps       map[task]step            // of earlier runs
+	rows        map[string]row           // by their ids
+	logged      map[int]experiment.Calls // that the server has
 
-	mutex    sync.Mutex
-	spent    float64 // US dollars, of the calls whose cost is known
-	done     int     // tasks
-	failures int
-	notes    int
+	mutex  sync.Mutex
+	spent  float64 // US dollars, of the calls whose cost is known
+	faulty map[task]bool
 }
 
 // experimentName are the names that experiments may have: a journal is called so.
 var experimentName = regexp.MustCompile(`^[\pL\pN][\pL\pN._-]{0,99}$`)
 
-func runExperiment(c *cli.Context) (err error) {
-	v := config.Read(c)
-	r := &run{c: c, command: c.Args().Slice(), timeout: v.Duration("timeout")}
-	if len(r.command) == 0 {
-		return config.Usagef(c, "give the command that calls the model after --")
-	}
-	template, against, line := v.Required("template"), v.Text("against"), v.Text("filter")
-	r.File, r.Name = v.Text("rows"), v.Text("name")
-	limit, concurrency := v.Count("limit", rowsMax), v.Count("concurrency", 100)
-	if _, err := selectCalls(line, v.Zone()); err != nil {
-		v.Reject("filter", wire.AsError(err).Fields[0].Reason)
-	}
-	if (line == "") == (r.File == "") {
-		v.Note(errors.New("give --filter or --rows, and not both"))
-	}
-	if r.Name != "" && !experimentName.MatchString(r.Name) {
-		v.Reject("name", "is not a name of letters, digits, dots, dashes and underscores")
-	}
-	r.readJudges(v, against != "")
-	r.client, r.id, err = v.Remote()
+// do does all of a run: its versions are chosen, its rows are read, answered and scored, and a report is printed.
+func (r *run) do(template, against, line string, limit int) error {
+	err := r.resolve(template, against)
 	if err != nil {
 		return err
 	}
-
-	err = r.resolve(template, against)
+	if r.Name == "" {
+		r.Name = time.Now().UTC().Format("20060102-150405.000")
+	}
+	past, cost, err := r.findPast(line, limit)
+	r.Rows = past
 	if err == nil && r.File != "" {
 		r.Rows, err = readRows(r.File)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	cost, err := r.readPast(line, limit)
-	if err != nil {
-		return err
-	}
-	if len(r.Rows) > rowsMax {
+	case len(r.Rows) > rowsMax:
 		return fmt.Errorf("%s has more than %d rows", r.File, rowsMax)
-	}
-	if len(r.Rows) == 0 {
+	case len(r.Rows) == 0:
 		return errors.New("there are no rows, so nothing was tried; `promptspool requests search` with the same " +
 			"--filter shows which calls it finds")
 	}
-	r.journal, err = openJournal(&r.plan)
+
+	r.journal, r.steps, err = openJournal(&r.plan)
+	if err == nil {
+		err = r.confirm(cost)
+	}
 	if err != nil {
 		return err
 	}
-
-	return r.start(cost, concurrency)
-}
-
-// readJudges reads the evaluators and the gates.
-func (r *run) readJudges(v *config.Reader, hasBase bool) {
-	names := map[string]bool{}
-	for _, text := range v.List("evaluate") {
-		e, err := parseEvaluator(text)
-		if err == nil && names[e.name] {
-			err = errors.New("makes a second score " + e.name + "; put another name in front: NAME=" + e.text)
-		}
-		if err != nil {
-			v.RejectValue("evaluate", text, err.Error())
-		}
-		names[e.name], r.evaluators = true, append(r.evaluators, e)
+	defer r.command.stop()
+	for i := range r.evaluators {
+		defer r.evaluators[i].command.stop()
+	}
+	err = r.stage("Asking", answered, r.answer)
+	if err == nil {
+		err = r.stage("Scoring", r.scored, r.score)
+	}
+	if err != nil {
+		r.say("To continue, give the same command --name %s. What was answered is not asked again.", r.Name)
+		return err
 	}
 
-	for _, text := range v.List("gate") {
-		g, err := parseGate(text)
-		if g.ofBase && !hasBase {
-			err = errors.New("names base; give --against as well")
-		}
-		if err != nil {
-			v.RejectValue("gate", text, err.Error())
-		}
-		r.gates = append(r.gates, g)
-	}
+	return r.report()
 }
 
 // resolve finds the versions that are meant now: a label may move meanwhile.
@@ -149,11 +111,7 @@ func (r *run) resolve(references ...string) error {
 			continue
 		}
 		name, version, _ := strings.Cut(reference, "@")
-		selector := wire.Selector{Label: version}
-		if n, err := strconv.Atoi(version); err == nil {
-			selector = wire.Selector{Version: n}
-		}
-		raw, err := r.client.Raw(r.c.Context, r.id, name, selector)
+		raw, err := r.client.Raw(r.c.Context, r.id, name, wire.ParseSelector(version))
 		if err != nil {
 			return err
 		}
@@ -163,214 +121,180 @@ func (r *run) resolve(references ...string) error {
 		}
 		r.Template, r.Versions = raw.Name, append(r.Versions, raw.Version)
 	}
-
-	if r.Name == "" {
-		short := r.Template[strings.LastIndexByte(r.Template, '/')+1:]
-		now := time.Now().UTC().Format("20060102-150405.000")
-		r.Name = strings.Map(func(c rune) rune {
-			if experimentName.MatchString("a" + string(c)) {
-				return c
-			}
-			return '-'
-		}, fmt.Sprintf("%s-v%d-%s", short, r.Versions[0], now))
-	}
 	return nil
 }
 
-// selectCalls compiles a filter line.
-func selectCalls(line string, zone *time.Location) (*wire.Filter, error) {
-	parsed, err := filterline.Parse(line)
-	if err != nil {
-		return nil, err
-	}
-	return parsed.Compile(filterline.Clock{Now: time.Now(), Zone: zone})
-}
-
-// readPast takes the rows from past calls of the template, unless they are of a file, and returns what a
-// call has cost on average; nil if that is not known.
-func (r *run) readPast(line string, limit int) (*float64, error) {
-	// An experiment is not about what experiments have asked.
-	own := "-metadata." + experiment.NameKey + ":* template:" + strconv.Quote(r.Template)
+// findPast finds past calls of the template, the newest first, and what a call has cost on average; nil if that
+// is not known.
+func (r *run) findPast(line string, limit int) (found []row, cost *float64, err error) {
+	own := "template:" + strconv.Quote(r.Template)
 	if line != "" {
-		own += " (" + line + ")"
+		// An experiment is not about what experiments have asked.
+		own += " -metadata." + experiment.NameKey + ":* (" + line + ")"
 	}
-	selected, err := selectCalls(own, config.Read(r.c).Zone())
+	page, err := r.search(r.c.Context, wire.Search{
+		FilterLine: wire.FilterLine{Line: own, Zone: r.zone}, PerPage: limit,
+	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	search := wire.Search{FilterGroup: selected, PerPage: min(limit, wire.PageItemsMax)}
-	count, known, cost := 0, 0, 0.0
-	for page := (wire.SearchPage{}); count < limit; search.Cursor = *page.NextCursor {
-		page, err = r.search(r.c.Context, search)
-		if err != nil {
-			return nil, err
-		}
-		if page.Total > limit && count == 0 && r.File == "" {
-			fmt.Fprintf(r.c.App.ErrWriter, "Of %d calls, the newest %d are taken; --limit takes more.\n",
-				page.Total, limit)
-		}
-		for _, call := range page.Items[:min(len(page.Items), limit-count)] {
-			count++
-			if call.Price != nil {
-				known, cost = known+1, cost+*call.Price
-			}
-			if r.File == "" {
-				r.Rows = append(r.Rows, row{ID: call.RequestID})
-			}
-		}
-		if page.NextCursor == nil {
-			break
-		}
-	}
-	if known == 0 {
-		return nil, nil
+	if page.Total > limit && line != "" {
+		fmt.Fprintf(r.c.App.ErrWriter, "Of %d calls, the newest %d are taken; --limit takes more.\n",
+			page.Total, limit)
 	}
 
-	return new(cost / float64(known)), nil
+	known, sum := 0.0, 0.0
+	for _, call := range page.Items {
+		found = append(found, row{ID: call.RequestID})
+		if call.Price != nil {
+			known, sum = known+1, sum+*call.Price
+		}
+	}
+	if known > 0 {
+		cost = new(sum / known)
+	}
+
+	return found, cost, nil
 }
 
 func (r *run) search(ctx context.Context, s wire.Search) (wire.SearchPage, error) {
 	return r.client.Search(ctx, r.id, s)
 }
 
-// loggedAnswer returns the call in which an earlier run logged the answer to a task; nil if there is none.
-func (r *run) loggedAnswer(t task) *wire.Row {
-	if call := r.logged[t.Version][t.Row]; call != nil && !experiment.Failed(call) {
-		return call
-	}
-	return nil
-}
-
-func hasScore(call *wire.Row, name string) bool {
-	return call != nil && slices.ContainsFunc(call.Scores, func(s wire.Score) bool { return s.Name == name })
-}
-
-// start asks what is not answered yet, if that may cost so much, and reports on all.
-func (r *run) start(pastCost *float64, concurrency int) (err error) {
-	r.logged, err = experiment.Load(r.c.Context, r.search, r.Name, r.Template)
+// confirm says what a run is going to ask and what that may cost, by what a past call has cost. Above a bound
+// it goes no further without --yes.
+func (r *run) confirm(pastCost *float64) error {
+	open, err := r.lacking(answered)
 	if err != nil {
 		return err
 	}
-	var open []task
-	rows, asks := map[string]row{}, 0
-	for _, of := range r.Rows {
-		rows[of.ID] = of
-		for _, version := range r.Versions {
-			t := task{of.ID, version}
-			s, call := r.journal.of(t), r.loggedAnswer(t)
-			unscored := slices.ContainsFunc(r.evaluators, func(e evaluator) bool { return !hasScore(call, e.name) })
-			if call == nil || unscored {
-				open = append(open, t)
-			}
-			if call == nil && s.Body == nil {
-				asks++
-			}
-			if call == nil && s.Body == nil && s.ID != "" {
-				r.note("row %s of version %d was asked when the last run ended, and its answer is not known: "+
-					"it is asked again, and may be paid for twice", t.Row, t.Version)
-			}
+	asks := 0
+	for _, t := range open {
+		s := r.steps[t]
+		if s.Body == nil {
+			asks++
+		}
+		if s.Body == nil && s.ID != "" {
+			r.say("row %s of version %d was asked when the last run ended, and its answer is not known: "+
+				"it is asked again, and may be paid for twice", t.Row, t.Version)
 		}
 	}
-	err = r.confirm(asks, pastCost)
-	if err != nil {
-		return err
-	}
 
-	err = r.askAll(open, rows, concurrency)
-	if err != nil {
-		fmt.Fprintf(r.c.App.ErrWriter,
-			"To continue, give the same command --name %s. What was answered is not asked again.\n", r.Name)
-		return err
-	}
-
-	return r.report()
-}
-
-// confirm says what a run is going to ask and what that may cost. Above a bound it goes no further without
-// --yes.
-func (r *run) confirm(asks int, pastCost *float64) error {
 	expensive, cost := asks > unknownMax, "unknown, since no past call has a price"
 	if pastCost != nil {
 		total := *pastCost * float64(asks)
 		expensive, cost = total > costMax, "about "+number.Dollars(total)+", by past calls"
 	}
-	fmt.Fprintf(r.c.App.ErrWriter, "Experiment %s: %s, versions %v of %s.\n%s to make. Cost: %s.\n", r.Name,
-		print.Quantity(len(r.Rows), "row"), r.Versions, print.Printable(r.Template), print.Quantity(asks, "call"), cost)
+	r.say("Experiment %s: %s, versions %v of %s.", r.Name, print.Quantity(len(r.Rows), "row"), r.Versions, r.Template)
+	r.say("%s to make. Cost: %s.", print.Quantity(asks, "call"), cost)
 	if expensive && !r.c.Bool("yes") {
 		return errors.New("this needs --yes; nothing was asked")
 	}
 	return nil
 }
 
-// askAll works off tasks, some at a time. If the command is stopped, answers that are on their way are
-// waited for.
-func (r *run) askAll(open []task, rows map[string]row, concurrency int) error {
-	progress := print.NewProgress(r.c, "Asking", "calls", int64(len(open)))
-	defer progress.End()
-	tasks := make(chan task)
-	group, ctx := errgroup.WithContext(r.c.Context)
-	group.Go(func() error {
-		defer close(tasks)
-		for _, t := range open {
-			select {
-			case tasks <- t:
-			case <-ctx.Done():
-				return errors.New("the run was stopped")
+// answered reports whether a call has an answer.
+func answered(call *wire.Row) bool { return call != nil && !experiment.Failed(call) }
+
+// scored reports whether a call has the scores of all evaluators, or no answer.
+func (r *run) scored(call *wire.Row) bool {
+	return !answered(call) || !slices.ContainsFunc(r.evaluators, func(e evaluator) bool { return !e.scored(call) })
+}
+
+// lacking returns the tasks to which the server has no call as it is wanted.
+func (r *run) lacking(wanted func(call *wire.Row) bool) (open []task, err error) {
+	r.logged, err = experiment.Load(r.c.Context, r.search, r.Name, r.Template)
+	r.rows = map[string]row{}
+	for _, of := range r.Rows {
+		r.rows[of.ID] = of
+		for _, version := range r.Versions {
+			if !wanted(r.logged[version][of.ID]) {
+				open = append(open, task{of.ID, version})
 			}
 		}
-		return nil
-	})
+	}
+	return open, err
+}
 
-	for range concurrency {
+// stage does something with all tasks to which the server has no call as it is wanted, and waits until it has: a
+// sidecar forwards in its own time.
+func (r *run) stage(name string, wanted func(*wire.Row) bool, do func(context.Context, task) error) error {
+	open, err := r.lacking(wanted)
+	if err == nil {
+		err = r.each(name, open, do)
+	}
+	if err != nil {
+		return err
+	}
+
+	return again(r.c.Context, func() error {
+		open, err := r.lacking(wanted)
+		open = slices.DeleteFunc(open, func(t task) bool { return r.faulty[t] && r.logged[t.Version][t.Row] != nil })
+		if err == nil && len(open) > 0 {
+			err = wire.Errorf(wire.CodeUnavailable, "The server does not have all of %s yet.",
+				print.Quantity(len(open), "call"))
+		}
+		return err
+	})
+}
+
+// fault is what is wrong with one task alone.
+type fault struct{ error }
+
+// each does something with tasks, some at a time. It ends if something is wrong with each of the first. If the
+// command is stopped, answers that are on their way are waited for.
+func (r *run) each(stage string, tasks []task, do func(context.Context, task) error) error {
+	progress := print.NewProgress(r.c, stage, "calls", int64(len(tasks)))
+	defer progress.End()
+	done, faults := 0, 0
+	group, ctx := errgroup.WithContext(r.c.Context)
+	group.SetLimit(r.concurrency)
+	for _, t := range tasks {
 		group.Go(func() error {
-			w := newWorker(r)
-			defer w.stop()
-			for t := range tasks {
-				if err := w.do(ctx, t, rows[t.Row]); err != nil {
-					return err
-				}
-				r.mutex.Lock()
-				progress.Set("Asked for "+number.Dollars(r.spent), int64(r.done))
-				r.mutex.Unlock()
+			if ctx.Err() != nil {
+				return errors.New("the run was stopped")
+			}
+			err := do(ctx, t)
+			r.mutex.Lock()
+			defer r.mutex.Unlock()
+			done++
+			progress.Set(stage+" for "+number.Dollars(r.spent), int64(done))
+			if f := (fault{}); !errors.As(err, &f) {
+				return err
+			}
+
+			faults++
+			r.faulty[t] = true
+			if faults <= faultsMax {
+				r.say("row %s of version %d: %v", t.Row, t.Version, err)
+			}
+			if faults == done && done == min(len(tasks), faultsMax) {
+				return errors.New("none of the first calls succeeded, so the run ends")
 			}
 			return nil
 		})
 	}
 
-	err := group.Wait()
-	if err == nil && r.failures > 0 && r.failures == r.done {
-		err = errors.New("every call failed")
-	}
-	return err
+	return group.Wait()
 }
 
-// spend adds the cost of a call, if it is known.
-func (r *run) spend(cost *float64) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.spent += wire.OrZero(cost)
+// again repeats what a server was away for, for half a minute.
+func again(ctx context.Context, do func() error) error {
+	for end := time.Now().Add(30 * time.Second); ; {
+		err := do()
+		retries := wire.IsCode(err, wire.CodeUnavailable) || wire.IsCode(err, wire.CodeTooMany)
+		if !retries || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-time.After(max(time.Second, wire.AsError(err).RetryAfter)):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
-// count counts a task. Its error ends a run in which nothing works.
-func (r *run) count(failed bool) error {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.done++
-	if failed {
-		r.failures++
-	}
-	if r.failures == r.done && r.done >= failuresMax {
-		return fmt.Errorf("the first %d calls failed, so the run ends", r.done)
-	}
-	return nil
-}
-
-// note prints a fault of a single call.
-func (r *run) note(format string, args ...any) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.notes++
-	if r.notes <= notesMax {
-		fmt.Fprintln(r.c.App.ErrWriter, print.Printable(fmt.Sprintf(format, args...)))
-	}
+// say prints a line for the user.
+func (r *run) say(format string, args ...any) {
+	fmt.Fprintln(r.c.App.ErrWriter, print.Printable(fmt.Sprintf(format, args...)))
 }

@@ -3,7 +3,6 @@ package templates
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 
 	"github.com/urfave/cli/v2"
 
@@ -28,11 +27,7 @@ func compareVersions(c *cli.Context) error {
 	var q wire.PartsQuery
 	q.FilterGroup, q.Zone = selected, filter.Zone(v)
 	for _, version := range args[1:] {
-		selector := wire.Selector{Label: version}
-		if n, err := strconv.Atoi(version); err == nil {
-			selector = wire.Selector{Version: n}
-		}
-		raw, err := cl.Raw(c.Context, id, args[0], selector)
+		raw, err := cl.Raw(c.Context, id, args[0], wire.ParseSelector(version))
 		if err != nil {
 			return err
 		}

@@ -5,10 +5,6 @@ import os
 import urllib.request
 
 
-class RateLimitError(Exception):
-    pass
-
-
 class Completion:
     def __init__(self, answer):
         self.answer = answer
