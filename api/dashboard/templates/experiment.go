@@ -33,46 +33,41 @@ const (
 // experiment is compared again.
 type comparedKey struct{ account, template, newest, from, to string }
 
-// rowsCompared is what is known of two versions of an experiment.
-type rowsCompared struct {
+// comparedRows is what two versions of a template did in an experiment.
+type comparedRows struct {
 	comparedKey
-	name     string
-	names    []string // of the template's experiments, the newest first
-	at       time.Time
-	versions []int
-	a, b     int
-	counts   [2]int // calls of each version
-	experiment.Comparison
-}
-
-// experimentView is what two versions answered to the rows of an experiment, the worst regressions first.
-type experimentView struct {
-	templateHead
+	at         time.Time
 	Experiment string
 	Names      []string // of the template's experiments, newest first
-	A, B       int      // A is 0 if there is one version only
-	Select     []int
+	Versions   []int
+	A, B       int // A is 0 if there is one version only
 	Calls      *comparison
-	Rows       []experimentRow
-	Newer      string // the addresses of pages
-	Older      string
-	Command    string // begins another one
+	pairs      []experiment.Pair // the worst regressions first; of the calls, their ids alone
+}
+
+// experimentView is what two versions answered to the rows of an experiment.
+type experimentView struct {
+	templateHead
+	*comparedRows
+	Rows    []experimentRow
+	Newer   string // the addresses of pages
+	Older   string
+	Command string // begins another one
 }
 
 type experimentRow struct {
-	experiment.Pair
-	Diff []textdiff.Row // of the answers; nil if they are equal
-	Text string         // the answer, if it is alone or both are equal
+	Row        string
+	Regression float64
+	A, B       wire.Record    // without an id if there is none
+	Diff       []textdiff.Row // of the answers; nil if they are equal
+	Text       string         // the answer, if it is alone or both are equal
 }
 
-func (p *pages) experimentPage(c *frame.Exchange, head templateHead) error {
+func (p *pages) experimentPage(c *frame.Exchange, head templateHead) (err error) {
 	v := experimentView{templateHead: head, Command: experimentCommand(head, head.Latest(), "since:7d")}
-	compared, err := p.compareRows(c, head.Name)
-	if err == nil && compared.name != "" {
-		v.Experiment, v.Names = compared.name, compared.names
-	}
-	if err == nil && compared.counts[1] > 0 {
-		err = p.showRows(c, &v, compared)
+	v.comparedRows, err = p.compareRows(c, head.Name)
+	if err == nil {
+		err = p.showRows(c, &v)
 	}
 	if err != nil {
 		return err
@@ -83,114 +78,114 @@ func (p *pages) experimentPage(c *frame.Exchange, head templateHead) error {
 
 // compareRows compares two versions by all rows of the experiment that the call names, or else of the
 // template's newest one. It may be what was found a moment ago.
-func (p *pages) compareRows(c *frame.Exchange, template string) (*rowsCompared, error) {
+func (p *pages) compareRows(c *frame.Exchange, template string) (*comparedRows, error) {
 	search := func(ctx context.Context, s wire.Search) (wire.SearchPage, error) {
 		s.Quick = true
 		return p.records.Search(ctx, c.Identity(), s)
 	}
-	of := []filterline.Term{
-		filterline.Where("template", "", template),
-		filterline.Where("metadata", experiment.NameKey, c.FormValue("experiment")),
+	r := &comparedRows{at: time.Now(), Experiment: c.FormValue("experiment")}
+	named := filterline.Where("metadata", experiment.NameKey, r.Experiment)
+	if r.Experiment == "" {
+		named = named.With(filterline.Exists)
 	}
-	if c.FormValue("experiment") == "" {
-		of[1].Values[0].Operator = filterline.Exists
-	}
-	selected, err := filterline.Line{Terms: of}.Compile(filterline.Clock{})
+	ofTemplate := requestsOf(c, template, 0)
+	selected, err := ofTemplate.With(named).Group()
 	if err != nil {
 		return nil, err
 	}
 	newest, err := search(c.Context(), wire.Search{FilterGroup: selected, PerPage: 1})
 	if err != nil || len(newest.Items) == 0 {
-		return &rowsCompared{name: c.FormValue("experiment")}, err
+		return r, err
 	}
-	key := comparedKey{c.Identity().Account, template, newest.Items[0].RequestID, c.FormValue("a"), c.FormValue("b")}
-	if last := p.compared.Load(); last != nil && last.comparedKey == key && time.Since(last.at) < comparedKept {
+	r.comparedKey = comparedKey{
+		c.Identity().Account, template, newest.Items[0].RequestID, c.FormValue("a"), c.FormValue("b"),
+	}
+	last := p.compared.Load()
+	if last != nil && last.comparedKey == r.comparedKey && time.Since(last.at) < comparedKept {
 		return last, nil
 	}
 
-	r := &rowsCompared{comparedKey: key, at: time.Now()}
 	for _, m := range newest.Items[0].Metadata {
 		if m.Key == experiment.NameKey {
-			r.name = m.Value
+			r.Experiment = m.Value
 		}
 	}
-	named, err := filterline.Line{Terms: of[:1]}.Compile(filterline.Clock{})
+	selected, err = ofTemplate.Group()
 	if err != nil {
 		return nil, err
 	}
 	found, err := p.records.Suggest(c.Context(), c.Identity(), wire.SuggestQuery{
-		Field: "metadata", Key: experiment.NameKey, Limit: experimentsMax, FilterGroup: named,
+		Field: "metadata", Key: experiment.NameKey, Limit: experimentsMax, FilterGroup: selected,
 	})
 	if err != nil {
 		return nil, err
 	}
-	r.names = found.Values
-	all, err := experiment.Load(c.Context(), search, r.name, template)
-	r.versions = slices.Sorted(maps.Keys(all))
-	if err != nil || len(all) == 0 {
-		return r, err
-	}
-	if len(r.versions) > 1 {
-		r.a = r.versions[0]
-	}
-	r.a, err = versionParam(c, "a", r.a)
-	if err == nil {
-		r.b, err = versionParam(c, "b", r.versions[len(r.versions)-1])
+	r.Names = found.Values
+	all, err := experiment.Load(c.Context(), search, r.Experiment, template)
+	if err == nil && len(all) > 0 {
+		err = r.compare(c, all)
 	}
 	if err != nil {
 		return nil, err
-	}
-	defined, err := c.ScoreDefinitions()
-	if err != nil {
-		return nil, err
-	}
-	r.counts = [2]int{len(all[r.a]), len(all[r.b])}
-	r.Comparison = experiment.Compare(all[r.a], all[r.b], defined)
-	for i := range r.Pairs {
-		r.Pairs[i].A, r.Pairs[i].B = shownCall(r.Pairs[i].A), shownCall(r.Pairs[i].B)
 	}
 	p.compared.Store(r)
 
 	return r, nil
 }
 
-// shownCall returns what of a call is shown. Nothing else is kept.
-func shownCall(call *wire.Row) *wire.Row {
-	if call == nil {
-		return nil
+// compare compares the versions that the call names, or else the first with the last.
+func (r *comparedRows) compare(c *frame.Exchange, all map[int]experiment.Calls) (err error) {
+	r.Versions = slices.Sorted(maps.Keys(all))
+	if len(r.Versions) > 1 {
+		r.A = r.Versions[0]
 	}
-	return &wire.Row{
-		RequestID: call.RequestID, PromptVersion: call.PromptVersion, Status: call.Status,
-		Scores: call.Scores, Latency: call.Latency, Price: call.Price,
+	r.A, err = versionParam(c, "a", r.A)
+	if err == nil {
+		r.B, err = versionParam(c, "b", r.Versions[len(r.Versions)-1])
 	}
+	if err != nil {
+		return err
+	}
+	defined, err := c.ScoreDefinitions()
+	if err != nil || len(all[r.B]) == 0 {
+		return err
+	}
+
+	found := experiment.Compare(all[r.A], all[r.B], defined)
+	r.Calls = new(comparison)
+	r.Calls.A = wire.ComparedCalls{Version: r.A, Requests: int64(len(all[r.A]))}
+	r.Calls.B = wire.ComparedCalls{Version: r.B, Requests: int64(len(all[r.B]))}
+	for _, m := range found.Metrics {
+		if m.CountB > 0 {
+			r.Calls.Rows = append(r.Calls.Rows, newComparedRow(m))
+		}
+	}
+	r.pairs = found.Pairs
+	for i, pair := range r.pairs {
+		r.pairs[i].A = &wire.Row{RequestID: wire.OrZero(pair.A).RequestID}
+		r.pairs[i].B = &wire.Row{RequestID: wire.OrZero(pair.B).RequestID}
+	}
+
+	return nil
 }
 
-// showRows fills in the comparison, and one page of rows with their answers.
-func (p *pages) showRows(c *frame.Exchange, v *experimentView, compared *rowsCompared) error {
-	v.A, v.B, v.Select = compared.a, compared.b, compared.versions
-	v.Calls = new(comparison)
-	v.Calls.A = wire.ComparedCalls{Version: v.A, Requests: int64(compared.counts[0])}
-	v.Calls.B = wire.ComparedCalls{Version: v.B, Requests: int64(compared.counts[1])}
-	for _, m := range compared.Metrics {
-		if m.CountB > 0 {
-			v.Calls.Rows = append(v.Calls.Rows, newComparedRow(m))
-		}
-	}
-
+// showRows fills in one page of rows with their answers.
+func (p *pages) showRows(c *frame.Exchange, v *experimentView) error {
 	from, _ := strconv.Atoi(c.FormValue("from"))
-	from = min(max(from, 0), len(compared.Pairs))
-	to := min(from+rowsPerPage, len(compared.Pairs))
-	for _, pair := range compared.Pairs[from:to] {
-		row := experimentRow{Pair: pair}
-		before, err := p.answerOf(c, pair.A)
+	from = min(max(from, 0), len(v.pairs))
+	to := min(from+rowsPerPage, len(v.pairs))
+	for _, pair := range v.pairs[from:to] {
+		row := experimentRow{Row: pair.Row, Regression: pair.Regression}
+		var before string
+		var err error
+		row.A, before, err = p.answerOf(c, pair.A.RequestID)
+		if err == nil {
+			row.B, row.Text, err = p.answerOf(c, pair.B.RequestID)
+		}
 		if err != nil {
 			return err
 		}
-		row.Text, err = p.answerOf(c, pair.B)
-		if err != nil {
-			return err
-		}
-		if pair.A != nil {
+		if row.A.RequestID != "" {
 			row.Diff = textdiff.Lines(before, row.Text)
 		}
 		v.Rows = append(v.Rows, row)
@@ -203,26 +198,26 @@ func (p *pages) showRows(c *frame.Exchange, v *experimentView, compared *rowsCom
 	if from > 0 {
 		v.Newer = page(max(0, from-rowsPerPage))
 	}
-	if to < len(compared.Pairs) {
+	if to < len(v.pairs) {
 		v.Older = page(to)
 	}
 
 	return nil
 }
 
-// answerOf returns the beginning of what a call answered, or of its error.
-func (p *pages) answerOf(c *frame.Exchange, call *wire.Row) (string, error) {
-	if call == nil {
-		return "", nil
+// answerOf returns a call, and the beginning of what it answered, or of its error.
+func (p *pages) answerOf(c *frame.Exchange, id string) (call wire.Record, text string, err error) {
+	if id == "" {
+		return call, "", nil
 	}
-	record, err := p.records.Request(c.Context(), c.Identity(), call.RequestID)
-	if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
-		return "", err
+	call, err = p.records.Request(c.Context(), c.Identity(), id)
+	if wire.IsCode(err, wire.CodeNotFound) {
+		return call, "", nil
 	}
-	read := calls.Read(record.Request)
-	_, text := read.Searched()
+	read := calls.Read(call.Request)
+	_, text = read.Searched()
 
-	return truncate(text), nil
+	return call, truncate(text), err
 }
 
 // experimentCommand returns the command that tries a version on the calls that a line finds, against the
@@ -240,6 +235,6 @@ func experimentCommand(head templateHead, version int, line string) string {
 }
 
 // Search returns the address of the list of the experiment's calls.
-func (v experimentView) Search() string {
-	return filter.RequestsWith("metadata", experiment.NameKey, v.Experiment)
+func (r *comparedRows) Search() string {
+	return filter.RequestsWith("metadata", experiment.NameKey, r.Experiment)
 }

@@ -149,7 +149,7 @@ type pages struct {
 	templates wire.Registry
 	records   wire.Archive
 	providers []string                     // that llm_kwargs can be made for
-	compared  atomic.Pointer[rowsCompared] // the last comparison of an experiment
+	compared  atomic.Pointer[comparedRows] // the last comparison of an experiment
 }
 
 //go:embed *.html
