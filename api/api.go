@@ -41,7 +41,6 @@ type Upstream interface {
 	wire.Sidecars
 	wire.Scoring
 	wire.Views
-	wire.Targets
 	wire.Alerts
 
 	// OpenExport returns the answer to an export as it comes. An export through a sidecar is neither
@@ -220,7 +219,7 @@ func New(c Config) *API {
 	a.recorded = c.Records
 	if c.Upstream != nil {
 		a.recorded, a.c.Fleet, a.c.Scoring = c.Upstream, c.Upstream, c.Upstream
-		a.c.Views, a.c.Targets, a.c.Alerts = c.Upstream, c.Upstream, c.Upstream
+		a.c.Views, a.c.Alerts = c.Upstream, c.Upstream
 	}
 
 	a.agents = mcp.New(mcp.Config{Version: c.Version, Call: a.callRoute, Panicked: a.notePanic})

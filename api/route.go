@@ -127,7 +127,7 @@ func (a *API) missingCapability(r *route) error {
 	}
 
 	where := "a sidecar or a server"
-	if r.needs == changes {
+	if r.needs == changes || r.needs == targets {
 		where = "the server, which a sidecar is given by --upstream"
 	}
 

@@ -35,28 +35,22 @@ func (a *API) testTarget(c *exchange) error {
 
 // listDeliveries lists what a target was not told.
 func (a *API) listDeliveries(c *exchange, q wire.DeliveryQuery) error {
-	page, err := a.c.Targets.Deliveries(c.context, c.id, c.ident, q)
-	return c.answer(page, err)
+	items, err := a.c.Targets.Deliveries(c.context, c.id, c.ident, q)
+	return c.answer(wire.DeliveryPage{Success: true, Items: items}, err)
 }
 
-// replayDeliveries puts dead letters into the queue again.
-func (a *API) replayDeliveries(c *exchange, choice wire.DeliveryChoice) error {
-	choice.Replay, choice.Dead = true, true
-	return a.takeDeliveries(c, choice, "replay", "replayed")
-}
-
-// discardDeliveries deletes what was not delivered.
-func (a *API) discardDeliveries(c *exchange, choice wire.DeliveryChoice) error {
-	choice.Replay = false
-	return a.takeDeliveries(c, choice, "discard", "discarded")
-}
-
-func (a *API) takeDeliveries(c *exchange, choice wire.DeliveryChoice, verb, done string) error {
+// takeDeliveries puts dead letters into the queue again, or discards what was not delivered.
+func (a *API) takeDeliveries(c *exchange, choice wire.DeliveryChoice) error {
+	verb, message := "discard", "They will not be delivered."
+	if c.route.name == "replay-deliveries" {
+		verb, message = "replay", "They will be delivered again."
+		choice.Replay, choice.Dead = true, true
+	}
 	n, err := a.c.Targets.TakeDeliveries(c.context, c.id, c.ident, choice)
 	if err != nil {
 		return err
 	}
 	a.note(c, verb+" notices", c.ident, strconv.Itoa(n))
 
-	return c.answer(wire.DeliveriesTaken{Success: true, Message: "They are " + done + ".", Count: n}, nil)
+	return c.answer(wire.DeliveriesTaken{Success: true, Message: message, Count: n}, nil)
 }

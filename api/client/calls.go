@@ -128,54 +128,6 @@ func (c *Client) UndefineScore(ctx context.Context, id wire.Identity, name strin
 	return c.do(ctx, request{method: "DELETE", path: path, key: id.Key})
 }
 
-// targetPath is where a target is, or something of it.
-func targetPath(name, of string) string { return targetsPath + "/" + url.PathEscape(name) + of }
-
-// Targets lists the project's targets.
-func (c *Client) Targets(ctx context.Context, id wire.Identity) ([]wire.Target, error) {
-	list, err := ask[wire.TargetList](ctx, c, get(id, targetsPath, nil))
-	return list.Items, err
-}
-
-// PutTarget makes a target, or changes the one of its name.
-func (c *Client) PutTarget(ctx context.Context, id wire.Identity, t wire.TargetSettings) (made string, err error) {
-	put, err := ask[wire.TargetPut](ctx, c, request{
-		method: "PUT", path: targetPath(t.Name, ""), key: id.Key, json: t,
-	})
-	return put.Secret, err
-}
-
-// RemoveTarget removes a target.
-func (c *Client) RemoveTarget(ctx context.Context, id wire.Identity, name string) error {
-	return c.do(ctx, request{method: "DELETE", path: targetPath(name, ""), key: id.Key})
-}
-
-// TestTarget delivers a test to a target.
-func (c *Client) TestTarget(ctx context.Context, id wire.Identity, name string) error {
-	return c.do(ctx, post(id, targetPath(name, "/test"), nil))
-}
-
-// Deliveries returns a page of what a target was not told.
-func (c *Client) Deliveries(
-	ctx context.Context, id wire.Identity, name string, q wire.DeliveryQuery,
-) (wire.DeliveryPage, error) {
-	return ask[wire.DeliveryPage](ctx, c, get(id, targetPath(name, "/deliveries"), q))
-}
-
-// TakeDeliveries replays or discards what a target was not told.
-func (c *Client) TakeDeliveries(
-	ctx context.Context, id wire.Identity, name string, choice wire.DeliveryChoice,
-) (int, error) {
-	verb := "/discard"
-	if choice.Replay {
-		verb = "/replay"
-	}
-	taken, err := ask[wire.DeliveriesTaken](ctx, c, post(id, targetPath(name, verb), choice))
-	return taken.Count, err
-}
-
-const targetsPath = "/api/public/v2/targets"
-
 const definitionsPath = "/api/public/v2/score-definitions"
 
 // Views lists the project's views.

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,10 +42,7 @@ func (s *Service) send(ctx context.Context, a *wire.Attempt) *failure {
 	if err != nil {
 		return failed("%w", err)
 	}
-	about := a.Holds
-	if a.Delivery != nil {
-		about = []wire.Notice{a.Notice}
-	}
+	about := slices.Clone(a.About)
 	for i := range about {
 		// A path alone leads nowhere.
 		if s.c.PublicURL == "" {

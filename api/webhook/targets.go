@@ -85,7 +85,7 @@ func (s *Service) PutTarget(ctx context.Context, id wire.Identity, n wire.Target
 
 		// Only an Alertmanager is told again.
 		if t.Kind != n.Kind {
-			t.Holds = 0
+			t.Held = nil
 		}
 		t.Kind, t.URL = n.Kind, shownURL(now.URL)
 		t.Types = append([]string{}, n.Types...)
@@ -117,7 +117,7 @@ func (s *Service) TestTarget(ctx context.Context, id wire.Identity, name string)
 		Title: "A test of the target " + name,
 		URL:   "/targets",
 	}
-	if failed := s.send(ctx, &wire.Attempt{Target: all[at], Delivery: &wire.Delivery{Notice: test}}); failed != nil {
+	if failed := s.send(ctx, &wire.Attempt{Target: all[at], About: []wire.Notice{test}}); failed != nil {
 		return wire.Errorf(wire.CodeConflict, "The target did not take the test: %v", failed)
 	}
 	return nil

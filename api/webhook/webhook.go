@@ -39,7 +39,7 @@ type Store interface {
 	SealedTargets(ctx context.Context, id wire.Identity) ([]wire.SealedTarget, error)
 	ChangeTarget(ctx context.Context, id wire.Identity, name string, change func(*wire.SealedTarget) error) error
 	RemoveTarget(ctx context.Context, id wire.Identity, name string) error
-	Deliveries(ctx context.Context, id wire.Identity, name string, q wire.DeliveryQuery) (wire.DeliveryPage, error)
+	Deliveries(ctx context.Context, id wire.Identity, name string, q wire.DeliveryQuery) ([]wire.Delivery, error)
 	TakeDeliveries(ctx context.Context, id wire.Identity, name string, c wire.DeliveryChoice) (int, error)
 
 	SpreadNotices(ctx context.Context) error
@@ -87,15 +87,8 @@ func New(c Config) *Service {
 // newDialer returns a dialer that checks the address which is really dialled, so that a name cannot
 // lead elsewhere after a check.
 func newDialer(allow []netip.Prefix) *net.Dialer {
-	v4, v6 := []netip.Prefix{}, []netip.Prefix{}
-	for _, p := range allow {
-		if p.Addr().Is4() {
-			v4 = append(v4, p)
-		} else {
-			v6 = append(v6, p)
-		}
-	}
-	guard := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
+	// A prefix has no addresses of the other family.
+	guard := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(allow...), ssrf.WithAllowedV6Prefixes(allow...))
 	return &net.Dialer{Timeout: sendTimeout, Control: guard.Safe}
 }
 
@@ -175,13 +168,13 @@ func (s *Service) attempt(ctx context.Context, a *wire.Attempt) {
 	result := "delivered"
 	failed := s.send(ctx, a)
 	if failed != nil {
+		result = "failed"
 		tries := a.Target.Tries + 1
 		a.Error = failed.Error()
-		a.Dead = failed.refused && tries >= refusalsMax && a.Delivery != nil
 		a.RetryAt = time.Now().UTC().Add(max(pause(tries), min(failed.retryAfter, retryAfterMax)))
-		result = "failed"
-		if a.Dead {
+		if failed.refused && tries >= refusalsMax && !a.Repeats {
 			result = "dead"
+			a.Dead, a.RetryAt = true, time.Time{}
 		}
 		s.c.Logger.Info("a notice was not delivered", "target", a.Target.Name, "id", a.Target.ID,
 			"tries", tries, "dead", a.Dead, "error", a.Error)

@@ -141,7 +141,7 @@ type Targets interface {
 	TestTarget(ctx context.Context, id Identity, name string) error
 
 	// Deliveries returns a page of what waits, or of the dead letters.
-	Deliveries(ctx context.Context, id Identity, name string, q DeliveryQuery) (DeliveryPage, error)
+	Deliveries(ctx context.Context, id Identity, name string, q DeliveryQuery) ([]Delivery, error)
 
 	// TakeDeliveries replays or discards some of them, at most 200, and returns how many.
 	TakeDeliveries(ctx context.Context, id Identity, name string, c DeliveryChoice) (int, error)

@@ -174,19 +174,19 @@ func (t *Target) Takes(n *Notice) bool {
 // SealedTarget is a target as a database keeps it.
 type SealedTarget struct {
 	Target
-	ID       string    `json:"id"`                 // a UUIDv7: a queue belongs to it, not to the name
-	Sealed   []byte    `json:"sealed"`             // its URL and secret
-	SealedBy string    `json:"sealed_by"`          // which key opens them
-	Position int       `json:"position"`           // of the newest notice
-	Holder   string    `json:"holder,omitempty"`   // the server that delivers at the moment
-	DueAt    time.Time `json:"due_at,omitzero"`    // the end of its time, or of a pause
-	Holds    int       `json:"holds,omitempty"`    // how many conditions an Alertmanager holds
-	RepeatAt time.Time `json:"repeat_at,omitzero"` // when it is told so again
+	ID       string    `json:"id"`               // a UUIDv7: a queue belongs to it, not to the name
+	Sealed   []byte    `json:"sealed"`           // its URL and secret
+	SealedBy string    `json:"sealed_by"`        // which key opens them
+	Holder   string    `json:"holder,omitempty"` // the server that delivers at the moment
+	DueAt    time.Time `json:"due_at,omitzero"`  // the end of its time, or of a pause
+
+	Held     map[string]Notice `json:"held,omitempty"`     // what an Alertmanager is told again
+	RepeatAt time.Time         `json:"repeat_at,omitzero"` // when
 }
 
 // IsDue reports whether a server may deliver now.
 func (t *SealedTarget) IsDue(now time.Time) bool {
-	return !t.DueAt.After(now) && (t.Waiting > 0 || t.Holds > 0 && !t.RepeatAt.After(now))
+	return !t.DueAt.After(now) && (t.Waiting > 0 || len(t.Held) > 0 && !t.RepeatAt.After(now))
 }
 
 // EndPause lets a server try again without the pause after a failure.
@@ -198,20 +198,19 @@ func (t *SealedTarget) EndPause() {
 
 // Delivery is a notice in a target's queue, or among its dead letters.
 type Delivery struct {
-	Position int    `json:"position"`        // its place in the queue, by which it is named
-	Notice   Notice `json:"notice"`          // the one that the target was not told
-	Error    string `json:"error,omitempty"` // why it is dead
+	Notice Notice `json:"notice"`          // the one that the target was not told
+	Error  string `json:"error,omitempty"` // why it is dead
 }
 
 // Attempt is what a server delivers for a target, and what became of it.
 type Attempt struct {
-	Target    SealedTarget
-	*Delivery          // nil for a repetition
-	Holds     []Notice // what an Alertmanager is told again
+	Target  SealedTarget
+	About   []Notice // the first of the queue, or what an Alertmanager is told again
+	Repeats bool     // it is told again
 
 	Error   string    // why it failed; "" if it did not
 	Dead    bool      // it is not tried again
-	RetryAt time.Time // when it is
+	RetryAt time.Time // when it is; zero if it is not
 }
 
 // TargetList answers GET /api/public/v2/targets.
@@ -231,8 +230,8 @@ type TargetPut struct {
 type DeliveryQuery struct {
 	// Whether to list the dead letters, in place of the queue.
 	Dead bool `json:"dead,omitempty"`
-	// The position after which the page begins.
-	After int `json:"after,omitempty" jsonschema:"minimum=0,maximum=9007199254740991"`
+	// The id of the notice after which the page begins.
+	After string `json:"after,omitempty" jsonschema:"maxLength=36"`
 }
 
 // DeliveryPage answers GET /api/public/v2/targets/{name}/deliveries.
@@ -245,8 +244,8 @@ type DeliveryPage struct {
 type DeliveryChoice struct {
 	// Whether to choose from the dead letters, in place of the queue.
 	Dead bool `json:"dead,omitempty"`
-	// The position of one; without it, the first 200.
-	Position int `json:"position,omitempty" jsonschema:"minimum=1,maximum=9007199254740991"`
+	// The id of a notice; without it, the first 200.
+	ID string `json:"id,omitempty" jsonschema:"maxLength=36"`
 
 	Replay bool `json:"-"` // what is chosen goes into the queue again; else it is deleted
 }

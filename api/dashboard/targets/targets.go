@@ -68,14 +68,12 @@ func (p *pages) show(c *frame.Exchange, status int, v view) (err error) {
 	if v.Typed.Kind == "" {
 		v.Typed.Kind, v.Typed.Types = v.Of.Kind, v.Of.Types
 	}
-	v.Lists = []list{{Title: "Dead letters", Dead: true}, {Title: "Waiting"}}
-	for i := range v.Lists {
-		of := &v.Lists[i]
-		page, err := p.targets.Deliveries(c.Context(), c.Identity(), v.Of.Name, wire.DeliveryQuery{Dead: of.Dead})
+	for _, l := range []list{{Title: "Dead letters", Dead: true}, {Title: "Waiting"}} {
+		l.Items, err = p.targets.Deliveries(c.Context(), c.Identity(), v.Of.Name, wire.DeliveryQuery{Dead: l.Dead})
 		if err != nil {
 			return err
 		}
-		of.Items = page.Items
+		v.Lists = append(v.Lists, l)
 	}
 
 	return c.Show(status, "targets", frame.Title(v.Of.Name, "Targets"), "targets", v)
@@ -140,17 +138,15 @@ func (p *pages) remove(c *frame.Exchange) error {
 	return c.Done("remove target", name, "", "/targets", "target-removed")
 }
 
-// take replays or discards the delivery that a form names or, without a position, the first 200.
-func (p *pages) take(replay bool) func(*frame.Exchange) error {
-	verb, notice := "discard", "discarded"
-	if replay {
-		verb, notice = "replay", "replayed"
-	}
+// take replays or discards the delivery that a form names or, without an id, the first 200.
+func (p *pages) take(verb, notice string) func(*frame.Exchange) error {
 	return func(c *frame.Exchange) error {
 		name := c.PathValue("id")
-		choice := wire.DeliveryChoice{Replay: replay, Dead: c.PostForm.Get("waiting") == ""}
-		choice.Position, _ = strconv.Atoi(c.PostForm.Get("position"))
-		n, err := p.targets.TakeDeliveries(c.Context(), c.Identity(), name, choice)
+		n, err := p.targets.TakeDeliveries(c.Context(), c.Identity(), name, wire.DeliveryChoice{
+			Replay: verb == "replay",
+			Dead:   c.PostForm.Get("waiting") == "",
+			ID:     c.PostForm.Get("notice"),
+		})
 		if err != nil {
 			return err
 		}
@@ -175,8 +171,8 @@ func Pages(targets wire.Targets) frame.Section {
 			{Pattern: "POST /targets", Page: p.put},
 			{Pattern: "GET /targets/{id}", Page: p.target},
 			{Pattern: "POST /targets/{id}/test", Page: p.test},
-			{Pattern: "POST /targets/{id}/replay", Page: p.take(true)},
-			{Pattern: "POST /targets/{id}/discard", Page: p.take(false)},
+			{Pattern: "POST /targets/{id}/replay", Page: p.take("replay", "replayed")},
+			{Pattern: "POST /targets/{id}/discard", Page: p.take("discard", "discarded")},
 			{Pattern: "POST /targets/{id}/remove", Page: p.remove},
 		},
 		Notices: map[string]string{

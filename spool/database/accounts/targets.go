@@ -3,7 +3,6 @@ package accounts
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -14,19 +13,46 @@ import (
 	"promptspool/spool/database/keyed"
 )
 
-// Kinds of an account's values about its targets. A place is a target's id and a position, big-endian.
+// Kinds of what a project's targets are told. A place is the id of a target and that of a notice, so that
+// a queue is in the order of the notices.
 const (
+	notices      keyed.Kind = "notices"             // wire.Notice by id: those that no queue has yet
 	targets      keyed.Kind = "targets"             // wire.SealedTarget by name
 	targetQueues keyed.Kind = "target queues"       // wire.Delivery by place
 	targetDead   keyed.Kind = "target dead letters" // wire.Delivery by place
-	targetHolds  keyed.Kind = "target holds"        // what an Alertmanager holds, by labels; by id
 )
 
-// deliveriesMax bounds the deliveries that are read or changed at a time.
-const deliveriesMax = 200
+// Bounds of what a target has not been told.
+const (
+	QueueMax = 5_000
+	DeadMax  = 5_000
+)
 
-// repeatEvery is how often an Alertmanager is told what holds: it ends what it does not hear of.
-const repeatEvery = time.Minute
+const (
+	deliveriesMax = 200  // read or changed at a time
+	heldMax       = 1000 // conditions of an Alertmanager
+
+	// repeatEvery is how often an Alertmanager is told what holds: it ends what it does not hear of.
+	repeatEvery = time.Minute
+)
+
+// Notify puts a notice on its way to an account's targets, in the caller's transaction.
+//
+// The notice is told if the transaction is committed, also after a crash, and otherwise not. That is
+// one write and no read, so tx may be a change of the account or of the server. Within a second, a
+// server puts it into the queue of each target: those that n.Targets names and, without names, those
+// that subscribe to its type. If there are none, it is forgotten. Queues are in the order of ids.
+//
+// An id and a time that are missing are made here. A caller whose transaction may run again should give
+// the id, or two may be told. A queue has QueueMax notices: what comes to a full one becomes a dead
+// letter at once. With DeadMax dead letters, it is dropped, and the target counts it.
+func Notify(tx *keyed.Tx, account string, now time.Time, n wire.Notice) error {
+	n.ID = cmp.Or(n.ID, wire.NewID())
+	if n.Time.IsZero() {
+		n.Time = now.UTC()
+	}
+	return tx.Put(keyed.Key{Kind: notices, Account: account, Name: n.ID}, n)
+}
 
 // targetQueue is a target in a change of its account.
 type targetQueue struct {
@@ -46,61 +72,59 @@ func targetKey(account, name string) keyed.Key {
 
 func (q *targetQueue) save() error { return q.Put(targetKey(q.account, q.Name), &q.SealedTarget) }
 
-func (q *targetQueue) holdsKey() keyed.Key {
-	return keyed.Key{Kind: targetHolds, Account: q.account, Name: q.ID}
+// left returns the kind of what waits, or of the dead letters, and the target's count of them.
+func (q *targetQueue) left(dead bool) (kind keyed.Kind, count *int) {
+	if dead {
+		return targetDead, &q.Dead
+	}
+	return targetQueues, &q.Waiting
 }
 
-// place is where the delivery of a position is.
-func (q *targetQueue) place(kind keyed.Kind, position int) keyed.Key {
-	name := binary.BigEndian.AppendUint64([]byte(q.ID), uint64(position))
-	return keyed.Key{Kind: kind, Account: q.account, Name: string(name)}
+// place is where the delivery of a notice is.
+func (q *targetQueue) place(kind keyed.Kind, notice string) keyed.Key {
+	return keyed.Key{Kind: kind, Account: q.account, Name: q.ID + notice}
 }
 
-// entries returns up to limit deliveries of a kind, from a position on.
-func (q *targetQueue) entries(ctx context.Context, kind keyed.Kind, from, limit int) ([]keyed.Entry, error) {
+// entries returns up to limit deliveries, from a notice on. limit is at least 1.
+func (q *targetQueue) entries(ctx context.Context, dead bool, from string, limit int) ([]keyed.Entry, error) {
+	kind, _ := q.left(dead)
 	page, err := q.Scan(ctx, q.place(kind, from), 0, limit)
 	// Ids have one length, so the names of another target's begin otherwise.
 	return slices.DeleteFunc(page, func(e keyed.Entry) bool { return !strings.HasPrefix(e.Name, q.ID) }), err
 }
 
-// push appends a notice. To a full queue it comes as a dead letter.
-func (q *targetQueue) push(n wire.Notice) error {
-	q.Position++
-	d := wire.Delivery{Position: q.Position, Notice: n}
-	if q.Waiting >= QueueMax {
-		d.Error = "The queue was full."
-		return q.bury(d)
+// add puts a delivery into the queue or, if that is full, among the dead letters.
+func (q *targetQueue) add(d wire.Delivery, dead bool) error {
+	if !dead && q.Waiting >= QueueMax {
+		d.Error, dead = "The queue was full.", true
 	}
-	q.Waiting++
-	return q.Put(q.place(targetQueues, d.Position), d)
-}
-
-// bury makes a dead letter of a delivery, or counts it if there are too many.
-func (q *targetQueue) bury(d wire.Delivery) error {
-	if q.Dead >= DeadMax {
+	if dead && q.Dead >= DeadMax {
 		q.Dropped++
 		return nil
 	}
-	q.Dead++
-	return q.Put(q.place(targetDead, d.Position), d)
+	kind, count := q.left(dead)
+	*count++
+	return q.Put(q.place(kind, d.Notice.ID), d)
 }
 
-// SpreadNotices puts the notices of all accounts into the queues of their targets, in the order of
-// their ids. Any number of servers may do so at the same time.
+// SpreadNotices puts the notices of all accounts into the queues of their targets. Any number of servers
+// may do so at the same time.
 func (s *Store) SpreadNotices(ctx context.Context) error {
-	var names map[string]string // of projects by id, read when a notice needs one that is missing
+	// Those of a project follow each other.
+	project := wire.Account{}
 	return keyed.EachOfAll(ctx, s.rows, notices, func(key keyed.Key, n *wire.Notice) error {
-		if _, known := names[key.Account]; !known {
-			projects, err := s.Projects(ctx)
+		if project.ID != key.Account {
+			is := func(a *wire.Account) bool { return a.ID == key.Account }
+			found, err := find(ctx, s.rows, accounts, is)
 			if err != nil {
 				return err
 			}
-			names = make(map[string]string, len(projects))
-			for _, a := range projects {
-				names[a.ID] = a.Name
+			project = wire.Account{ID: key.Account}
+			if found != nil {
+				project = *found.Of
 			}
 		}
-		n.Project = names[key.Account]
+		n.Project = project.Name
 
 		return s.rows.Change(ctx, key.Account, true, func(tx *keyed.Tx) error {
 			was, err := tx.Get(ctx, key)
@@ -114,7 +138,7 @@ func (s *Store) SpreadNotices(ctx context.Context) error {
 					return nil
 				}
 				q := s.queueOf(tx, key.Account, t)
-				return cmp.Or(q.push(*n), q.save())
+				return cmp.Or(q.add(wire.Delivery{Notice: *n}, false), q.save())
 			})
 		})
 	})
@@ -150,7 +174,7 @@ func (s *Store) ChangeTarget(
 		}
 		err = change(&t)
 		t.EndPause()
-		return cmp.Or(err, s.queueOf(tx, id.Account, &t).save())
+		return cmp.Or(err, tx.Put(key, &t))
 	})
 }
 
@@ -169,32 +193,17 @@ func errNoTarget() *wire.Error {
 	return wire.Errorf(wire.CodeNotFound, "There is no target of this name.")
 }
 
-// RemoveTarget removes a target with its notices, a part at a time. If that fails halfway, the target
-// has the rest, and can be removed again.
+// RemoveTarget removes a target with its notices.
 func (s *Store) RemoveTarget(ctx context.Context, id wire.Identity, name string) error {
-	for left := 1; left > 0; {
-		err := s.changeQueue(ctx, id, name, func(q *targetQueue) error {
-			waiting, err := q.entries(ctx, targetQueues, 0, deliveriesMax)
-			dead, failed := q.entries(ctx, targetDead, 0, deliveriesMax)
-			for _, e := range append(waiting, dead...) {
-				q.Delete(e.Key)
-			}
-
-			left = len(waiting) + len(dead)
-			q.Waiting -= len(waiting)
-			q.Dead -= len(dead)
-			if left > 0 {
-				return cmp.Or(err, failed, q.save())
-			}
-			q.Delete(q.holdsKey())
-			q.Delete(targetKey(id.Account, name))
-			return cmp.Or(err, failed)
-		})
-		if err != nil {
-			return err
+	return s.changeQueue(ctx, id, name, func(q *targetQueue) error {
+		waiting, err := q.entries(ctx, false, "", QueueMax)
+		dead, failed := q.entries(ctx, true, "", DeadMax)
+		for _, e := range append(waiting, dead...) {
+			q.Delete(e.Key)
 		}
-	}
-	return nil
+		q.Delete(targetKey(id.Account, name))
+		return cmp.Or(err, failed)
+	})
 }
 
 // Deliver keeps what became of the last attempt for a target, and returns the next one. Without a last
@@ -207,27 +216,24 @@ func (s *Store) Deliver(
 ) (next *wire.Attempt, err error) {
 	err = s.changeQueue(ctx, wire.Identity{Account: account}, name, func(q *targetQueue) error {
 		next = nil
-		from := 0
-		switch {
-		case last == nil && !q.IsDue(q.now), last != nil && (q.ID != last.Target.ID || q.Holder != holder):
-			return nil
-		case last != nil:
+		from := ""
+		if last != nil {
+			if q.ID != last.Target.ID || q.Holder != holder {
+				return nil
+			}
 			if err := q.settle(ctx, last); err != nil {
 				return err
 			}
 			// The change does not see yet that it deletes this one.
-			if last.Delivery != nil {
-				from = last.Position + 1
+			if !last.Repeats {
+				from = last.About[0].ID + "\x00"
 			}
 		}
 
-		q.Holder, q.DueAt = "", time.Time{}
-		if last != nil && q.Tries > 0 {
-			q.DueAt = last.RetryAt
-			return q.save()
-		}
 		var err error
-		next, err = q.next(ctx, from)
+		if q.IsDue(q.now) {
+			next, err = q.next(ctx, from)
+		}
 		if next != nil {
 			q.Holder, q.DueAt = holder, until.UTC()
 		}
@@ -239,128 +245,108 @@ func (s *Store) Deliver(
 	return next, err
 }
 
-// next returns the delivery at or after a position or, if an Alertmanager is due for it, what it holds.
-func (q *targetQueue) next(ctx context.Context, from int) (*wire.Attempt, error) {
+// next returns the delivery of a notice or of one after it or, if none waits, what an Alertmanager holds.
+func (q *targetQueue) next(ctx context.Context, from string) (*wire.Attempt, error) {
 	a := &wire.Attempt{Target: q.SealedTarget}
-	first, err := q.entries(ctx, targetQueues, from, 1)
-	if err == nil && len(first) > 0 {
-		a.Delivery = new(wire.Delivery)
-		return a, first[0].Decode(a.Delivery)
+	if q.Waiting == 0 {
+		a.About, a.Repeats = slices.Collect(maps.Values(q.Held)), true
+		return a, nil
 	}
-	if err != nil || q.Holds == 0 || q.RepeatAt.After(q.now) {
+	first, err := decoded[wire.Delivery](q.entries(ctx, false, from, 1))
+	if err != nil || len(first) == 0 {
 		return nil, err
 	}
-
-	held, _, err := keyed.Load[map[string]wire.Notice](ctx, q, q.holdsKey())
-	a.Holds = slices.Collect(maps.Values(held))
-	return a, err
+	a.About = []wire.Notice{first[0].Notice}
+	return a, nil
 }
 
 // settle takes what was delivered, or is dead, out of the queue. It counts another failure otherwise.
 func (q *targetQueue) settle(ctx context.Context, a *wire.Attempt) error {
-	q.Error = a.Error
+	q.Holder, q.DueAt, q.Error = "", a.RetryAt, a.Error
 	if a.Error != "" && !a.Dead {
 		q.Tries++
 		return nil
 	}
 	q.Tries = 0
-	if a.Delivery == nil {
+	if a.Repeats {
 		q.RepeatAt = q.now.Add(repeatEvery)
 		return nil
 	}
 
 	// A person may have discarded it meanwhile.
-	key := q.place(targetQueues, a.Position)
+	key := q.place(targetQueues, a.About[0].ID)
 	was, err := q.Get(ctx, key)
-	if err == nil && was[0] != nil {
+	if err != nil {
+		return err
+	}
+	if was[0] != nil {
 		q.Delete(key)
 		q.Waiting--
 	}
 	if a.Dead {
-		a.Delivery.Error = a.Error
-		return cmp.Or(err, q.bury(*a.Delivery))
+		return q.add(wire.Delivery{Notice: a.About[0], Error: a.Error}, true)
 	}
 	q.Delivered++
 	q.DeliveredAt = &q.now
-	return cmp.Or(err, q.hold(ctx, &a.Notice))
+	q.hold(a.About[0])
+	return nil
 }
 
 // hold keeps what an Alertmanager is told again until it ends.
-func (q *targetQueue) hold(ctx context.Context, n *wire.Notice) error {
+func (q *targetQueue) hold(n wire.Notice) {
 	begins, holds := n.Condition()
 	if q.Kind != wire.TargetAlertmanager || begins == "" {
-		return nil
+		return
 	}
-	all, _, err := keyed.Load[map[string]wire.Notice](ctx, q, q.holdsKey())
-	if all == nil {
-		all = map[string]wire.Notice{}
+	if len(q.Held) == 0 {
+		q.Held, q.RepeatAt = map[string]wire.Notice{}, q.now.Add(repeatEvery)
 	}
 
 	// Labels encode in the order of their names.
 	labels, _ := json.Marshal(n.Labels)
-	delete(all, begins+string(labels))
-	if holds {
-		all[begins+string(labels)] = *n
+	condition := begins + string(labels)
+	delete(q.Held, condition)
+	if holds && len(q.Held) < heldMax {
+		n.Data = nil
+		q.Held[condition] = n
 	}
-	if q.Holds == 0 {
-		q.RepeatAt = q.now.Add(repeatEvery)
-	}
-	q.Holds = len(all)
-	return cmp.Or(err, q.Put(q.holdsKey(), all))
-}
-
-// kindOf is where the dead letters are, or what waits.
-func kindOf(dead bool) keyed.Kind {
-	if dead {
-		return targetDead
-	}
-	return targetQueues
 }
 
 // Deliveries returns a page of a target's queue, or of its dead letters.
 func (s *Store) Deliveries(
 	ctx context.Context, id wire.Identity, name string, asked wire.DeliveryQuery,
-) (wire.DeliveryPage, error) {
+) ([]wire.Delivery, error) {
 	t, err := get[wire.SealedTarget](ctx, s.rows, targetKey(id.Account, name), errNoTarget)
 	if err != nil {
-		return wire.DeliveryPage{}, err
+		return nil, err
 	}
 	q := s.queueOf(keyed.NewTx(s.rows), id.Account, &t)
-	items, err := decoded[wire.Delivery](q.entries(ctx, kindOf(asked.Dead), asked.After+1, deliveriesMax))
-	return wire.DeliveryPage{Success: true, Items: items}, err
+	return decoded[wire.Delivery](q.entries(ctx, asked.Dead, asked.After+"\x00", deliveriesMax))
 }
 
-// TakeDeliveries deletes the delivery of a position, or the first deliveries. With replay it appends them
-// to the queue again, under their ids, as far as there is room. It returns how many: at most 200.
+// TakeDeliveries deletes the delivery of a notice, or the first deliveries. With replay it puts them into
+// the queue again, under their ids, as far as there is room. It returns how many: at most 200.
 func (s *Store) TakeDeliveries(
 	ctx context.Context, id wire.Identity, name string, c wire.DeliveryChoice,
 ) (n int, err error) {
 	err = s.changeQueue(ctx, id, name, func(q *targetQueue) error {
-		limit := deliveriesMax
-		if c.Position > 0 {
-			limit = 1
+		chosen, err := q.entries(ctx, c.Dead, c.ID, deliveriesMax)
+		kind, count := q.left(c.Dead)
+		if c.ID != "" {
+			chosen = slices.DeleteFunc(chosen, func(e keyed.Entry) bool { return e.Key != q.place(kind, c.ID) })
 		}
-		if c.Replay {
-			limit = min(limit, QueueMax-q.Waiting)
-		}
-		chosen, err := q.entries(ctx, kindOf(c.Dead), c.Position, limit)
 
-		n = 0
-		for _, e := range chosen {
+		n = len(chosen)
+		if c.Replay {
+			n = min(n, QueueMax-q.Waiting)
+		}
+		*count -= n
+		for _, e := range chosen[:n] {
 			d := wire.Delivery{}
 			err = cmp.Or(err, e.Decode(&d))
-			if c.Position > 0 && d.Position != c.Position {
-				break
-			}
-			n++
 			q.Delete(e.Key)
-			if c.Dead {
-				q.Dead--
-			} else {
-				q.Waiting--
-			}
 			if c.Replay {
-				err = cmp.Or(err, q.push(d.Notice))
+				err = cmp.Or(err, q.add(wire.Delivery{Notice: d.Notice}, false))
 			}
 		}
 		q.EndPause()

@@ -91,8 +91,8 @@ func TestAFullQueueMakesDeadLetters(t *testing.T) {
 	s.want("beyond it", accounts.QueueMax, 3, 0)
 
 	dead, err := s.Deliveries(t.Context(), s.id, "hook", wire.DeliveryQuery{Dead: true})
-	if err != nil || len(dead.Items) != 3 || dead.Items[0].Error != "The queue was full." ||
-		dead.Items[0].Notice.Project != "acme" {
+	if err != nil || len(dead) != 3 || dead[0].Error != "The queue was full." ||
+		dead[0].Notice.Project != "acme" {
 		t.Errorf("dead letters: %+v, %v", dead, err)
 	}
 	again := wire.DeliveryChoice{Dead: true, Replay: true}
@@ -100,8 +100,8 @@ func TestAFullQueueMakesDeadLetters(t *testing.T) {
 		t.Errorf("%d went into the full queue, %v", n, err)
 	}
 	first := s.deliver("a", nil)
-	if next := s.deliver("a", first); next.Notice.Title != "1" {
-		t.Errorf("the second is %+v", next.Notice)
+	if next := s.deliver("a", first); next.About[0].Title != "1" {
+		t.Errorf("the second is %+v", next.About)
 	}
 	if n, err := s.TakeDeliveries(t.Context(), s.id, "hook", again); n != 1 || err != nil {
 		t.Errorf("%d went into the free place, %v", n, err)
@@ -124,13 +124,13 @@ func TestATargetHasOneServerAtATime(t *testing.T) {
 	s := newTold(t)
 	s.notify(2)
 	a := s.deliver("a", nil)
-	if a == nil || a.Notice.Title != "0" || s.deliver("b", nil) != nil {
+	if a == nil || a.About[0].Title != "0" || s.deliver("b", nil) != nil {
 		t.Fatalf("a has %+v, or b has one as well", a)
 	}
 
 	s.now = s.now.Add(time.Minute + time.Second)
 	b := s.deliver("b", nil)
-	if b == nil || b.Notice.ID != a.Notice.ID {
+	if b == nil || b.About[0].ID != a.About[0].ID {
 		t.Fatalf("b has %+v", b)
 	}
 	if next := s.deliver("a", a); next != nil {
@@ -138,11 +138,11 @@ func TestATargetHasOneServerAtATime(t *testing.T) {
 	}
 	s.want("what a delivered too late", 2, 0, 0)
 	// It is discarded while it is delivered.
-	gone := wire.DeliveryChoice{Position: b.Position}
+	gone := wire.DeliveryChoice{ID: b.About[0].ID}
 	if n, err := s.TakeDeliveries(t.Context(), s.id, "hook", gone); n != 1 || err != nil {
 		t.Errorf("%d were discarded, %v", n, err)
 	}
-	if next := s.deliver("b", b); next == nil || next.Notice.Title != "1" || s.deliver("b", next) != nil {
+	if next := s.deliver("b", b); next == nil || next.About[0].Title != "1" || s.deliver("b", next) != nil {
 		t.Errorf("b goes on with %+v", next)
 	}
 	s.want("in the end", 0, 0, 0)
