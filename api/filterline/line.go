@@ -299,26 +299,11 @@ func (t Term) Demanded() (string, bool) {
 	if t.Field == nil || t.Not || len(t.Values) != 1 || t.Values[0].Operator != Is {
 		return "", false
 	}
-	text, _ := t.selected()
-
-	return text, true
-}
-
-// selected splits the text of the first value in front of the @ of a version or label.
-func (t Term) selected() (text, selector string) {
 	v := t.Values[0]
 	i := strings.LastIndex(v.Text, "@")
 	if t.Field.Kind != Template || v.Quoted || i <= 0 {
-		return v.Text, ""
+		return v.Text, true
 	}
 
-	return v.Text[:i], v.Text[i:]
-}
-
-// Demanding returns a term that demands one text, with another text in its place.
-func (t Term) Demanding(text string) Term {
-	_, selector := t.selected()
-	t.Values = []Value{{Text: text + selector, Quoted: selector == ""}}
-
-	return t
+	return v.Text[:i], true
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api/filterline"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/filter"
@@ -50,15 +49,13 @@ func requestStats(c *cli.Context) error {
 	}
 
 	return print.Output(c, parts, func(t *print.Table) {
-		key, isKey := strings.CutPrefix(by, wire.ByMetadata)
 		switch {
 		case sums.Incomplete:
 		case sums.Overall.Requests == 0:
-			printUnmatched(c, t, cl, id, line, "requests")
+			t.Row(unmatched(line, "requests"))
 			return
-		case isKey && len(parts.Items) == 0:
-			line.Terms = append(line.Terms, filterline.Where("metadata", key, "*"))
-			printUnmatched(c, t, cl, id, line, "requests with "+by)
+		case strings.HasPrefix(by, wire.ByMetadata) && len(parts.Items) == 0:
+			t.Row(unmatched(line, "requests with "+by))
 			return
 		}
 

@@ -70,7 +70,7 @@ func searchRollups(c *cli.Context, of string) error {
 	}
 	return print.Output(c, page, func(t *print.Table) {
 		if len(page.Items) == 0 && page.NextCursor == nil {
-			printUnmatched(c, t, cl, id, line, of)
+			t.Row(unmatched(line, of))
 			return
 		}
 		listRollups(t, of, page.Items...)
