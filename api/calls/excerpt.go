@@ -100,12 +100,15 @@ func Excerpt(texts ...string) string {
 }
 
 // afterMarks returns what follows the marks at the beginning of a line: of headings, lists and
-// quotations. A fence or a rule has nothing.
+// quotations. A fence or a rule has nothing, and the row of a table its cells.
 func afterMarks(line string) string {
 	line = strings.TrimSpace(line)
 	isRule := len(line) > 2 && strings.Trim(line, "-=*_|: ") == ""
 	if isRule || strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~") {
 		return ""
+	}
+	if len(line) > 2 && line[0] == '|' && line[len(line)-1] == '|' {
+		return strings.ReplaceAll(line, "|", " ")
 	}
 
 	for {
@@ -132,7 +135,7 @@ func (x *excerpt) line(line string) {
 	x.add(' ')
 	// Where the last [ is, which may begin a link.
 	link := -1
-	skip := 0
+	skip, closes := 0, 0
 	for i, r := range line {
 		if x.runes == ExcerptRunesMax {
 			return
@@ -142,6 +145,9 @@ func (x *excerpt) line(line string) {
 		case i < skip || r == '`':
 		case r == '*' && strings.HasPrefix(line[i:], "**"):
 			skip = i + len("**")
+		case r == '*' && i > 0 && i == closes:
+		case r == '*' && emphasis(line, i) > 0:
+			closes = emphasis(line, i)
 		// A link is its text.
 		case r == ']' && link >= 0 && x.out[link+1] != ' ' && isAddress(line[i+1:]):
 			copy(x.out[link:], x.out[link+1:x.size])
@@ -155,6 +161,22 @@ func (x *excerpt) line(line string) {
 			}
 		}
 	}
+}
+
+// emphasis returns where the emphasis ends that a * begins; 0 if it begins none, such as in a product.
+func emphasis(line string, at int) int {
+	end := at + 1 + strings.IndexByte(line[at+1:], '*')
+	if end < at+2 || line[at+1] == ' ' || line[end-1] == ' ' {
+		return 0
+	}
+	before, _ := utf8.DecodeLastRuneInString(line[:at])
+	after, _ := utf8.DecodeRuneInString(line[end+1:])
+	isWord := func(r rune) bool { return r == '*' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+	if isWord(before) || isWord(after) {
+		return 0
+	}
+
+	return end
 }
 
 // isAddress reports whether a text begins with the address of a link, in parentheses.

@@ -356,7 +356,9 @@ func TestOverviewComparesGroupsAndMarksMovesOfLabels(t *testing.T) {
 		}
 	}
 	const tokens = "/?metric=tokens&group=metadata.customer"
-	shows(tokens, "There is no period before to compare with", "<Acme> 1 0.0%", "Brisa 1 100.0%", "others 1 0.0%")
+	shows(tokens, "no calls in the period before")
+	shows(tokens+"&filter=",
+		"There is no period before to compare with", "<Acme> 1 0.0%", "Brisa 1 100.0%", "others 1 0.0%")
 	shows(tokens+"&filter=since:24h", "no calls in the period before")
 	shows("/?group=none", "Requests by model") // an address may be old
 
@@ -376,6 +378,11 @@ func TestOverviewComparesGroupsAndMarksMovesOfLabels(t *testing.T) {
 	link := newEvent(wire.KindPrompt, `{"prompt_name":"other"}`)
 	link.RequestID = request.RequestID
 	s.record(ann, request, link)
+	link = newEvent(wire.KindPrompt, `{"prompt_name":"greet","version":2}`)
+	request = newEvent(wire.KindRequest, `{"model":"m","request_response":{}}`)
+	link.RequestID = request.RequestID
+	s.record(ann, request, link)
+	shows("/template/statistics?name=greet", "Labels: greet prod: 1 → 2")
 	if page := s.call(ann, "GET", "/?filter=template:other", nil).Body.String(); strings.Contains(page, "1 → 2") {
 		t.Error("the label of another template is marked")
 	}

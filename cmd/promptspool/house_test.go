@@ -81,7 +81,7 @@ var imports = map[string]string{
 	"api/dashboard/address":      "",
 	"api/dashboard/number":       "api/wire",
 	"api/dashboard/table":        "api/dashboard/address",
-	"api/dashboard/chart":        "",
+	"api/dashboard/chart":        "api/dashboard/address api/wire",
 	"api/dashboard/docs":         "api/wire/packed",
 	"api/dashboard/markup":       "api/wire/jsonscan",
 	"api/dashboard/textdiff":     "",

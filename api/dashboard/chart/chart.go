@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"promptspool/api/dashboard/address"
+	"promptspool/api/wire"
 )
 
 // Chart is a series of numbers over time. The server draws it as SVG, and prints the same
@@ -40,13 +43,56 @@ type Chart struct {
 	// there are none.
 	LinkValue func(p Point, i int) string
 
-	bare bool // there are no links in the table, because another chart has the same ones
+	bare bool // another chart has the same links in its table, and the same marks
 }
 
 // Mark is something that happened at a moment, and may explain what the values did then.
 type Mark struct {
 	At         time.Time
 	Text, Href string
+}
+
+// marksMax bounds the marks of a chart to the newest, which are listed below it.
+const marksMax = 8
+
+// MarkMoves marks when labels were moved, those of one template or of all: one mark for each point. The
+// moves are ordered by time.
+func (c *Chart) MarkMoves(moved []wire.TemplateMove, template string) {
+	moved = slices.DeleteFunc(slices.Clone(moved), func(m wire.TemplateMove) bool {
+		return template != "" && m.Template != template || len(c.Points) == 0 || m.At.Before(c.Points[0].At)
+	})
+	for i, p := range c.Points {
+		end := p.To
+		if i+1 < len(c.Points) {
+			end = c.Points[i+1].At
+		}
+		n := 0
+		for n < len(moved) && moved[n].At.Before(end) {
+			n++
+		}
+		if n == 0 {
+			continue
+		}
+
+		m := moved[0]
+		moved = moved[n:]
+		mark := Mark{At: m.At, Text: fmt.Sprintf("%s %s: %d → %d", m.Template, m.Label, m.Was, m.Version),
+			Href: address.Template("/template", m.Template)}
+		if n > 1 {
+			mark.Text, mark.Href = fmt.Sprintf("%d labels moved", n), "/templates"
+		}
+		c.Marks = append(c.Marks, mark)
+	}
+	c.Marks = c.Marks[max(len(c.Marks)-marksMax, 0):]
+}
+
+// ListedMarks returns the marks that the page lists below the chart.
+func (c *Chart) ListedMarks() []Mark {
+	if c.bare {
+		return nil
+	}
+
+	return c.Marks
 }
 
 // LinesMax bounds the lines of a chart to as many colours as can be told apart.

@@ -29,6 +29,7 @@ type Filter struct {
 	Density string     // Compact if rows are low
 	Named   string     // the saved view that the page was opened from; "" is none
 	Kept    url.Values // what else the addresses of the page itself have
+	Timed   bool       // without a line in its address, the page shows its usual time
 
 	line  filterline.Line
 	fault error // what is wrong with the line; then it is as it was typed
@@ -94,10 +95,13 @@ func (f Filter) Values() url.Values {
 	return q
 }
 
-// page returns the address of the page that shows the filter.
-func (f Filter) page(path string) string {
+// Page returns the address of the page that shows the filter.
+func (f Filter) Page(path string) string {
 	q := f.Values()
 	maps.Copy(q, f.Kept)
+	if f.Timed {
+		q.Set("filter", f.Text)
+	}
 
 	return address.Of(path, q)
 }
@@ -351,12 +355,12 @@ func NewForm(path string, f Filter) Form {
 		shown = 0
 	}
 	for i := range shown {
-		v.Chips = append(v.Chips, chip{f.line.Terms[i].String(), f.without(i).page(path)})
+		v.Chips = append(v.Chips, chip{f.line.Terms[i].String(), f.without(i).Page(path)})
 	}
 
 	for _, t := range Times {
 		other := f.During(t.Line)
-		v.Times = append(v.Times, timeLink{t.Text, other.page(path), other.Text == f.Text})
+		v.Times = append(v.Times, timeLink{t.Text, other.Page(path), other.Text == f.Text})
 	}
 	from, to := f.line.Range(f.clock)
 	v.Range = rangeText(from, to, f.clock.Now, f.Zone())

@@ -1,13 +1,11 @@
 package overview
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/chart"
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
@@ -107,7 +105,7 @@ func bucketOf(i wire.ChartInterval) time.Duration {
 func (q overviewQuery) axis(interval wire.ChartInterval, series []wire.BucketTotals) axis {
 	bucket := bucketOf(interval)
 	a := axis{&chart.Chart{Bucket: bucket}, map[string]int{}}
-	a.Zoom = q.filter.Zoom(func(f filter.Filter) string { return q.of(f, q.metric, q.group) })
+	a.Zoom = q.filter.Zoom(func(f filter.Filter) string { return f.Page("/") })
 	a.Edges = func(p chart.Point) (string, string) { return q.filter.Edges(p.At, p.To, bucket >= 24*time.Hour) }
 	a.Link = func(p chart.Point) string { return q.filter.Between(p.At, p.To).Requests() }
 	if len(series) == 0 {
@@ -188,18 +186,11 @@ func (q overviewQuery) shown(a *wire.Analytics) metric {
 }
 
 // address returns the page with another metric or group.
-func (q overviewQuery) address(metric, group string) string { return q.of(q.filter, metric, group) }
+func (q overviewQuery) address(metric, group string) string {
+	f := q.filter
+	f.Kept = q.kept(metric, group)
 
-// of returns the address of the page with a filter, a metric and a group.
-func (q overviewQuery) of(f filter.Filter, metric, group string) string {
-	values := f.Values()
-	for name, value := range map[string]string{"metric": metric, "group": group, "bucket": q.bucket} {
-		if value != "" {
-			values.Set(name, value)
-		}
-	}
-
-	return address.Of("/", values)
+	return f.Page("/")
 }
 
 // showGroups fills in the chart of a metric by groups, and their table.
@@ -324,39 +315,4 @@ func (q overviewQuery) list(v *groupsView, parts *wire.Statistics) {
 		rest.Cost = beside(metrics[2], all, listed)
 		v.Rows = append(v.Rows, rest)
 	}
-}
-
-// marksMax bounds the marks of a chart to the newest, which are listed below it.
-const marksMax = 8
-
-// marks returns when labels were moved, as a chart has it: one mark for each of its intervals.
-func (q overviewQuery) marks(c *chart.Chart, moved []wire.TemplateMove) (marks []chart.Mark) {
-	if only := q.filter.Demands("template"); only != "" {
-		moved = slices.DeleteFunc(moved, func(m wire.TemplateMove) bool { return m.Template != only })
-	}
-
-	for _, p := range c.Points {
-		from := slices.IndexFunc(moved, func(m wire.TemplateMove) bool { return !m.At.Before(p.At) })
-		if from < 0 {
-			break
-		}
-		moved = moved[from:]
-		n := 0
-		for n < len(moved) && moved[n].At.Before(p.To) {
-			n++
-		}
-		if n == 0 {
-			continue
-		}
-
-		m := moved[0]
-		mark := chart.Mark{At: m.At, Text: fmt.Sprintf("%s %s: %d → %d", m.Template, m.Label, m.Was, m.Version),
-			Href: address.Template("/template", m.Template)}
-		if n > 1 {
-			mark.Text, mark.Href = fmt.Sprintf("%d labels moved", n), "/templates"
-		}
-		marks = append(marks, mark)
-	}
-
-	return marks[max(len(marks)-marksMax, 0):]
 }

@@ -50,29 +50,29 @@ const (
 	crowdedMin = 62
 )
 
+// usualTime is the time that the page shows unless its address has a filter: it has a period before to be
+// compared with. An empty filter is all time.
+const usualTime = "since:7d"
+
 func (p *pages) overviewPage(c *frame.Exchange) error {
-	query := c.URL.Query()
-	f := c.Filter(query)
-	f.Kept = url.Values{}
-	for _, name := range []string{"metric", "group", "bucket"} {
-		if value := query.Get(name); value != "" {
-			f.Kept.Set(name, value)
-		}
+	query, title := c.URL.Query(), ""
+	isUsual := !query.Has("filter") && !query.Has("from") && !query.Has("to")
+	if isUsual {
+		query.Set("filter", usualTime)
+		title = "Overview"
 	}
-	v := overviewView{
-		Form:    filter.NewForm("/", f),
-		Bucket:  query.Get("bucket"),
-		Buckets: wire.Buckets,
+	q := readOverview(c, query)
+	a, before, parts, err := q.ask(p.records)
+	// All calls may be older.
+	if isUsual && err == nil && a.TotalRequests == 0 && !a.Incomplete {
+		query.Del("filter")
+		q = readOverview(c, query)
+		a, before, parts, err = q.ask(p.records)
 	}
 
-	q := overviewQuery{
-		Exchange: c,
-		filter:   f,
-		bucket:   v.Bucket,
-		metric:   query.Get("metric"),
-		group:    query.Get("group"),
-	}
-	a, before, parts, err := q.ask(p.records)
+	f := q.filter
+	title = cmp.Or(title, f.Title("Overview"))
+	v := overviewView{Form: filter.NewForm("/", f), Bucket: q.bucket, Buckets: wire.Buckets}
 	var moved []wire.TemplateMove
 	if err == nil {
 		from, _ := q.span()
@@ -82,7 +82,7 @@ func (p *pages) overviewPage(c *frame.Exchange) error {
 	// A filter that makes no sense is shown in its form, where it can be corrected.
 	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
 		v.Reject(e)
-		return c.Show(e.Status(), "overview", f.Title("Overview"), "overview", v)
+		return c.Show(e.Status(), "overview", title, "overview", v)
 	}
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (p *pages) overviewPage(c *frame.Exchange) error {
 	v.Totals, v.Counted = a.Overall, q.page().Counted(a.Progress)
 	v.Groups.Counted = q.page(q.groupsKey()...).Counted(parts.Progress)
 	if a.TotalRequests == 0 {
-		return c.Show(http.StatusOK, "overview", f.Title("Overview"), "overview", v)
+		return c.Show(http.StatusOK, "overview", title, "overview", v)
 	}
 
 	var compared bool
@@ -102,13 +102,13 @@ func (p *pages) overviewPage(c *frame.Exchange) error {
 	}
 	v.showTiles(q, &a, &before)
 	v.showGroups(q, &a, &parts)
-	v.Groups.Chart.Marks = q.marks(v.Groups.Chart, moved)
+	v.Groups.Chart.MarkMoves(moved, f.Demands("template"))
 	if n := len(v.Groups.Chart.Points); n > crowdedMin {
 		// More bars could not be told apart. The page says so in their place.
 		v.Crowded = n
 	}
 
-	return c.Show(http.StatusOK, "overview", f.Title("Overview"), "overview", v)
+	return c.Show(http.StatusOK, "overview", title, "overview", v)
 }
 
 // overviewQuery is what the reader asks the first page.
@@ -116,6 +116,33 @@ type overviewQuery struct {
 	*frame.Exchange
 	filter                filter.Filter
 	bucket, metric, group string // as the address has them
+}
+
+// readOverview reads the query of the first page's address.
+func readOverview(c *frame.Exchange, query url.Values) overviewQuery {
+	q := overviewQuery{
+		Exchange: c,
+		filter:   c.Filter(query),
+		bucket:   query.Get("bucket"),
+		metric:   query.Get("metric"),
+		group:    query.Get("group"),
+	}
+	q.filter.Timed = true
+	q.filter.Kept = q.kept(q.metric, q.group)
+
+	return q
+}
+
+// kept returns what the page's addresses have besides the filter.
+func (q overviewQuery) kept(metric, group string) url.Values {
+	kept := url.Values{}
+	for name, value := range map[string]string{"metric": metric, "group": group, "bucket": q.bucket} {
+		if value != "" {
+			kept.Set(name, value)
+		}
+	}
+
+	return kept
 }
 
 // page returns the page with what its numbers depend on besides the filter: names and values.

@@ -103,6 +103,14 @@ func (p *pages) statisticsPage(c *frame.Exchange, head templateHead) error {
 		v.Rows = append(v.Rows, v.row(f, t))
 	}
 	v.Charts = v.charts(f, answer.ChartInterval)
+	from, _ := f.Range()
+	moved, err := p.templates.Moved(c.Context(), c.Identity(), from)
+	if err != nil {
+		return err
+	}
+	for _, drawn := range v.Charts {
+		drawn.MarkMoves(moved, head.Name)
+	}
 	if newest := v.newestTwo(); newest != nil && !v.Counted.Counting {
 		all := c.Filter(nil).During(v.Span)
 		v.Calls, err = p.compareVersions(c, all, head.Name, newest[1], newest[0])

@@ -289,7 +289,7 @@ func (s *pagesStage) pages(b *testing.B) []benchPage {
 	record := s.calls.ID(s.records/2, 0)
 	all := []benchPage{
 		{"floor: password", "/password"},
-		{"overview, all time", "/"},
+		{"overview, all time", "/?filter="},
 		{"overview, 30 days", "/?filter=since:30d"},
 		{"overview, 7 days", "/?filter=since:7d"},
 		{"overview, 24 hours", "/?filter=since:24h"},

@@ -177,11 +177,11 @@ func TestThePaletteLeadsToAnything(t *testing.T) {
 	// The same without a script.
 	b.do("no scripts", scripts(false))
 	b.press(".side a.palette")
-	b.do("type", chromedp.SetValue("main [name=q]", "sessions page"))
+	b.do("type", chromedp.SetValue("main [name=q]", "support/tr"))
 	b.press("main .finder button")
 	b.press(".found a")
 	b.do("scripts", scripts(true))
-	b.holds("it is the page", `location.pathname === "/sessions"`)
+	b.holds("it is the page", `location.pathname === "/template"`)
 }
 
 func TestAConversationIsReadInItsOrder(t *testing.T) {

@@ -250,7 +250,7 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 		})
 		server.Track("/rest/track-score", harness.AdminKey, map[string]any{"request_id": id, "score": 50 + n})
 	}
-	b.visit("/?bucket=second")
+	b.visit("/?filter=&bucket=second")
 	b.shows(".tiles", "40", "10.0%")
 	b.shows("main", "69.5", "40 scores", "gpt-4o-mini")
 	b.press(".groups tr[data-href] a")
