@@ -75,7 +75,7 @@ func TestTheDescriptionHasNoOlderSpellings(t *testing.T) {
 			t.Errorf("there is no scheme %s", scheme)
 		}
 	}
-	if got := d.Paths["/v1/traces"]["post"].Security; len(got) != 3 {
+	if got := d.Paths["/v1/traces"]["post"].Security.([]any); len(got) != 3 {
 		t.Errorf("exporters may show their key as %v", got)
 	}
 }

@@ -23,37 +23,16 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// Document is an OpenAPI description.
+// Document is an OpenAPI description. What the code does not look at is as document.yaml has it.
 type Document struct {
 	OpenAPI    string                           `json:"openapi"`
-	Info       info                             `json:"info"`
-	Servers    []server                         `json:"servers"`
-	Docs       externalDocs                     `json:"externalDocs"`
-	Security   []security                       `json:"security"`
+	Info       any                              `json:"info"`
+	Servers    any                              `json:"servers"`
+	Docs       any                              `json:"externalDocs"`
+	Security   any                              `json:"security"`
 	Tags       []tag                            `json:"tags"`
 	Paths      map[string]map[string]*Operation `json:"paths"` // by path and method
 	Components components                       `json:"components"`
-}
-
-type info struct {
-	Title       string            `json:"title"`
-	Version     string            `json:"version"`
-	Summary     string            `json:"summary"`
-	Description string            `json:"description"`
-	License     map[string]string `json:"license"`
-}
-
-type externalDocs struct {
-	URL         string `json:"url"`
-	Description string `json:"description"`
-}
-
-// security names a way to show the key, as one of several.
-type security map[string][]string
-
-type server struct {
-	URL         string `json:"url"`
-	Description string `json:"description"`
 }
 
 type tag struct {
@@ -62,10 +41,10 @@ type tag struct {
 }
 
 type components struct {
-	SecuritySchemes map[string]map[string]string  `json:"securitySchemes"`
+	SecuritySchemes map[string]any                `json:"securitySchemes"`
 	Schemas         map[string]*jsonschema.Schema `json:"schemas"`
 	Responses       map[string]*Response          `json:"responses"`
-	Headers         map[string]*Header            `json:"headers"`
+	Headers         any                           `json:"headers"`
 }
 
 // Operation is one method of one path.
@@ -75,7 +54,7 @@ type Operation struct {
 	Summary     string               `json:"summary"`
 	Description string               `json:"description,omitempty"`
 	Scope       []string             `json:"x-scope"`            // rights; the key needs one of them
-	Security    []security           `json:"security,omitempty"` // if it differs from the document's
+	Security    any                  `json:"security,omitempty"` // if it differs from the document's
 	Parameters  []Parameter          `json:"parameters,omitempty"`
 	Body        *Body                `json:"requestBody,omitempty"`
 	Responses   map[string]*Response `json:"responses"` // by status
@@ -97,19 +76,17 @@ type Body struct {
 	Content  map[string]Media `json:"content"` // by media type
 }
 
-// Response is an answer, or a reference to one.
-type Response struct {
-	Ref         string             `json:"$ref,omitempty"`
-	Description string             `json:"description,omitempty"`
-	Headers     map[string]*Header `json:"headers,omitempty"`
-	Content     map[string]Media   `json:"content,omitempty"`
+// headerRef refers to a header of the document's.
+type headerRef struct {
+	Ref string `json:"$ref"`
 }
 
-// Header is a header of an answer, or a reference to one.
-type Header struct {
-	Ref         string             `json:"$ref,omitempty"`
-	Description string             `json:"description,omitempty"`
-	Schema      *jsonschema.Schema `json:"schema,omitempty"`
+// Response is an answer, or a reference to one.
+type Response struct {
+	Ref         string               `json:"$ref,omitempty"`
+	Description string               `json:"description,omitempty"`
+	Headers     map[string]headerRef `json:"headers,omitempty"`
+	Content     map[string]Media     `json:"content,omitempty"`
 }
 
 // Media is a body of one media type. For newline-delimited JSON it describes one line.
@@ -220,8 +197,8 @@ var shared = load[struct {
 // part is a part of the API: the operations of a tag.
 type part struct {
 	tag
-	Title      string     // within a sentence
-	Security   []security // if it differs from the document's
+	Title      string // within a sentence
+	Security   any    // if it differs from the document's
 	Operations []*operation
 
 	Page string `json:"-"` // of the reference for people

@@ -134,7 +134,7 @@ func (o *operation) responses(s *schemas) map[string]*Response {
 // add adds an answer to those with its status.
 func (r *Response) add(s *schemas, a *answer) {
 	if a.Cached {
-		r.Headers = map[string]*Header{
+		r.Headers = map[string]headerRef{
 			"X-Cache": {Ref: "#/components/headers/X-Cache"},
 			"Age":     {Ref: "#/components/headers/Age"},
 		}
@@ -185,7 +185,7 @@ func errorResponses(s *schemas) map[string]*Response {
 			Content:     map[string]Media{MediaJSON: {Schema: s.schemaOf(body), Example: s.example(body)}},
 		}
 		if e.Code == wire.CodeTooMany || e.Code == wire.CodeUnavailable {
-			r.Headers = map[string]*Header{"Retry-After": {Ref: "#/components/headers/Retry-After"}}
+			r.Headers = map[string]headerRef{"Retry-After": {Ref: "#/components/headers/Retry-After"}}
 		}
 		all[string(e.Code)] = r
 	}
