@@ -167,12 +167,16 @@ func TestTemplatesAreOpenedAndClosedAsTheyAreUsed(t *testing.T) {
 		}
 		for i := range want {
 			s.publish(t, wire.Publish{
-				Name:          name(i),
-				Tags:          []string{name(i)},
-				CommitMessage: "m",
-				Metadata:      json.RawMessage(fmt.Sprintf(`{"n":%d.50}`, i)),
-				Blueprint: json.RawMessage(
-					fmt.Sprintf(`{"messages":[{"role":"user","content":"<{a}> \u00fc %d"}]}`, i)),
+				PublishedName: wire.PublishedName{
+					Name: name(i),
+					Tags: []string{name(i)},
+				},
+				PublishedVersion: wire.PublishedVersion{
+					CommitMessage: "m",
+					Metadata:      json.RawMessage(fmt.Sprintf(`{"n":%d.50}`, i)),
+					Blueprint: json.RawMessage(
+						fmt.Sprintf(`{"messages":[{"role":"user","content":"<{a}> \u00fc %d"}]}`, i)),
+				},
 			})
 			var err error
 			if want[i], err = s.registry().Fetch(t.Context(), ann, name(i), fetch); err != nil {

@@ -476,11 +476,15 @@ func (k *keyed) Raw(ctx context.Context, id wire.Identity, ident string, sel wir
 func TestBothSidesGiveTheSameAnswer(t *testing.T) {
 	scene(t, "same", func(t *testing.T, s *server, dir string) {
 		s.publish(t, wire.Publish{
-			Name:          "chat",
-			Tags:          []string{"t"},
-			CommitMessage: "m",
-			Metadata:      json.RawMessage(`{"model":{"provider":"openai","name":"gpt","parameters":{"n":1.50}}}`),
-			Blueprint:     json.RawMessage(`{"messages":[{"role":"user","content":"<{a}> \u00fc"}]}`),
+			PublishedName: wire.PublishedName{
+				Name: "chat",
+				Tags: []string{"t"},
+			},
+			PublishedVersion: wire.PublishedVersion{
+				CommitMessage: "m",
+				Metadata:      json.RawMessage(`{"model":{"provider":"openai","name":"gpt","parameters":{"n":1.50}}}`),
+				Blueprint:     json.RawMessage(`{"messages":[{"role":"user","content":"<{a}> \u00fc"}]}`),
+			},
 		})
 		c := start(t, dir, s)
 		c.fetched(t, "chat", latest)
@@ -523,9 +527,12 @@ func TestATemplateFromTheCacheDoesNotWatchItsCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := wire.Publish{
-		Name: "greet", Metadata: json.RawMessage(`{"model":{"provider":"openai","name":"gpt"}}`),
-		Blueprint: json.RawMessage(`{"type":"completion","template_format":"jinja2",` +
-			`"content":[{"type":"text","text":"Hello {{ name }}"}]}`),
+		PublishedName: wire.PublishedName{Name: "greet"},
+		PublishedVersion: wire.PublishedVersion{
+			Metadata: json.RawMessage(`{"model":{"provider":"openai","name":"gpt"}}`),
+			Blueprint: json.RawMessage(`{"type":"completion","template_format":"jinja2",` +
+				`"content":[{"type":"text","text":"Hello {{ name }}"}]}`),
+		},
 	}
 	if _, err := s.Publish(t.Context(), ann, p); err != nil {
 		t.Fatal(err)

@@ -100,10 +100,12 @@ const chat = `{"type":"chat","messages":[{"role":"system","content":[{"type":"te
 func TestAPatchMakesTheNextVersionOfWhatItNames(t *testing.T) {
 	r, ctx := newRegistry(t), t.Context()
 	publish(t, r, wire.Publish{
-		Name:      "p",
-		Blueprint: json.RawMessage(chat),
-		Metadata: json.RawMessage(`{"model":{"provider":"openai","name":"gpt-4o",` +
-			`"parameters":{"temperature":0.5,"top_p":1}},"owner":"ann"}`),
+		PublishedName: wire.PublishedName{Name: "p"},
+		PublishedVersion: wire.PublishedVersion{
+			Blueprint: json.RawMessage(chat),
+			Metadata: json.RawMessage(`{"model":{"provider":"openai","name":"gpt-4o",` +
+				`"parameters":{"temperature":0.5,"top_p":1}},"owner":"ann"}`),
+		},
 	})
 	out, err := r.Patch(ctx, ann, "p", wire.TemplatePatch{
 		Messages: json.RawMessage(
@@ -149,7 +151,10 @@ func TestAPatchMakesTheNextVersionOfWhatItNames(t *testing.T) {
 
 func TestAPatchThatDoesNotFitIsRefused(t *testing.T) {
 	r, ctx := newRegistry(t), t.Context()
-	publish(t, r, wire.Publish{Name: "chat", Blueprint: json.RawMessage(chat)})
+	publish(t, r, wire.Publish{
+		PublishedName:    wire.PublishedName{Name: "chat"},
+		PublishedVersion: wire.PublishedVersion{Blueprint: json.RawMessage(chat)},
+	})
 	publish(t, r, says("completion", "x"))
 
 	for _, c := range []struct {

@@ -23,7 +23,10 @@ func TestLangChainsPromptIsACompletion(t *testing.T) {
 		{"without its type", `{"template":"Hi {n}","input_variables":["n"]}`,
 			`{"input_variables":["n"],"type":"completion","content":[{"type":"text","text":"Hi {n}"}]}`},
 	} {
-		publish(t, r, wire.Publish{Name: c.name, Blueprint: json.RawMessage(c.prompt)})
+		publish(t, r, wire.Publish{
+			PublishedName:    wire.PublishedName{Name: c.name},
+			PublishedVersion: wire.PublishedVersion{Blueprint: json.RawMessage(c.prompt)},
+		})
 		reply, err := r.Fetch(t.Context(), ann, c.name, wire.TemplateFetch{
 			Provider: "openai", Model: "m", Variables: map[string]json.RawMessage{"n": json.RawMessage(`"Ann"`)},
 		})
@@ -42,7 +45,10 @@ func TestLangChainsPromptIsACompletion(t *testing.T) {
 		`{"_type":"prompt","template":"x","template_format":"mustache"}`:     template + "template_format",
 		`{"_type":"prompt","template_path":"x.txt","input_variables":["n"]}`: template + "template",
 	} {
-		_, err := r.Publish(t.Context(), ann, wire.Publish{Name: "bad", Blueprint: json.RawMessage(prompt)})
+		_, err := r.Publish(t.Context(), ann, wire.Publish{
+			PublishedName:    wire.PublishedName{Name: "bad"},
+			PublishedVersion: wire.PublishedVersion{Blueprint: json.RawMessage(prompt)},
+		})
 		wantFault(t, err, wire.CodeInvalid, field)
 	}
 }
@@ -50,9 +56,12 @@ func TestLangChainsPromptIsACompletion(t *testing.T) {
 // What is hardly meant so is told when it is published and when it is rendered.
 func TestHintsAreWarnings(t *testing.T) {
 	r := newRegistry(t)
-	out, err := r.Publish(t.Context(), ann, wire.Publish{Name: "hi", Blueprint: json.RawMessage(
-		`{"type":"chat","input_variables":["name","gone"],"messages":[{"role":"placeholder","name":"history"},` +
-			`{"role":"user","content":"Hi {{name}}"}]}`)})
+	out, err := r.Publish(t.Context(), ann, wire.Publish{
+		PublishedName: wire.PublishedName{Name: "hi"},
+		PublishedVersion: wire.PublishedVersion{Blueprint: json.RawMessage(
+			`{"type":"chat","input_variables":["name","gone"],"messages":[{"role":"placeholder","name":"history"},` +
+				`{"role":"user","content":"Hi {{name}}"}]}`)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +83,13 @@ func TestHintsAreWarnings(t *testing.T) {
 	// Whether or not it is asked for llm_kwargs.
 	fetch.Variables["history"] = json.RawMessage(`"Hello"`)
 	for _, provider := range []string{"openai", ""} {
-		publish(t, r, wire.Publish{Name: "hi", Metadata: json.RawMessage(`{"model":{"provider":"openai","name":"m"}}`),
-			Blueprint: json.RawMessage(`{"type":"chat","messages":[{"role":"placeholder","name":"history"}]}`)})
+		publish(t, r, wire.Publish{
+			PublishedName: wire.PublishedName{Name: "hi"},
+			PublishedVersion: wire.PublishedVersion{
+				Metadata:  json.RawMessage(`{"model":{"provider":"openai","name":"m"}}`),
+				Blueprint: json.RawMessage(`{"type":"chat","messages":[{"role":"placeholder","name":"history"}]}`),
+			},
+		})
 		fetch.Provider = provider
 		_, err = r.Fetch(t.Context(), ann, "hi", fetch)
 		wantFault(t, err, wire.CodeInvalid, "input_variables.history")

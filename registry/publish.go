@@ -381,12 +381,14 @@ func (r *Registry) Patch(
 	}
 
 	return r.Publish(ctx, id, wire.Publish{
-		Name:          base.Name,
-		Blueprint:     blueprint,
-		Metadata:      metadata,
-		CommitMessage: p.CommitMessage,
-		Labels:        p.Labels,
-		Author:        p.Author,
+		PublishedName: wire.PublishedName{Name: base.Name},
+		PublishedVersion: wire.PublishedVersion{
+			Blueprint:     blueprint,
+			Metadata:      metadata,
+			CommitMessage: p.CommitMessage,
+		},
+		PublishedPlace: wire.PublishedPlace{Labels: p.Labels},
+		Author:         p.Author,
 	})
 }
 

@@ -30,7 +30,10 @@ func newRegistry(t *testing.T) *registry.Registry {
 // says returns a completion with this text, to publish under a name.
 func says(name, text string) wire.Publish {
 	blueprint, _ := json.Marshal(map[string]any{"content": text})
-	return wire.Publish{Name: name, Blueprint: blueprint}
+	return wire.Publish{
+		PublishedName:    wire.PublishedName{Name: name},
+		PublishedVersion: wire.PublishedVersion{Blueprint: blueprint},
+	}
 }
 
 func publish(t *testing.T, r *registry.Registry, p wire.Publish) wire.Published {
@@ -123,10 +126,12 @@ func TestWhatIsNotThereIsNamedWithWhatIs(t *testing.T) {
 func TestTheSameContentMakesNoVersionButMovesLabelsAndTags(t *testing.T) {
 	r := newRegistry(t)
 	p := wire.Publish{
-		Name:          "greet",
-		Blueprint:     json.RawMessage(`{"content":"x","n":1.0}`),
-		Metadata:      json.RawMessage(`{"a":1,"b":"<"}`),
-		CommitMessage: "first",
+		PublishedName: wire.PublishedName{Name: "greet"},
+		PublishedVersion: wire.PublishedVersion{
+			Blueprint:     json.RawMessage(`{"content":"x","n":1.0}`),
+			Metadata:      json.RawMessage(`{"a":1,"b":"<"}`),
+			CommitMessage: "first",
+		},
 	}
 
 	first := publish(t, r, p)
@@ -198,9 +203,11 @@ func TestALabelMovesWithItsHistory(t *testing.T) {
 
 func TestPublishTellsEveryFaultByItsPathInTheBody(t *testing.T) {
 	_, err := newRegistry(t).Publish(context.Background(), ann, wire.Publish{
-		Name:      "greet",
-		Blueprint: json.RawMessage(`{"content":[{}]}`),
-		Metadata:  json.RawMessage(`{"model":{"parameters":{"api_key":"x"}}}`),
+		PublishedName: wire.PublishedName{Name: "greet"},
+		PublishedVersion: wire.PublishedVersion{
+			Blueprint: json.RawMessage(`{"content":[{}]}`),
+			Metadata:  json.RawMessage(`{"model":{"parameters":{"api_key":"x"}}}`),
+		},
 	})
 	var fields []string
 	for _, f := range wire.AsError(err).Fields {
@@ -253,7 +260,12 @@ func TestListTellsEachTemplateWithItsLatestVersion(t *testing.T) {
 
 func TestLLMKwargs(t *testing.T) {
 	r := newRegistry(t)
-	p := wire.Publish{Name: "chat", Blueprint: json.RawMessage(`{"messages":[{"role":"user","content":"Hi {who}"}]}`)}
+	p := wire.Publish{
+		PublishedName:    wire.PublishedName{Name: "chat"},
+		PublishedVersion: wire.PublishedVersion{
+			Blueprint: json.RawMessage(`{"messages":[{"role":"user","content":"Hi {who}"}]}`),
+		},
+	}
 	publish(t, r, p)
 	p.Name, p.Metadata = "openai", json.RawMessage(`{"model":{"provider":"openai","name":"gpt"}}`)
 	publish(t, r, p)

@@ -66,9 +66,11 @@ func TestAReplyNamesTheModelThatItsArgumentsAreFor(t *testing.T) {
 		{"no model", `{"owner":"ann"}`, "", "", `{"owner":"ann"}`, ""},
 	} {
 		p := wire.Publish{
-			Name:      c.name,
-			Blueprint: json.RawMessage(`{"type":"chat","messages":[{"role":"user","content":"hi"}]}`),
-			Metadata:  json.RawMessage(c.metadata),
+			PublishedName: wire.PublishedName{Name: c.name},
+			PublishedVersion: wire.PublishedVersion{
+				Blueprint: json.RawMessage(`{"type":"chat","messages":[{"role":"user","content":"hi"}]}`),
+				Metadata:  json.RawMessage(c.metadata),
+			},
 		}
 		publish(t, r, p)
 

@@ -273,12 +273,18 @@ func TestTheRealAPIAcceptsEveryCall(t *testing.T) {
 
 	message := "m"
 	published, err := c.Publish(ctx, caller, wire.Publish{
-		Name:          "a/b",
-		Tags:          []string{"t"},
-		Labels:        []string{"prod"},
-		Blueprint:     json.RawMessage(`{"n":1e999,"s":"<\u2028>"}`),
-		CommitMessage: message,
-		ExternalIDs:   []wire.ExternalID{{Source: "cms", ID: "7"}},
+		PublishedName: wire.PublishedName{
+			Name: "a/b",
+			Tags: []string{"t"},
+		},
+		PublishedVersion: wire.PublishedVersion{
+			Blueprint:     json.RawMessage(`{"n":1e999,"s":"<\u2028>"}`),
+			CommitMessage: message,
+		},
+		PublishedPlace: wire.PublishedPlace{
+			Labels:      []string{"prod"},
+			ExternalIDs: []wire.ExternalID{{Source: "cms", ID: "7"}},
+		},
 	})
 	check(t, "published", published, err, wire.Published{
 		Success:       true,

@@ -37,13 +37,9 @@ func (c *Client) Fetch(
 // Publish makes a version of a template, or moves its labels.
 func (c *Client) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
 	return ask[wire.Published](ctx, c, post(id, "/rest/prompt-templates", wire.PublishBody{
-		Template: wire.PublishedName{Name: p.Name, Tags: p.Tags},
-		Version: wire.PublishedVersion{
-			Blueprint:     p.Blueprint,
-			Metadata:      p.Metadata,
-			CommitMessage: p.CommitMessage,
-		},
-		PublishedPlace: wire.PublishedPlace{Labels: p.Labels, ExternalIDs: p.ExternalIDs},
+		Template:       p.PublishedName,
+		Version:        p.PublishedVersion,
+		PublishedPlace: p.PublishedPlace,
 	}))
 }
 

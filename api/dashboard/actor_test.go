@@ -26,7 +26,11 @@ func TestWhatAKeyDidIsShownByItsName(t *testing.T) {
 	}
 	id := s.as(ann)
 	id.KeyID = k.ID
-	p := wire.Publish{Name: "greet", Blueprint: json.RawMessage(`{"content":"Hi."}`), Labels: []string{"prod"}}
+	p := wire.Publish{
+		PublishedName:    wire.PublishedName{Name: "greet"},
+		PublishedVersion: wire.PublishedVersion{Blueprint: json.RawMessage(`{"content":"Hi."}`)},
+		PublishedPlace:   wire.PublishedPlace{Labels: []string{"prod"}},
+	}
 	if _, err := s.drafts.Publish(t.Context(), id, p); err != nil {
 		t.Fatal(err)
 	}

@@ -180,7 +180,10 @@ func TestAnExperimentIsOfItsProjectAndUpToDate(t *testing.T) {
 	const ann, mallory = "ann@example.com", "mallory@example.com"
 	for _, who := range []string{ann, mallory} {
 		for _, text := range []string{"Hello", "Good day"} {
-			publish := wire.Publish{Name: "greet", Blueprint: json.RawMessage(`{"content":"` + text + `"}`)}
+			publish := wire.Publish{
+				PublishedName:    wire.PublishedName{Name: "greet"},
+				PublishedVersion: wire.PublishedVersion{Blueprint: json.RawMessage(`{"content":"` + text + `"}`)},
+			}
 			if _, err := s.drafts.Publish(t.Context(), s.as(who), publish); err != nil {
 				t.Fatal(err)
 			}

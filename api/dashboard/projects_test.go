@@ -62,7 +62,9 @@ func (s *site) open(email, project string) {
 func (s *site) publishes(email, text string) {
 	s.t.Helper()
 	if _, err := s.drafts.Publish(s.t.Context(), s.as(email), wire.Publish{
-		Name: "greet", Blueprint: json.RawMessage(`{"content":"` + text + `"}`), Labels: []string{"prod"},
+		PublishedName:    wire.PublishedName{Name: "greet"},
+		PublishedVersion: wire.PublishedVersion{Blueprint: json.RawMessage(`{"content":"` + text + `"}`)},
+		PublishedPlace:   wire.PublishedPlace{Labels: []string{"prod"}},
 	}); err != nil {
 		s.t.Fatal(err)
 	}

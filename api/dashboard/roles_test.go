@@ -138,9 +138,9 @@ func (s *site) furnished(email string) (pages []string, ids map[string]string) {
 
 	owner := s.signed[email].User
 	_, err := s.drafts.Publish(s.t.Context(), s.as(email), wire.Publish{
-		Name:      "plan",
-		Blueprint: json.RawMessage(`{"content":"hush"}`),
-		Labels:    []string{"prod"},
+		PublishedName:    wire.PublishedName{Name: "plan"},
+		PublishedVersion: wire.PublishedVersion{Blueprint: json.RawMessage(`{"content":"hush"}`)},
+		PublishedPlace:   wire.PublishedPlace{Labels: []string{"prod"}},
 	})
 	must(err)
 	_, key, err := s.config.Keys.CreateKey(s.t.Context(),

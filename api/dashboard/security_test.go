@@ -90,9 +90,9 @@ func TestAnotherAccountSeesAndChangesNothing(t *testing.T) {
 	s := openSite(t)
 	const ann, mallory = "ann@example.com", "mallory@example.com"
 	if _, err := s.drafts.Publish(t.Context(), s.as(ann), wire.Publish{
-		Name:      "secret plan",
-		Blueprint: json.RawMessage(`{"content":"hush"}`),
-		Labels:    []string{"prod"},
+		PublishedName:    wire.PublishedName{Name: "secret plan"},
+		PublishedVersion: wire.PublishedVersion{Blueprint: json.RawMessage(`{"content":"hush"}`)},
+		PublishedPlace:   wire.PublishedPlace{Labels: []string{"prod"}},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,8 @@ func TestWhatWasJustDoneCanBeUndone(t *testing.T) {
 	id := s.as(ann)
 	for range 3 {
 		if _, err := s.drafts.Publish(t.Context(), id, wire.Publish{
-			Name: "greet", Blueprint: json.RawMessage(`{"content":"` + wire.NewID() + `"}`),
+			PublishedName:    wire.PublishedName{Name: "greet"},
+			PublishedVersion: wire.PublishedVersion{Blueprint: json.RawMessage(`{"content":"` + wire.NewID() + `"}`)},
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +139,10 @@ func TestAnUndoIsThatOfItsSessionForAWhile(t *testing.T) {
 
 	// What others seal, or change, is nothing that a page offers.
 	const mallory = "mallory@example.com"
-	version := wire.Publish{Name: "greet", Blueprint: json.RawMessage(`{"content":"Hi."}`)}
+	version := wire.Publish{
+		PublishedName:    wire.PublishedName{Name: "greet"},
+		PublishedVersion: wire.PublishedVersion{Blueprint: json.RawMessage(`{"content":"Hi."}`)},
+	}
 	if _, err := s.drafts.Publish(t.Context(), s.as(mallory), version); err != nil {
 		t.Fatal(err)
 	}

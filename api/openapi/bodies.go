@@ -206,7 +206,7 @@ type PublishedVersion struct {
 
 // PublishTemplateOld is the same in one object, as older clients send it.
 type PublishTemplateOld struct {
-	wire.PublishOld
+	wire.Publish
 	// The text: a blueprint, or what LangChain serialises.
 	Blueprint map[string]any `json:"prompt_template"`
 }

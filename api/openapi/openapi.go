@@ -23,7 +23,7 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// Document is an OpenAPI description. What the code does not look at is as document.yaml has it.
+// Document is an OpenAPI description. Members of no type are as document.yaml has them.
 type Document struct {
 	OpenAPI    string                           `json:"openapi"`
 	Info       any                              `json:"info"`

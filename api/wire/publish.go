@@ -12,20 +12,15 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// Publish is the body of POST /rest/prompt-templates. Raw members alias the body that it
-// was decoded from.
+// Publish is a publish in one object, as older clients send it. Raw members alias the body that it was decoded
+// from.
 type Publish struct {
-	Name          string
-	Tags          []string // nil: keep the current ones
-	Blueprint     json.RawMessage
-	Metadata      json.RawMessage // nil if absent
-	CommitMessage string
-	Labels        []string
-	ExternalIDs   []ExternalID // nil: keep the current ones
+	PublishedName
+	PublishedVersion
+	PublishedPlace
 
-	// Not part of the body:
-	Author string // an email, or the id of a key; "" is the identity's key
-	Base   *int   // publish only if this is the latest version, 0 for none; nil means always
+	Author string `json:"-"` // an email, or the id of a key; "" is the identity's key
+	Base   *int   `json:"-"` // publish only if this is the latest version, 0 for none; nil means always
 }
 
 // Published answers a publish.
@@ -59,7 +54,7 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", f.Path, f.Line, f.Column, f.Message)
 }
 
-// PublishBody is the body of a publish. Its prompt_template and prompt_version may each have more
+// PublishBody is the body of POST /rest/prompt-templates. Its prompt_template and prompt_version may each have more
 // members than they need, because some SDKs send one object as both. The registry checks the blueprint.
 type PublishBody struct {
 	// Which template it is, and its tags.
@@ -96,49 +91,34 @@ type PublishedPlace struct {
 	ExternalIDs []ExternalID `json:"external_ids,omitzero" jsonschema:"maxItems=32"`
 }
 
-// PublishOld is a publish in one object, as older clients send it.
-type PublishOld struct {
-	PublishedName
-	PublishedVersion
-	PublishedPlace
-}
-
 // DecodePublish reads POST /rest/prompt-templates.
 func DecodePublish(object Object) (Publish, error) {
 	f := fields{object: object}
 	var b PublishBody
 	f.read(&b)
-	p := PublishOld{b.Template, b.Version, b.PublishedPlace}
+	p := Publish{PublishedName: b.Template, PublishedVersion: b.Version, PublishedPlace: b.PublishedPlace}
+	p.check(&f, "prompt_template.prompt_name")
 
-	return p.publish(&f, "prompt_template.prompt_name")
+	return p, f.err()
 }
 
 // DecodeOldPublish reads the older spelling of a publish.
 func DecodeOldPublish(object Object) (Publish, error) {
 	f := fields{object: object}
-	var p PublishOld
+	var p Publish
 	f.read(&p)
+	p.check(&f, "prompt_name")
 
-	return p.publish(&f, "prompt_name")
+	return p, f.err()
 }
 
-// publish returns what was read, and checks the names in it. name is the path of the template's.
-func (p *PublishOld) publish(f *fields, name string) (Publish, error) {
+// check looks at the names. name is the path of the template's.
+func (p *Publish) check(f *fields, name string) {
 	isControl := func(r rune) bool { return r < ' ' || r == 0x7f }
 	if strings.TrimSpace(p.Name) != p.Name || strings.ContainsFunc(p.Name, isControl) {
 		f.fault(name, "must not begin or end with a blank, nor contain control characters")
 	}
 	f.labels("release_labels", p.Labels)
-
-	return Publish{
-		Name:          p.Name,
-		Tags:          p.Tags,
-		Blueprint:     p.Blueprint,
-		Metadata:      p.Metadata,
-		CommitMessage: p.CommitMessage,
-		Labels:        p.Labels,
-		ExternalIDs:   p.ExternalIDs,
-	}, f.err()
 }
 
 // externalIDs reads an array of external ids; nil if it is absent.

@@ -138,12 +138,16 @@ const (
 
 func TestDecodePublishReadsBothObjects(t *testing.T) {
 	want := Publish{
-		Name:          "team/greeting",
-		Tags:          []string{"a"},
-		Blueprint:     json.RawMessage(`{"type":"chat"}`),
-		Metadata:      json.RawMessage(`{"model":{}}`),
-		CommitMessage: "first",
-		Labels:        []string{"prod"},
+		PublishedName: PublishedName{
+			Name: "team/greeting",
+			Tags: []string{"a"},
+		},
+		PublishedVersion: PublishedVersion{
+			Blueprint:     json.RawMessage(`{"type":"chat"}`),
+			Metadata:      json.RawMessage(`{"model":{}}`),
+			CommitMessage: "first",
+		},
+		PublishedPlace: PublishedPlace{Labels: []string{"prod"}},
 	}
 
 	for what, body := range map[string]string{
@@ -167,7 +171,10 @@ func TestDecodePublishReadsBothObjects(t *testing.T) {
 		`"prompt_template":{},"metadata":null`,
 		`,"release_labels":null`)))
 	wantFaults(t, err)
-	same(t, "the smallest publish", got, Publish{Name: "p", Blueprint: json.RawMessage("{}")})
+	same(t, "the smallest publish", got, Publish{
+		PublishedName:    PublishedName{Name: "p"},
+		PublishedVersion: PublishedVersion{Blueprint: json.RawMessage("{}")},
+	})
 }
 
 func TestDecodePublishNamesWhatIsWrong(t *testing.T) {

@@ -139,10 +139,14 @@ func TestEveryTemplateCanBeWrittenAndReadBack(t *testing.T) {
 			t.Skip(faults)
 		}
 		want := wire.Publish{
-			Name:      "n",
-			Tags:      rapid.SliceOf(text).Draw(t, "tags"),
-			Blueprint: checked,
-			Metadata:  raw(metadata),
+			PublishedName: wire.PublishedName{
+				Name: "n",
+				Tags: rapid.SliceOf(text).Draw(t, "tags"),
+			},
+			PublishedVersion: wire.PublishedVersion{
+				Blueprint: checked,
+				Metadata:  raw(metadata),
+			},
 		}
 		content, err := Text(want, false)
 		if err != nil {

@@ -97,8 +97,10 @@ func slowDashboard(t *testing.T, calls int) (*slowStore, *browser) {
 	t.Cleanup(counted.Close)
 	templates := registry.New(registry.Config{Store: db, Logger: quiet})
 	_, err = templates.Publish(ctx, wire.Identity{Account: owner.User.AccountID}, wire.Publish{
-		Name:      "greet",
-		Blueprint: []byte(`{"type":"completion","content":[{"type":"text","text":"Hi"}]}`),
+		PublishedName:    wire.PublishedName{Name: "greet"},
+		PublishedVersion: wire.PublishedVersion{
+			Blueprint: []byte(`{"type":"completion","content":[{"type":"text","text":"Hi"}]}`),
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

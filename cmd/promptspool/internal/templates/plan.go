@@ -139,9 +139,8 @@ func changes(
 
 // templateState returns what a push would do to a template that is in use on the server.
 func templateState(t wire.Publish, server wire.TemplateListItem, labels []string) string {
-	latest := wire.Publish{Blueprint: server.Blueprint, Metadata: server.Metadata}
 	// A file without tags leaves those of the server alone.
-	if !gitfiles.SameContent(t, latest) || t.Tags != nil && !slices.Equal(t.Tags, server.Tags) {
+	if !gitfiles.SameContent(t, published(server)) || t.Tags != nil && !slices.Equal(t.Tags, server.Tags) {
 		return "changed"
 	}
 
@@ -183,9 +182,7 @@ func withTags(t wire.Publish, tags []string) wire.Publish {
 // published returns a template of the server in the form in which it was published.
 func published(t wire.TemplateListItem) wire.Publish {
 	return wire.Publish{
-		Name:      t.Name,
-		Tags:      t.Tags,
-		Blueprint: t.Blueprint,
-		Metadata:  t.Metadata,
+		PublishedName:    wire.PublishedName{Name: t.Name, Tags: t.Tags},
+		PublishedVersion: wire.PublishedVersion{Blueprint: t.Blueprint, Metadata: t.Metadata},
 	}
 }

@@ -47,7 +47,10 @@ func pushTemplates(c *cli.Context, dir string) error {
 	}
 
 	// Versions published before an error are printed too: they are on the server.
-	done, failed := publishPlan(c, cl, id, plan, wire.Publish{CommitMessage: message, Labels: labels})
+	done, failed := publishPlan(c, cl, id, plan, wire.Publish{
+		PublishedVersion: wire.PublishedVersion{CommitMessage: message},
+		PublishedPlace:   wire.PublishedPlace{Labels: labels},
+	})
 	err = print.Output(c, done, func(t *print.Table) {
 		if len(done) > 0 {
 			t.Head("STATE", "NAME", ">VERSION")
