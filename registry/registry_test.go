@@ -261,7 +261,7 @@ func TestListTellsEachTemplateWithItsLatestVersion(t *testing.T) {
 func TestLLMKwargs(t *testing.T) {
 	r := newRegistry(t)
 	p := wire.Publish{
-		PublishedName:    wire.PublishedName{Name: "chat"},
+		PublishedName: wire.PublishedName{Name: "chat"},
 		PublishedVersion: wire.PublishedVersion{
 			Blueprint: json.RawMessage(`{"messages":[{"role":"user","content":"Hi {who}"}]}`),
 		},

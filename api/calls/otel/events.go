@@ -33,7 +33,7 @@ func (e event) at(name string) value {
 
 // readEvents collects the span's events and its log records.
 func (s *span) readEvents(logs value) {
-	for _, e := range s.body.events.elements() {
+	for _, e := range s.body.get("events").elements() {
 		if !e.isObject() {
 			continue
 		}

@@ -12,7 +12,6 @@ import (
 	"promptspool/api/calls/otel/dialect"
 	"promptspool/api/otlp"
 	"promptspool/api/wire"
-	"promptspool/api/wire/jsonscan"
 )
 
 // Span is what a stored span says.
@@ -58,7 +57,7 @@ func (s *Span) IsCall() bool { return s.kwargs != nil }
 
 // span is a span that is being read.
 type span struct {
-	body     spanBody
+	body     attributes // its members
 	own      attributes
 	resource attributes
 	scope    string
@@ -91,14 +90,16 @@ func ReadObject(object wire.Object) Span {
 	if log := member("log"); spanned == nil && log.isObject() {
 		spanned, logs = log, value("["+string(log)+"]")
 	}
-	s.body.read(spanned)
-	s.own = readAttributes(s.body.attributes)
+	if spanned.isObject() {
+		s.body = readAttributes(spanned)
+	}
+	s.own = readAttributes(s.body.get("attributes"))
 	s.own.unfold("braintrust.span_attributes", "braintrust.metadata", "braintrust.metrics")
 	s.readEvents(logs)
 	// The conventions name the span so.
-	if s.body.name == nil && object.Has("log") {
+	if object.Has("log") {
 		name := s.own.text("gen_ai.operation.name") + " " + s.own.text("gen_ai.request.model")
-		s.body.name = quoted(strings.TrimSpace(name))
+		s.body.add("name", quoted(strings.TrimSpace(name)))
 	}
 	s.tables = general
 	if dialect.IsAgent(s) {
@@ -108,63 +109,26 @@ func ReadObject(object wire.Object) Span {
 	return s.read()
 }
 
-// spanBody has the members of a span.
-type spanBody struct {
-	traceID, spanID, parentID, name, start, end, attributes, events, status value
-}
-
-// read takes a span apart. Of equal members the first one counts.
-func (b *spanBody) read(span value) {
-	if !span.isObject() {
-		return
-	}
-
-	for c := jsonscan.Enter(span, 0); c.Next(); {
-		end := jsonscan.SkipValue(span, c.At)
-		if place := b.member(string(jsonscan.UnquoteBytes(c.Name))); place != nil && *place == nil {
-			*place = span[c.At:end:end]
+// start returns the time at which the span began. A log record has no start.
+func (s *span) start() time.Time {
+	for _, name := range []string{"startTimeUnixNano", "timeUnixNano", "observedTimeUnixNano"} {
+		if v := s.body.get(name); v != nil {
+			return moment(v)
 		}
-		c.At = end
 	}
-}
-
-// member returns the place of a member, or nil.
-func (b *spanBody) member(name string) *value {
-	switch name {
-	case "traceId":
-		return &b.traceID
-	case "spanId":
-		return &b.spanID
-	case "parentSpanId":
-		return &b.parentID
-	case "name":
-		return &b.name
-	// A log record has no start.
-	case "startTimeUnixNano", "timeUnixNano", "observedTimeUnixNano":
-		return &b.start
-	case "endTimeUnixNano":
-		return &b.end
-	case "attributes":
-		return &b.attributes
-	case "events":
-		return &b.events
-	case "status":
-		return &b.status
-	}
-
-	return nil
+	return time.Time{}
 }
 
 // read reads the span.
 func (s *span) read() Span {
 	r := Span{
 		Kind:     s.kind(),
-		TraceID:  strings.ToLower(s.body.traceID.text()),
-		SpanID:   strings.ToLower(s.body.spanID.text()),
-		ParentID: strings.ToLower(s.body.parentID.text()),
-		Name:     s.body.name.text(),
-		Start:    moment(s.body.start),
-		End:      moment(s.body.end),
+		TraceID:  strings.ToLower(s.body.text("traceId")),
+		SpanID:   strings.ToLower(s.body.text("spanId")),
+		ParentID: strings.ToLower(s.body.text("parentSpanId")),
+		Name:     s.body.text("name"),
+		Start:    s.start(),
+		End:      moment(s.body.get("endTimeUnixNano")),
 		Tags:     s.tags(),
 		Prompt:   s.prompt(),
 		LoggedAs: s.loggedAs(),
@@ -222,7 +186,7 @@ func (s *span) outcome() (result, kind, message string) {
 
 	kind = cmp.Or(kind, exception.at("exception.type").text())
 	message = cmp.Or(
-		s.body.status.at("message").text(),
+		s.body.get("status").at("message").text(),
 		exception.at("exception.message").text(),
 		s.find(dialect.ErrorMessage).text(),
 	)
@@ -250,7 +214,7 @@ func (s *span) firstToken() (millis float64, ok bool) {
 		return x, true
 	}
 
-	start := moment(s.body.start)
+	start := s.start()
 	var at time.Time
 	if text := s.find(dialect.FirstAt).text(); text != "" {
 		at, ok = wire.ParseTime(strings.Trim(text, `"`))
@@ -289,7 +253,7 @@ func (s *span) kind() dialect.Kind {
 // loggedAs returns the span id under which the SDK logs the span's call itself, or "". Wrapped
 // clients and runs use the id of the span without a mark.
 func (s *span) loggedAs() string {
-	id := strings.ToLower(s.body.spanID.text())
+	id := strings.ToLower(s.body.text("spanId"))
 	if s.own.is("promptlayer.request_log.managed") {
 		if other := s.own.text("promptlayer.request_log.span_id"); other != "" {
 			id = strings.ToLower(other)
@@ -300,7 +264,7 @@ func (s *span) loggedAs() string {
 	if s.scope != "" && !strings.HasPrefix(s.scope, "promptlayer") {
 		return ""
 	}
-	run := s.body.name.text() == "PromptLayer Run"
+	run := s.body.text("name") == "PromptLayer Run"
 	wrapped := s.scope == "promptlayer.promptlayer_mixins" && s.own.text("provider") != "" &&
 		s.own.text("function_name") != ""
 	// JavaScript's say nothing but how the call ended.
@@ -314,7 +278,7 @@ func (s *span) loggedAs() string {
 }
 
 // Name is the span's name.
-func (s *span) Name() string { return s.body.name.text() }
+func (s *span) Name() string { return s.body.text("name") }
 
 // Scope is the name of the span's instrumentation scope.
 func (s *span) Scope() string { return s.scope }
@@ -327,7 +291,7 @@ func (s *span) Has(meanings ...dialect.Meaning) bool { return s.find(meanings...
 
 // Failed reports whether the span's status is an error.
 func (s *span) Failed() bool {
-	code := s.body.status.at("code").shown()
+	code := s.body.get("status").at("code").shown()
 	return code == "2" || code == "STATUS_CODE_ERROR"
 }
 

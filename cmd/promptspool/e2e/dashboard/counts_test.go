@@ -97,7 +97,7 @@ func slowDashboard(t *testing.T, calls int) (*slowStore, *browser) {
 	t.Cleanup(counted.Close)
 	templates := registry.New(registry.Config{Store: db, Logger: quiet})
 	_, err = templates.Publish(ctx, wire.Identity{Account: owner.User.AccountID}, wire.Publish{
-		PublishedName:    wire.PublishedName{Name: "greet"},
+		PublishedName: wire.PublishedName{Name: "greet"},
 		PublishedVersion: wire.PublishedVersion{
 			Blueprint: []byte(`{"type":"completion","content":[{"type":"text","text":"Hi"}]}`),
 		},
