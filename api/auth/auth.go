@@ -386,42 +386,10 @@ type Store interface {
 // PeopleStore stores the people who sign in to the dashboard. The contract of Store
 // applies.
 type PeopleStore interface {
-	UserStore
-	ProjectStore
-	InviteStore
-	ResetStore
-	SessionStore
 	FailureStore
-	AuditStore
-}
 
-// ProjectStore stores accounts, which people call projects.
-type ProjectStore interface {
-	// Projects lists all accounts, by CreatedAt with the oldest first.
-	Projects(ctx context.Context) ([]wire.Account, error)
+	// People.
 
-	// CreateProject makes an account; wire.CodeConflict if there is one of this name.
-	CreateProject(ctx context.Context, name string) (wire.Account, error)
-
-	// FoundProject makes an account with this person as its owner. The error is wire.CodeConflict if
-	// there is one of this name, or if the person is in wire.FoundedMax accounts.
-	FoundProject(ctx context.Context, id, name string, at time.Time) (wire.User, error)
-
-	// ChangeProject changes the account of this name and, in the same transaction, its keys,
-	// memberships and invites. The error is wire.CodeNotFound if there is none, and
-	// wire.CodeConflict if the new name is taken.
-	ChangeProject(ctx context.Context, name string, change wire.ProjectChange) (wire.Account, error)
-
-	// SetMember gives the person with this email a role in the account of this name. Both are
-	// made if they do not exist, the person without a password. The person's sessions end.
-	// The error is wire.CodeConflict if an account would lose its last owner.
-	SetMember(
-		ctx context.Context, email, project string, role wire.Role, at time.Time,
-	) (wire.User, error)
-}
-
-// UserStore stores people.
-type UserStore interface {
 	// CreateUser stores u with the hash of its password, as a member of one account, and
 	// returns it with AccountID set.
 	//
@@ -482,10 +450,33 @@ type UserStore interface {
 
 	// HasOwner reports whether the account of this name has a person whose role is owner.
 	HasOwner(ctx context.Context, accountName string) (bool, error)
-}
 
-// InviteStore stores invites by the hashes of their codes. It may delete expired ones.
-type InviteStore interface {
+	// Accounts, which people call projects.
+
+	// Projects lists all accounts, by CreatedAt with the oldest first.
+	Projects(ctx context.Context) ([]wire.Account, error)
+
+	// CreateProject makes an account; wire.CodeConflict if there is one of this name.
+	CreateProject(ctx context.Context, name string) (wire.Account, error)
+
+	// FoundProject makes an account with this person as its owner. The error is wire.CodeConflict if
+	// there is one of this name, or if the person is in wire.FoundedMax accounts.
+	FoundProject(ctx context.Context, id, name string, at time.Time) (wire.User, error)
+
+	// ChangeProject changes the account of this name and, in the same transaction, its keys,
+	// memberships and invites. The error is wire.CodeNotFound if there is none, and
+	// wire.CodeConflict if the new name is taken.
+	ChangeProject(ctx context.Context, name string, change wire.ProjectChange) (wire.Account, error)
+
+	// SetMember gives the person with this email a role in the account of this name. Both are
+	// made if they do not exist, the person without a password. The person's sessions end.
+	// The error is wire.CodeConflict if an account would lose its last owner.
+	SetMember(
+		ctx context.Context, email, project string, role wire.Role, at time.Time,
+	) (wire.User, error)
+
+	// Invites, by the hashes of their codes. Expired ones may be deleted.
+
 	// CreateInvite stores an invite.
 	CreateInvite(ctx context.Context, hash [32]byte, i wire.Invite) error
 
@@ -500,11 +491,9 @@ type InviteStore interface {
 	// DeleteInvite deletes an invite; wire.CodeNotFound if the account has none with this
 	// id.
 	DeleteInvite(ctx context.Context, accountName, id string) error
-}
 
-// ResetStore stores password reset links by the hashes of their codes. It may delete
-// expired ones.
-type ResetStore interface {
+	// Password reset links, by the hashes of their codes. Expired ones may be deleted.
+
 	// CreateReset stores a link for a person of an account, or of any if that is "", and
 	// replaces any other one of the same person, whom it returns. The error is
 	// wire.CodeNotFound if the account has no such person, wire.CodeConflict if they are
@@ -526,10 +515,9 @@ type ResetStore interface {
 	SpendReset(
 		ctx context.Context, hash [32]byte, password string, at time.Time,
 	) (wire.Reset, wire.User, error)
-}
 
-// SessionStore stores sessions by the hashes of their tokens.
-type SessionStore interface {
+	// Sessions, by the hashes of their tokens.
+
 	// CreateSession stores a session, and deletes those that expired more than
 	// wire.SessionKept before s.CreatedAt.
 	CreateSession(ctx context.Context, hash [32]byte, s wire.Session) error
@@ -545,6 +533,19 @@ type SessionStore interface {
 	// EndSession makes a session expire at a time, unless it expires earlier, and forgets its
 	// ID token. Ending one that does not exist succeeds.
 	EndSession(ctx context.Context, hash [32]byte, at time.Time) error
+
+	// What people changed.
+
+	// Audit stores an entry.
+	Audit(ctx context.Context, account string, e wire.AuditEntry) error
+
+	// AuditLog lists at most limit entries of an account, newest first, from below the id
+	// before ("" for the newest).
+	AuditLog(ctx context.Context, account, before string, limit int) ([]wire.AuditEntry, error)
+
+	// TrimAudit deletes the entries of all accounts whose ids are from before oldest, and those
+	// from before fresh that are beyond the newest most of an account.
+	TrimAudit(ctx context.Context, oldest, fresh time.Time, most int) error
 }
 
 // FailureStore counts failed sign-ins, by the SHA-256 of what they have in common (a
@@ -564,18 +565,4 @@ type FailureStore interface {
 	// ForgetFailures deletes the count of a source. Deleting one that does not exist
 	// succeeds.
 	ForgetFailures(ctx context.Context, source [32]byte) error
-}
-
-// AuditStore stores what people changed.
-type AuditStore interface {
-	// Audit stores an entry.
-	Audit(ctx context.Context, account string, e wire.AuditEntry) error
-
-	// AuditLog lists at most limit entries of an account, newest first, from below the id
-	// before ("" for the newest).
-	AuditLog(ctx context.Context, account, before string, limit int) ([]wire.AuditEntry, error)
-
-	// TrimAudit deletes the entries of all accounts whose ids are from before oldest, and those
-	// from before fresh that are beyond the newest most of an account.
-	TrimAudit(ctx context.Context, oldest, fresh time.Time, most int) error
 }

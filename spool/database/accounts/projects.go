@@ -9,12 +9,12 @@ import (
 	"promptspool/spool/database/keyed"
 )
 
-// Projects lists all accounts, oldest first; see auth.ProjectStore.
+// Projects lists all accounts, oldest first; see auth.PeopleStore.
 func (s *Store) Projects(ctx context.Context) ([]wire.Account, error) {
 	return list(ctx, s, accounts, func(a *wire.Account) (time.Time, string) { return a.CreatedAt, a.ID })
 }
 
-// CreateProject makes an account; see auth.ProjectStore.
+// CreateProject makes an account; see auth.PeopleStore.
 func (s *Store) CreateProject(ctx context.Context, name string) (wire.Account, error) {
 	return changed(ctx, s, false, func(tx *keyed.Tx) (wire.Account, error) {
 		if err := unused(ctx, tx, name); err != nil {
@@ -24,7 +24,7 @@ func (s *Store) CreateProject(ctx context.Context, name string) (wire.Account, e
 	})
 }
 
-// FoundProject makes an account that a person owns; see auth.ProjectStore.
+// FoundProject makes an account that a person owns; see auth.PeopleStore.
 func (s *Store) FoundProject(ctx context.Context, id, name string, at time.Time) (wire.User, error) {
 	return changed(ctx, s, false, func(tx *keyed.Tx) (wire.User, error) {
 		p, err := get[person](ctx, tx, personKey(id), errNoUser)
@@ -50,7 +50,7 @@ func (s *Store) FoundProject(ctx context.Context, id, name string, at time.Time)
 	})
 }
 
-// ChangeProject changes an account; see auth.ProjectStore. Its name and whether it is archived
+// ChangeProject changes an account; see auth.PeopleStore. Its name and whether it is archived
 // are kept with each key and membership as well, so that no request looks them up.
 func (s *Store) ChangeProject(ctx context.Context, name string, c wire.ProjectChange) (wire.Account, error) {
 	return changed(ctx, s, false, func(tx *keyed.Tx) (wire.Account, error) {
@@ -127,7 +127,7 @@ func rewrite[T any](ctx context.Context, tx *keyed.Tx, kind keyed.Kind, change f
 	return err
 }
 
-// SetMember gives a person a role in an account; see auth.ProjectStore.
+// SetMember gives a person a role in an account; see auth.PeopleStore.
 func (s *Store) SetMember(
 	ctx context.Context, email, project string, role wire.Role, at time.Time,
 ) (wire.User, error) {

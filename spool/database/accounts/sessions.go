@@ -12,7 +12,7 @@ import (
 
 func errNoSession() *wire.Error { return wire.Errorf(wire.CodeNotFound, "There is no such session.") }
 
-// CreateSession keeps a session; see auth.SessionStore.
+// CreateSession keeps a session; see auth.PeopleStore.
 func (s *Store) CreateSession(ctx context.Context, hash [32]byte, session wire.Session) error {
 	return s.change(ctx, true, func(tx *keyed.Tx) error {
 		// Old sessions go when new ones come, so that they do not grow without end.
@@ -24,7 +24,7 @@ func (s *Store) CreateSession(ctx context.Context, hash [32]byte, session wire.S
 	})
 }
 
-// Session finds a session; see auth.SessionStore.
+// Session finds a session; see auth.PeopleStore.
 func (s *Store) Session(ctx context.Context, hash [32]byte) (session wire.Session, u wire.User, err error) {
 	session, err = get[wire.Session](ctx, s.rows, hashKey(sessions, hash), errNoSession)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Store) Session(ctx context.Context, hash [32]byte) (session wire.Sessio
 	return session, p.signedIn(session.Account, session.ByIssuer), err
 }
 
-// OpenAccount changes the account that a session has open; see auth.SessionStore.
+// OpenAccount changes the account that a session has open; see auth.PeopleStore.
 func (s *Store) OpenAccount(ctx context.Context, hash [32]byte, account string) error {
 	return s.change(ctx, true, func(tx *keyed.Tx) error {
 		session, err := get[wire.Session](ctx, tx, hashKey(sessions, hash), errNoSession)
@@ -47,7 +47,7 @@ func (s *Store) OpenAccount(ctx context.Context, hash [32]byte, account string) 
 	})
 }
 
-// EndSession ends a session; see auth.SessionStore.
+// EndSession ends a session; see auth.PeopleStore.
 func (s *Store) EndSession(ctx context.Context, hash [32]byte, at time.Time) error {
 	return s.change(ctx, true, func(tx *keyed.Tx) error {
 		session, found, err := keyed.Load[wire.Session](ctx, tx, hashKey(sessions, hash))
@@ -148,24 +148,24 @@ func errNoInvite() *wire.Error {
 	return wire.Errorf(wire.CodeNotFound, "There is no such invite, or it is spent.")
 }
 
-// CreateInvite keeps an invite; see auth.InviteStore.
+// CreateInvite keeps an invite; see auth.PeopleStore.
 func (s *Store) CreateInvite(ctx context.Context, hash [32]byte, i wire.Invite) error {
 	return s.put(ctx, hashKey(invites, hash), i)
 }
 
-// Invite finds an invite; see auth.InviteStore.
+// Invite finds an invite; see auth.PeopleStore.
 func (s *Store) Invite(ctx context.Context, hash [32]byte) (wire.Invite, error) {
 	return get[wire.Invite](ctx, s.rows, hashKey(invites, hash), errNoInvite)
 }
 
-// Invites lists the invites of an account; see auth.InviteStore.
+// Invites lists the invites of an account; see auth.PeopleStore.
 func (s *Store) Invites(ctx context.Context, accountName string) ([]wire.Invite, error) {
 	all, err := list(ctx, s, invites, func(i *wire.Invite) (time.Time, string) { return i.CreatedAt, i.ID })
 	others := func(i wire.Invite) bool { return i.AccountName != accountName || i.Setup }
 	return slices.DeleteFunc(all, others), err
 }
 
-// DeleteInvite revokes an invite; see auth.InviteStore.
+// DeleteInvite revokes an invite; see auth.PeopleStore.
 func (s *Store) DeleteInvite(ctx context.Context, accountName, id string) error {
 	return s.change(ctx, false, func(tx *keyed.Tx) error {
 		invite, err := find(ctx, tx, invites, func(i *wire.Invite) bool {
@@ -188,7 +188,7 @@ func errNoReset() *wire.Error {
 	return wire.Errorf(wire.CodeNotFound, "There is no such reset link, or it has been used.")
 }
 
-// CreateReset keeps a reset link; see auth.ResetStore. It removes those
+// CreateReset keeps a reset link; see auth.PeopleStore. It removes those
 // that have expired.
 func (s *Store) CreateReset(
 	ctx context.Context, account string, owned []string, hash [32]byte, r wire.Reset,
@@ -238,7 +238,7 @@ type link struct {
 	person
 }
 
-// Reset finds a reset link; see auth.ResetStore.
+// Reset finds a reset link; see auth.PeopleStore.
 func (s *Store) Reset(ctx context.Context, hash [32]byte) (wire.Reset, wire.User, error) {
 	l, err := getLink(ctx, s.rows, hash)
 	return l.reset, l.signedIn("", false), err
@@ -252,7 +252,7 @@ func getLink(ctx context.Context, r keyed.Reader, hash [32]byte) (l link, err er
 	return l, err
 }
 
-// SpendReset sets the password of a link's person; see auth.ResetStore.
+// SpendReset sets the password of a link's person; see auth.PeopleStore.
 func (s *Store) SpendReset(
 	ctx context.Context, hash [32]byte, password string, at time.Time,
 ) (wire.Reset, wire.User, error) {

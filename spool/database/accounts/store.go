@@ -188,7 +188,7 @@ func unused(ctx context.Context, r keyed.Reader, name string) error {
 	return err
 }
 
-// Account returns the id of an account, or makes it; see auth.UserStore.
+// Account returns the id of an account, or makes it; see auth.PeopleStore.
 func (s *Store) Account(ctx context.Context, name string) (id string, err error) {
 	return changed(ctx, s, true, func(tx *keyed.Tx) (string, error) { return s.account(ctx, tx, name) })
 }
@@ -238,7 +238,7 @@ func newestFirst(kind keyed.Kind, account, id string) (keyed.Key, error) {
 	return keyed.Key{Kind: kind, Account: account, Name: string(parsed[:])}, nil
 }
 
-// Audit stores a change that a person or a key made; see auth.AuditStore.
+// Audit stores a change that a person or a key made; see auth.PeopleStore.
 func (s *Store) Audit(ctx context.Context, account string, e wire.AuditEntry) error {
 	key, err := auditKey(account, e.ID)
 	if err != nil {
@@ -248,7 +248,7 @@ func (s *Store) Audit(ctx context.Context, account string, e wire.AuditEntry) er
 	return s.put(ctx, key, e)
 }
 
-// AuditLog lists what people changed, the newest first; see auth.AuditStore.
+// AuditLog lists what people changed, the newest first; see auth.PeopleStore.
 func (s *Store) AuditLog(ctx context.Context, account, before string, limit int) ([]wire.AuditEntry, error) {
 	from := keyed.Key{Kind: auditEntries, Account: account}
 	if before != "" {
@@ -277,7 +277,7 @@ func decoded[T any](page []keyed.Entry, err error) ([]T, error) {
 // trimStep is how many entries are deleted at a time, so that writes come in between.
 const trimStep = 1000
 
-// TrimAudit deletes old entries; see auth.AuditStore.
+// TrimAudit deletes old entries; see auth.PeopleStore.
 func (s *Store) TrimAudit(ctx context.Context, oldest, fresh time.Time, most int) error {
 	all, err := keyed.List[wire.Account](ctx, s.rows, keyed.Key{Kind: accounts})
 	for _, a := range all {

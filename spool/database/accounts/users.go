@@ -80,7 +80,7 @@ func (p *person) signedIn(account string, byIssuer bool) wire.User {
 	return u
 }
 
-// CreateUser keeps a person; see auth.UserStore.
+// CreateUser keeps a person; see auth.PeopleStore.
 func (s *Store) CreateUser(
 	ctx context.Context, u wire.User, password string, invite [32]byte,
 ) (wire.User, error) {
@@ -147,7 +147,7 @@ func (s *Store) spend(ctx context.Context, tx *keyed.Tx, invite [32]byte, at tim
 	return m, err
 }
 
-// JoinAccount lets a person into one more account; see auth.UserStore.
+// JoinAccount lets a person into one more account; see auth.PeopleStore.
 func (s *Store) JoinAccount(
 	ctx context.Context, id string, invite [32]byte, at time.Time,
 ) (wire.User, error) {
@@ -177,7 +177,7 @@ func (s *Store) JoinAccount(
 
 func errNoUser() *wire.Error { return wire.Errorf(wire.CodeNotFound, "There is no such person.") }
 
-// UserByEmail finds a person; see auth.UserStore.
+// UserByEmail finds a person; see auth.PeopleStore.
 func (s *Store) UserByEmail(ctx context.Context, email string) (wire.User, string, error) {
 	p, found, err := byEmail(ctx, s.rows, email)
 	if err == nil && !found {
@@ -198,13 +198,13 @@ func byEmail(ctx context.Context, r keyed.Reader, email string) (p person, found
 	return p, found, err
 }
 
-// Users lists the people of an account; see auth.UserStore. It reads all of the server's.
+// Users lists the people of an account; see auth.PeopleStore. It reads all of the server's.
 func (s *Store) Users(ctx context.Context, account string) ([]wire.User, error) {
 	all, err := s.Everybody(ctx)
 	return slices.DeleteFunc(all, func(u wire.User) bool { return u.AccountID != account }), err
 }
 
-// Everybody lists the people of all accounts; see auth.UserStore.
+// Everybody lists the people of all accounts; see auth.PeopleStore.
 func (s *Store) Everybody(ctx context.Context) ([]wire.User, error) {
 	all, err := keyed.List[person](ctx, s.rows, keyed.Key{Kind: people})
 	users := []wire.User{}
@@ -247,7 +247,7 @@ func member(ctx context.Context, r keyed.Reader, account, id string) (p person, 
 	return p, u, err
 }
 
-// ChangeUser changes a person; see auth.UserStore.
+// ChangeUser changes a person; see auth.PeopleStore.
 func (s *Store) ChangeUser(
 	ctx context.Context, account, id string, change wire.UserChange,
 ) (wire.User, error) {
@@ -334,7 +334,7 @@ func (p *person) apply(account string, c wire.UserChange) {
 	}
 }
 
-// HasOwner reports whether an account has an owner; see auth.UserStore.
+// HasOwner reports whether an account has an owner; see auth.PeopleStore.
 func (s *Store) HasOwner(ctx context.Context, accountName string) (has bool, err error) {
 	return hasOwner(ctx, s.rows, accountName)
 }
@@ -348,7 +348,7 @@ func hasOwner(ctx context.Context, r keyed.Reader, accountName string) (bool, er
 	return owner != nil, err
 }
 
-// EnterUser finds or makes the person of a login; see auth.UserStore.
+// EnterUser finds or makes the person of a login; see auth.PeopleStore.
 func (s *Store) EnterUser(
 	ctx context.Context, u wire.User, l wire.Login, invite [32]byte, keepPassword bool,
 ) (entered wire.User, changed []wire.Membership, err error) {
