@@ -48,10 +48,9 @@ const (
 	SecretURL    SecretKind = "url_password"    // user and password of a URL, and keys in its query
 )
 
-// SecretFinding says where a secret is, but not what it is.
+// SecretFinding says what kind of secret was found, but not what it is.
 type SecretFinding struct {
 	Kind   SecretKind `json:"kind"`             // how the secret was recognised
-	Path   string     `json:"path"`             // such as kwargs.messages[1].content
 	Begins string     `json:"begins,omitempty"` // a well-known key's prefix, shared by its kind: sk-a...
 }
 

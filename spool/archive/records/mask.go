@@ -129,16 +129,10 @@ func (s *scan) report(requestID, eventID string, body []byte) (n int) {
 	if err != nil {
 		return 0
 	}
-	n = secrets.Count(body, object, s.answer.Kinds)
-	if n == 0 {
-		return 0
-	}
 	// Every secret counts, but only so many are listed: the answer stays bounded.
 	space := min(wire.ScanEventItems, wire.ScanItemsMax-len(s.answer.Items))
-	if space <= 0 {
-		return n
-	}
-	for _, finding := range secrets.Find(body, object, space) {
+	found, n := secrets.Find(body, object, space, s.answer.Kinds)
+	for _, finding := range found {
 		s.answer.Items = append(s.answer.Items, wire.FoundSecret{
 			RequestID:     requestID,
 			EventID:       eventID,

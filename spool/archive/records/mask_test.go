@@ -259,7 +259,6 @@ func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 		RequestID: databasetest.ID(2000),
 		SecretFinding: wire.SecretFinding{
 			Kind:   wire.SecretKey,
-			Path:   "metadata.note.value",
 			Begins: "sk-p...",
 		},
 	}

@@ -127,7 +127,7 @@ func showScan(t *print.Table, sum *wire.Scanned) {
 		t.Row("  "+string(kind), sum.Kinds[kind])
 	}
 	for _, item := range sum.Items {
-		t.Row(item.RequestID, string(item.Kind), item.Path, item.Begins)
+		t.Row(item.RequestID, string(item.Kind), item.Begins)
 	}
 	if sum.Found == 0 {
 		return
