@@ -122,6 +122,9 @@ func (r *run) render(ctx context.Context, t task) (line request, err error) {
 		return line, err
 	}
 
+	if rendered.Warning != nil {
+		r.warn(fmt.Sprintf("Version %d: %s", t.Version, *rendered.Warning))
+	}
 	var metadata struct {
 		Model struct{ Provider string }
 	}

@@ -20,7 +20,7 @@ import (
 const concurrencyMax = 100
 
 // errLeft means that a process ended without an error, and without an answer.
-var errLeft = errors.New("it ended without an answer")
+var errLeft = errors.New("the command ended without an answer")
 
 // command is a command of the user's. Its processes answer line after line. It is safe for concurrent use.
 type command struct {
@@ -93,10 +93,13 @@ func (p *process) exchange(timeout time.Duration, id string, line []byte, answer
 	late := time.AfterFunc(timeout, func() { _ = p.cmd.Cancel() })
 	var ended error
 	if !p.lines.Scan() {
-		ended = cmp.Or(p.cmd.Wait(), errLeft)
+		ended = errLeft
+		if err := p.cmd.Wait(); err != nil {
+			ended = fmt.Errorf("%w: %w", errLeft, err)
+		}
 	}
 	if !late.Stop() {
-		return fmt.Errorf("no answer within %v", timeout)
+		return fmt.Errorf("the command gave no answer within %v", timeout)
 	}
 	if ended != nil {
 		return ended
@@ -112,7 +115,8 @@ func (p *process) exchange(timeout time.Duration, id string, line []byte, answer
 		err = json.Unmarshal(said, answer)
 	}
 	if err != nil {
-		err = fmt.Errorf("its answer is %s: %w", strings.ToValidUTF8(string(said[:min(len(said), 200)]), ""), err)
+		beginning := strings.ToValidUTF8(string(said[:min(len(said), 200)]), "")
+		err = fmt.Errorf("the command's answer is %s: %w", beginning, err)
 	}
 	return err
 }

@@ -12,13 +12,13 @@ import (
 // What a command does wrong is the fault of one line: the next one is answered by a new process.
 func TestACommandAtFaultFailsOneLine(t *testing.T) {
 	for name, fault := range map[string]struct{ script, want string }{
-		"prints garbage": {`echo garbage`, "its answer is garbage"},
+		"prints garbage": {`echo garbage`, "the command's answer is garbage"},
 		"lies":           {`echo '{"id":"of another line"}'`, "it does not have the id of the line, b"},
 		"dies":           {`echo "no key" >&2; exit 3`, "exit status 3"},
 		"is killed":      {`kill -9 $$`, "signal: killed"},
-		"hangs":          {`sleep 60`, "no answer within"},
-		"closes stdout":  {`exec 1>&-; sleep 60`, "no answer within"},
-		"says too much":  {`head -c 70000000 /dev/zero; sleep 60`, "no answer within"},
+		"hangs":          {`sleep 60`, "gave no answer within"},
+		"closes stdout":  {`exec 1>&-; sleep 60`, "gave no answer within"},
+		"says too much":  {`head -c 70000000 /dev/zero; sleep 60`, "gave no answer within"},
 		"answers a list": {`echo '["b"]'`, "cannot unmarshal array"},
 		"leaves":         {`exit`, "without an answer"},
 	} {

@@ -43,7 +43,7 @@ func runExperiment(c *cli.Context) (err error) {
 	timeout := v.Duration("timeout")
 	r := &run{
 		c: c, zone: filter.Zone(v), command: newCommand(c.Args().Slice(), timeout),
-		concurrency: v.Count("concurrency", concurrencyMax), faulty: map[task]bool{},
+		concurrency: v.Count("concurrency", concurrencyMax), faulty: map[task]bool{}, warned: map[string]bool{},
 	}
 	if c.NArg() == 0 {
 		return config.Usagef(c, "give the command that calls the model after --")

@@ -7,9 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/calls"
@@ -106,7 +104,7 @@ func (r *run) compare(rep *report) (*experiment.Comparison, error) {
 			answer := calls.Read(record.Request)
 			_, texts[i] = answer.Searched()
 		}
-		diff := udiff.Unified("", "", texts[0]+"\n", texts[1]+"\n")
+		diff := print.LineDiff(texts[0]+"\n", texts[1]+"\n")
 		rep.Regressions = append(rep.Regressions, regression{p.Row, p.A.RequestID, p.B.RequestID, diff})
 	}
 
@@ -144,8 +142,7 @@ func (rep *report) print(t *print.Table) {
 	t.Head()
 	for _, worse := range rep.Regressions {
 		t.Row("Row " + worse.Row + " became worse:")
-		_, diff, _ := strings.Cut(worse.Diff, "+++ \n")
-		t.Diff(diff)
+		t.Diff(worse.Diff)
 	}
 }
 

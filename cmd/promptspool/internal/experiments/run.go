@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -52,6 +51,7 @@ type run struct {
 	mutex  sync.Mutex
 	spent  float64 // US dollars, of the calls whose cost is known
 	faulty map[task]bool
+	warned map[string]bool // what was said to the user
 }
 
 // experimentName are the names that experiments may have: a journal is called so.
@@ -127,13 +127,15 @@ func (r *run) resolve(references ...string) error {
 // findPast finds past calls of the template, the newest first, and what a call has cost on average; nil if that
 // is not known.
 func (r *run) findPast(line string, limit int) (found []row, cost *float64, err error) {
-	own := "template:" + strconv.Quote(r.Template)
+	of := wire.Filter{Filters: []wire.Filter{wire.Where("prompt_name", "is", r.Template)}}
 	if line != "" {
 		// An experiment is not about what experiments have asked.
-		own += " -metadata." + experiment.NameKey + ":* (" + line + ")"
+		own := wire.Where("metadata", "is_null", nil)
+		own.NestedKey = experiment.NameKey
+		of.Filters = append(of.Filters, own)
 	}
 	page, err := r.search(r.c.Context, wire.Search{
-		FilterLine: wire.FilterLine{Line: own, Zone: r.zone}, PerPage: limit,
+		FilterGroup: &of, FilterLine: wire.FilterLine{Line: line, Zone: r.zone}, PerPage: limit,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -269,7 +271,7 @@ func (r *run) each(stage string, tasks []task, do func(context.Context, task) er
 				r.say("row %s of version %d: %v", t.Row, t.Version, err)
 			}
 			if faults == done && done == min(len(tasks), faultsMax) {
-				return errors.New("none of the first calls succeeded, so the run ends")
+				return fmt.Errorf("%s failed for each of the first calls, so the run ends", strings.ToLower(stage))
 			}
 			return nil
 		})
@@ -291,6 +293,16 @@ func again(ctx context.Context, do func() error) error {
 		case <-ctx.Done():
 			return err
 		}
+	}
+}
+
+// warn says something once.
+func (r *run) warn(text string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if !r.warned[text] {
+		r.warned[text] = true
+		r.say("%s", text)
 	}
 }
 

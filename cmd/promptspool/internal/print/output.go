@@ -18,6 +18,7 @@ import (
 	"unicode"
 	"unicode/utf16"
 
+	"github.com/aymanbagabas/go-udiff"
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
 	"github.com/urfave/cli/v2"
@@ -198,6 +199,12 @@ func (p Painter) Lines(s Style, text string) {
 	if cut {
 		fmt.Fprintln(p.Out, p.Paint(Faint, "  … the rest: -o json"))
 	}
+}
+
+// LineDiff returns the lines that differ, as diff -u does but without file names.
+func LineDiff(before, after string) string {
+	_, diff, _ := strings.Cut(udiff.Unified("", "", before, after), "+++ \n")
+	return diff
 }
 
 // Diff prints changed lines, as diff -u does.

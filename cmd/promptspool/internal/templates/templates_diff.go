@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/cmd/promptspool/internal/config"
@@ -56,9 +55,9 @@ func showPlan(c *cli.Context, plan []change) (different int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		d := difference{change: ch}
-		d.Diff, d.Added, d.Removed = lineDiff(before, after)
-		differences = append(differences, d)
+		diff := print.LineDiff(before, after)
+		added, removed := strings.Count("\n"+diff, "\n+"), strings.Count("\n"+diff, "\n-")
+		differences = append(differences, difference{ch, added, removed, diff})
 	}
 
 	return len(differences), print.Output(c, differences, func(t *print.Table) {
@@ -102,30 +101,4 @@ func printDiff(p print.Painter, d difference) {
 		p.Paint(print.Bold, "+++ "+print.Printable(d.File)))
 
 	p.Diff(d.Diff)
-}
-
-// lineDiff returns the lines that differ, as diff -u does but without file names, and how
-// many were added and removed.
-func lineDiff(before, after string) (diff string, added, removed int) {
-	edits := udiff.Lines(before, after)
-	unified, err := udiff.ToUnifiedDiff("", "", before, edits, udiff.DefaultContextLines)
-	// It cannot fail: the edits are of these texts.
-	if err != nil {
-		panic(err)
-	}
-
-	for _, hunk := range unified.Hunks {
-		for _, line := range hunk.Lines {
-			switch line.Kind {
-			case udiff.Insert:
-				added++
-			case udiff.Delete:
-				removed++
-			}
-		}
-	}
-
-	// The heading with empty names: the caller prints one that says more.
-	_, diff, _ = strings.Cut(unified.String(), "+++ \n")
-	return diff, added, removed
 }
