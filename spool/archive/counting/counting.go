@@ -89,7 +89,7 @@ func (c *Service) Analyze(
 	asked := question{
 		key:  countKey{id.Account, "analytics", q.Key},
 		want: query.AnalyticsColumns,
-		sums: func(q wire.StatisticsQuery) (records.Adder, func() any) {
+		sums: func(q wire.StatisticsQuery) (query.Sums, func() any) {
 			sums := query.NewAnalytics(q)
 			return sums, func() any { return sums.Answer() }
 		},
@@ -114,7 +114,7 @@ func (c *Service) Statistics(
 	answer, progress, err := c.ask(ctx, id, q.StatisticsQuery, question{
 		key:  countKey{id.Account, "statistics", q.Key},
 		want: query.PartsColumns(q),
-		sums: func(defined wire.StatisticsQuery) (records.Adder, func() any) {
+		sums: func(defined wire.StatisticsQuery) (query.Sums, func() any) {
 			q.StatisticsQuery = defined
 			sums := query.NewParts(q)
 			return sums, func() any { return sums.Answer() }
@@ -139,7 +139,7 @@ type question struct {
 	summed bool // by summaries of the store, so that it takes no place from other walks
 
 	// sums returns empty sums, and what answers at any time with what they have counted so far.
-	sums func(q wire.StatisticsQuery) (sums records.Adder, answer func() any)
+	sums func(q wire.StatisticsQuery) (sums query.Sums, answer func() any)
 }
 
 // ask returns the best answer that exists after q.Budget.
@@ -373,11 +373,10 @@ type walk struct {
 	done chan struct{} // closed at the end
 
 	mu      sync.Mutex // held for one row at a time, so that part can answer between two
-	sums    records.Adder
+	sums    query.Sums
 	counted func() any
-	merger  query.Sums // the same, if it takes summaries; else nil
-	steps   int64      // rows and summaries so far
-	at      time.Time  // list time of the last row
+	steps   int64     // rows and summaries so far
+	at      time.Time // list time of the last row
 
 	// Guarded by Service.mu.
 	placed bool // it has one of the places in Service.walking
@@ -395,7 +394,6 @@ func (c *Service) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked qu
 		done:  make(chan struct{}),
 	}
 	w.sums, w.counted = asked.sums(q)
-	w.merger, _ = w.sums.(query.Sums)
 	// Not the caller's context: others may join the walk, and the caller may ask again.
 	w.ctx, w.cancel = context.WithCancelCause(c.life)
 	w.unasked = time.AfterFunc(q.Budget+walkUnasked, func() { w.cancel(errWalkUnasked) })
@@ -508,27 +506,22 @@ func (w *walk) Add(row *wire.Row) error {
 func (w *walk) Reach(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.merger != nil {
-		w.merger.Reach(at)
-	}
+	w.sums.Reach(at)
 }
 
 // Remove takes back a row that a summary counts.
 func (w *walk) Remove(row *wire.Row) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.merger.Remove(row)
+	w.sums.Remove(row)
 }
 
 // Merge counts the rows of a summary, if it takes any.
 func (w *walk) Merge(summary []byte, exact bool) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.merger == nil {
-		return false, nil
-	}
 
-	merged, err := w.merger.Merge(summary, exact)
+	merged, err := w.sums.Merge(summary, exact)
 	if merged {
 		w.steps++
 		w.at = query.SummarySince(summary)

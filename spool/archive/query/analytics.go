@@ -22,7 +22,6 @@ type Analytics struct {
 	models    *dimension
 	templates *dimension
 	providers *dimension
-	statuses  map[int64]map[string]int64 // by bucket
 	tags      counts[string]
 	keys      counts[string]
 	errors    counts[string]
@@ -30,12 +29,7 @@ type Analytics struct {
 	metadata  counts[wire.MetadataRow]
 	wide      map[string]bool // metadata keys whose values some summary leaves out
 	judged    []judged        // of the row counted last; its memory is used again
-
-	// Of the scores counted. Names are never taken back: too many of them only keep
-	// summaries from being merged, which costs time and no accuracy.
-	scores     sample[scoreKey]
-	categories sample[judged]
-	defined    wire.ScoreDefinitions
+	defined   wire.ScoreDefinitions
 }
 
 // AnalyticsColumns are the columns that Analytics looks at.
@@ -49,15 +43,12 @@ func NewAnalytics(q wire.StatisticsQuery) *Analytics {
 	a := &Analytics{
 		clock:       newClock(q),
 		metadataKey: q.MetadataKey,
-		statuses:    make(map[int64]map[string]int64),
 		tags:        make(counts[string]),
 		keys:        make(counts[string]),
 		errors:      make(counts[string]),
 		tools:       make(counts[string]),
 		metadata:    make(counts[wire.MetadataRow]),
 		wide:        make(map[string]bool),
-		scores:      newSample[scoreKey](scoreNamesMax),
-		categories:  newSample[judged](categoriesMax),
 		defined:     q.Definitions,
 	}
 
@@ -110,7 +101,9 @@ func (a *Analytics) count(row *wire.Row, n int64) {
 	if row.PromptName != nil {
 		a.templates.add(part{value: *row.PromptName}, bucket, row, a.judged, n)
 	}
-	addStatus(a.statusesOf(bucket), row.Status, n)
+	if t := a.whole.at(part{}, bucket); t != nil {
+		t.addStatus(row.Status, n)
+	}
 
 	// A name that a row has twice counts once.
 	for i, tag := range row.Tags {
@@ -129,12 +122,6 @@ func (a *Analytics) count(row *wire.Row, n int64) {
 		a.errors.add(cmp.Or(row.ErrorType, row.Status), row, n)
 	}
 
-	for _, j := range a.judged {
-		if a.scores.add(j.scoreKey); j.kind == wire.ScoreCategory {
-			a.categories.add(j)
-		}
-	}
-
 	for _, m := range row.Metadata {
 		a.keys.add(m.Key, row, n)
 		if (a.metadataKey == "" || a.metadataKey == m.Key) && !a.wide[m.Key] {
@@ -143,21 +130,14 @@ func (a *Analytics) count(row *wire.Row, n int64) {
 	}
 }
 
-// statusesOf returns how often each status came in a bucket.
-func (a *Analytics) statusesOf(bucket int64) map[string]int64 {
-	m := a.statuses[bucket]
-	if m == nil {
-		m = make(map[string]int64)
-		a.statuses[bucket] = m
-	}
-	return m
-}
-
-// addStatus adds n to a status, unless it is one too many. Callers choose statuses
+// addStatus adds n to how often a status came, unless it is one too many. Callers choose statuses
 // freely, so without a bound the answer could grow with every row.
-func addStatus(m map[string]int64, status string, n int64) {
-	if _, known := m[status]; known || len(m) < wire.AnalyticsListMax {
-		m[status] += n
+func (t *tally) addStatus(status string, n int64) {
+	if t.statuses == nil {
+		t.statuses = make(map[string]int64)
+	}
+	if _, known := t.statuses[status]; known || len(t.statuses) < wire.AnalyticsListMax {
+		t.statuses[status] += n
 	}
 }
 
@@ -176,11 +156,8 @@ func (a *Analytics) prune() {
 	a.metadata.prune()
 	maps.DeleteFunc(a.metadata, func(m wire.MetadataRow, _ *count) bool { return a.wide[m.Key] })
 
-	for at, statuses := range a.statuses {
-		maps.DeleteFunc(statuses, func(_ string, n int64) bool { return n == 0 })
-		if len(statuses) == 0 {
-			delete(a.statuses, at)
-		}
+	for _, t := range a.whole.by[part{}] {
+		maps.DeleteFunc(t.statuses, func(_ string, n int64) bool { return n == 0 })
 	}
 }
 
@@ -189,15 +166,6 @@ func (a *Analytics) rebucket() {
 	a.whole.rebucket()
 	for _, d := range a.named() {
 		d.rebucket()
-	}
-
-	before := a.statuses
-	a.statuses = make(map[int64]map[string]int64)
-	for at, statuses := range before {
-		into := a.statusesOf(a.clock.floor(at))
-		for status, n := range statuses {
-			into[status] += n
-		}
 	}
 }
 
@@ -281,7 +249,7 @@ func (a *Analytics) series(w *wire.Analytics, series buckets) {
 			CachedTokens:   t.cached,
 			CacheWrites:    t.written,
 			ThinkingTokens: t.thinking,
-			StatusCounts:   maps.Clone(a.statuses[at]),
+			StatusCounts:   maps.Clone(t.statuses),
 			Scores:         t.scores.summaries(names, a.defined),
 		})
 

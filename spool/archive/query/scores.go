@@ -251,20 +251,3 @@ func scoresAsked(f *wire.Filter) []string {
 
 	return names[:min(len(names), scoreAskedMax)]
 }
-
-// sample collects values until there are more than most.
-type sample[K comparable] struct {
-	most   int
-	values map[K]struct{}
-}
-
-func newSample[K comparable](most int) sample[K] { return sample[K]{most, make(map[K]struct{})} }
-
-func (s sample[K]) add(value K) {
-	if !s.many() {
-		s.values[value] = struct{}{}
-	}
-}
-
-// many reports whether there are more than most.
-func (s sample[K]) many() bool { return len(s.values) > s.most }

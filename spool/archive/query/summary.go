@@ -143,7 +143,7 @@ func summarize(bucket string, rows int, row func(i int) *wire.Row) []byte {
 	for _, d := range a.named() {
 		w.dimension(d)
 	}
-	w.statuses(a.statuses)
+	w.statuses(a.whole.by[part{}])
 	for _, c := range a.counted() {
 		w.counts(c, 0)
 	}
@@ -267,14 +267,14 @@ func (w *summaryWriter) score(t *scoreTally) {
 	w.varint(t.sum.billionths)
 }
 
-func (w *summaryWriter) statuses(all map[int64]map[string]int64) {
-	w.uvarint(len(all))
-	for _, at := range slices.Sorted(maps.Keys(all)) {
+func (w *summaryWriter) statuses(b buckets) {
+	w.uvarint(len(b))
+	for _, at := range b.sorted() {
 		w.varint(at)
-		w.uvarint(len(all[at]))
-		for _, status := range slices.Sorted(maps.Keys(all[at])) {
+		w.uvarint(len(b[at].statuses))
+		for _, status := range slices.Sorted(maps.Keys(b[at].statuses)) {
 			w.text(status)
-			w.varint(all[at][status])
+			w.varint(b[at].statuses[status])
 		}
 	}
 }
@@ -305,8 +305,9 @@ type tally struct {
 	// Tokens, summed up by plus.
 	cached, written, thinking int64
 
-	latency histogram
-	scores  scoreSums // empty unless the dimension counts scores by bucket
+	latency  histogram
+	statuses map[string]int64 // how often each came; only of the whole
+	scores   scoreSums        // empty unless the dimension counts scores by bucket
 }
 
 // tallyColumns are the columns that add and scoreBound.add look at.
@@ -343,6 +344,9 @@ func (t *tally) add(row *wire.Row, n int64) {
 func (t *tally) merge(other *tally) {
 	t.mergeCounts(other)
 	t.latency.merge(&other.latency)
+	for status, n := range other.statuses {
+		t.addStatus(status, n)
+	}
 }
 
 // mergeCounts adds another tally, apart from its latencies and scores.

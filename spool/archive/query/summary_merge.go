@@ -68,10 +68,25 @@ func SummarySince(summary []byte) time.Time {
 // mayTakeBack reports whether the rows of a summary can be taken back once it is merged:
 // no scores will count as others. The reader is a copy, which is read ahead.
 func (a *Analytics) mayTakeBack(r summaryReader) bool {
+	names, categories := make(map[scoreKey]bool), make(map[judged]bool)
+	// Others, whose name is "", are one more than the most, and so is the rest of categories.
+	seen := func(t *scoreTally, _ bool) {
+		names[t.scoreKey] = true
+		if t.rest > 0 {
+			categories[judged{scoreKey: t.scoreKey}] = true
+		}
+		for _, v := range t.texts {
+			categories[judged{scoreKey: t.scoreKey, text: v.value}] = true
+		}
+	}
 	// The whole has the name of every score, so what follows it need not be read.
+	sums := a.whole.scoresOf(part{})
+	for _, t := range sums.kept {
+		seen(t, false)
+	}
 	for range r.count() {
 		r.Varint()
-		r.tally(&tally{}, func(t *scoreTally, _ bool) { a.seen(t) })
+		r.tally(&tally{}, seen)
 	}
 
 	// No tally of a score takes less than four bytes of a summary.
@@ -80,18 +95,9 @@ func (a *Analytics) mayTakeBack(r summaryReader) bool {
 		space = min(space, b.space-b.held)
 	}
 
-	return !a.scores.many() && !a.categories.many() && len(r.Rest)/4 < space
-}
+	few := len(sums.others) == 0 && len(names) <= scoreNamesMax && len(categories) <= categoriesMax
 
-// seen remembers what a tally of the whole counts. Others, whose name is "", are one more than the
-// most, and so is the rest of categories.
-func (a *Analytics) seen(t *scoreTally) {
-	if a.scores.add(t.scoreKey); t.rest > 0 {
-		a.categories.add(judged{scoreKey: t.scoreKey})
-	}
-	for _, v := range t.texts {
-		a.categories.add(judged{scoreKey: t.scoreKey, text: v.value})
-	}
+	return few && len(r.Rest)/4 < space
 }
 
 // scoreBounds returns the bounds of all tallies of scores.
@@ -104,12 +110,11 @@ func (a *Analytics) scoreBounds() []*scoreBound {
 // merge adds what follows the head of a summary, in the order in which summarize writes
 // it.
 func (a *Analytics) merge(r *summaryReader) {
-	// Every score is one of the whole, so only this must learn their names.
-	mergeBuckets(r, a.whole, part{}, a.seen)
+	mergeBuckets(r, a.whole, part{})
 	for _, d := range a.named() {
 		for range r.count() {
 			name := part{value: r.Text()}
-			mergeBuckets(r, d, name, nil)
+			mergeBuckets(r, d, name)
 			r.scores(func(t *scoreTally, other bool) {
 				d.totals.mergeTally(d.scoresOf(name), t, other)
 			})
@@ -118,10 +123,11 @@ func (a *Analytics) merge(r *summaryReader) {
 	}
 
 	for range r.count() {
-		statuses := a.statusesOf(a.clock.floor(r.Varint()))
+		t := a.whole.at(part{}, a.clock.floor(r.Varint()))
 		for range r.count() {
-			status, n := r.Text(), r.Varint()
-			addStatus(statuses, status, n)
+			if status, n := r.Text(), r.Varint(); t != nil {
+				t.addStatus(status, n)
+			}
 		}
 	}
 
@@ -165,9 +171,8 @@ func (a *Analytics) mergeMetadata(r *summaryReader) {
 	}
 }
 
-// mergeBuckets adds the buckets of a name, and calls seen, unless it is nil, with each
-// tally of scores.
-func mergeBuckets(r *summaryReader, d *dimension, name part, seen func(*scoreTally)) {
+// mergeBuckets adds the buckets of a name.
+func mergeBuckets(r *summaryReader, d *dimension, name part) {
 	for range r.count() {
 		t := d.at(name, d.clock.floor(r.Varint()))
 
@@ -180,9 +185,6 @@ func mergeBuckets(r *summaryReader, d *dimension, name part, seen func(*scoreTal
 		}
 
 		r.tally(t, func(score *scoreTally, other bool) {
-			if seen != nil {
-				seen(score)
-			}
 			d.totals.mergeTally(d.scoresOf(name), score, other)
 			if d.series != nil {
 				d.series.mergeTally(&t.scores, score, other)

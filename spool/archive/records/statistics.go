@@ -147,13 +147,10 @@ func (svc *Service) newest(
 	return late, err
 }
 
-// Adder counts rows. One that is also query.Sums gets summaries where it can.
-type Adder interface{ Add(row *wire.Row) error }
-
-// Sum gives the rows that a query finds to an Adder. Only looking into bodies has a
+// Sum gives the rows that a query finds to sums. Only looking into bodies has a
 // budget: with no filter but time, the numbers are those of every record, at any load.
 func (svc *Service) Sum(
-	ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want rowcode.Columns, to Adder,
+	ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want rowcode.Columns, sums query.Sums,
 ) (wire.Progress, error) {
 	q, err := query.CompileMatch(s.FilterGroup)
 	if err != nil {
@@ -163,7 +160,7 @@ func (svc *Service) Sum(
 	defer svc.observeQuery(time.Now())
 	// All rows of a span count, so a store may answer from the sums that it has made of
 	// them.
-	if sums, ok := to.(query.Sums); ok && q.Spanned() {
+	if q.Spanned() {
 		return wire.Progress{}, svc.config.Store.Sum(ctx, id.Account, q, want, sums)
 	}
 
@@ -171,7 +168,7 @@ func (svc *Service) Sum(
 		q.Budget = StatisticsBudget
 	}
 	stopped, err := svc.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {
-		return true, to.Add(row)
+		return true, sums.Add(row)
 	})
 	if err != nil || stopped == nil {
 		return wire.Progress{}, err
