@@ -49,8 +49,9 @@ type Service struct {
 	walks sync.WaitGroup
 
 	mu      sync.Mutex
-	kept    keptCounts
-	walking map[string]bool // accounts with a walk that takes longer than walkFree
+	last    map[countKey]*walk // of the questions that were asked last
+	bytes   int                // of what these have
+	walking map[string]bool    // accounts with a walk that takes longer than walkFree
 }
 
 // New returns a Service over another, which must outlive it.
@@ -61,7 +62,7 @@ func New(a *records.Service) *Service {
 		Service: a,
 		life:    life,
 		end:     end,
-		kept:    keptCounts{by: make(map[countKey]*keptCount)},
+		last:    make(map[countKey]*walk),
 		walking: make(map[string]bool),
 	}
 }
@@ -149,74 +150,62 @@ func (c *Service) ask(
 	if err := c.Define(ctx, id, &q); err != nil {
 		return nil, progress, err
 	}
-	w, err := c.walkOf(id, q, asked)
+	w, fresh, err := c.walkOf(id, q, asked)
+	if err == nil && !fresh {
+		err = w.await(ctx, q.Budget)
+	}
 	if err != nil {
 		return nil, progress, err
 	}
 
-	if w != nil {
-		if err := w.await(ctx, q.Budget); err != nil {
-			return nil, progress, err
-		}
-	}
-
 	// Making an answer takes a moment, so it happens before the lock.
-	var part countedPart
-	if w != nil && !w.isOver() {
-		part = w.part()
-	}
-
+	part := w.part()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.keepLocked(w, part)
 
-	// A walk that reached its end has the truth of now, whatever was kept
-	// of earlier ones.
-	if w != nil && w.over && (w.whole || w.err != nil) {
-		return w.answer, progress, w.err
+	// A walk that reached its end while this caller waited has the truth of now.
+	if w.err != nil || w.whole && !fresh {
+		return w.best.answer, progress, w.err
 	}
+	progress = w.best.progress
+	progress.Counting = !w.isFresh()
 
-	// The walk is not over, or was cut short: the best
-	// answer is the one that counts the most.
-	k := c.kept.touch(asked.key)
-	if part.answer != nil && k.walk == w {
-		c.kept.keepPart(asked.key, k, part)
-	}
-	// Other questions have displaced it.
-	if k.answer == nil {
-		_, empty := asked.sums(q)
-		return empty(), wire.Progress{Incomplete: true, Counting: true}, nil
-	}
-
-	progress = k.progress
-	progress.Counting = !k.fresh()
-
-	return k.answer, progress, nil
+	return w.best.answer, progress, nil
 }
 
-// walkOf joins the walk that counts the answer to a question, or begins one. It returns
-// nil if the kept answer is recent enough.
-func (c *Service) walkOf(id wire.Identity, q wire.StatisticsQuery, asked question) (*walk, error) {
+// walkOf joins the walk that counts the answer to a question, or begins one. It is fresh if it is over,
+// and its answer recent enough.
+func (c *Service) walkOf(
+	id wire.Identity, q wire.StatisticsQuery, asked question,
+) (w *walk, fresh bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	if c.life.Err() != nil {
-		return nil, wire.Unavailable(0, "The server is stopping.")
+		return nil, false, wire.Unavailable(0, "The server is stopping.")
 	}
 
-	k := c.kept.touch(asked.key)
-	if k.walk != nil {
+	w = c.last[asked.key]
+	fresh = w != nil && w.isFresh()
+	switch {
+	case w != nil && !w.over:
 		// This caller waits for it, so it continues although the
 		// one that began it may have left.
-		k.walk.unasked.Reset(q.Budget + walkUnasked)
-		return k.walk, nil
+		w.unasked.Reset(q.Budget + walkUnasked)
+	case !fresh:
+		next := c.beginLocked(id, q, asked)
+		if w == nil {
+			c.bytes += next.bytes
+		} else {
+			next.best, next.bytes = w.best, w.bytes
+		}
+		w, c.last[asked.key] = next, next
 	}
-	if k.answer != nil && k.fresh() {
-		return nil, nil
-	}
+	w.used = time.Now()
+	c.shrinkLocked(w)
 
-	k.walk = c.beginLocked(id, q, asked)
-
-	return k.walk, nil
+	return w, fresh, nil
 }
 
 // Bounds of what is kept of answers.
@@ -235,83 +224,40 @@ type countedPart struct {
 	progress wire.Progress
 }
 
-// keptCount is the best known answer to a question: a whole one until a newer one is
-// whole, otherwise the part that counts the most.
-type keptCount struct {
-	countedPart
-
-	ended time.Time // of a walk that came as far as any would
-	walk  *walk     // the running one, or nil
-	used  time.Time
-	bytes int
-}
-
-// fresh reports whether the answer will do without another walk.
-func (k *keptCount) fresh() bool {
-	return k.walk == nil && !k.ended.IsZero() && time.Since(k.ended) < walkFreshFor
-}
-
-// keptCounts holds the answers that were asked for last. Service.mu guards it.
-type keptCounts struct {
-	by    map[countKey]*keptCount
-	bytes int
-}
-
-// touch returns what is kept for a question, and makes space for a new one.
-func (c *keptCounts) touch(key countKey) *keptCount {
-	k := c.by[key]
-	if k == nil {
-		k = &keptCount{bytes: len(key.query)}
-		c.by[key] = k
-		c.bytes += k.bytes
-	}
-	k.used = time.Now()
-	// This question stays, because its caller is about to use it.
-	c.shrink(key)
-
-	return k
-}
-
-// keepPart keeps what is counted so far, unless more is known from an earlier walk.
-func (c *keptCounts) keepPart(key countKey, k *keptCount, part countedPart) {
-	if k.answer == nil || k.progress.Incomplete && part.steps >= k.steps {
-		c.keep(key, k, part)
-	}
-}
-
-// keep replaces the answer to a question.
-func (c *keptCounts) keep(key countKey, k *keptCount, part countedPart) {
-	k.countedPart = part
-	// The question was displaced meanwhile: its answer serves those who wait,
-	// but is not kept, so its bytes do not count.
-	if c.by[key] != k {
+// keepLocked keeps what is counted so far if it is whole, or more than what is known from an earlier walk.
+func (c *Service) keepLocked(w *walk, part countedPart) {
+	best := &w.best
+	less := best.answer != nil && (!best.progress.Incomplete || part.steps < best.steps)
+	if part.answer == nil || part.progress.Incomplete && less {
 		return
 	}
-	c.bytes -= k.bytes
-	k.bytes = len(key.query)
+
+	*best = part
+	bytes := len(w.asked.key.query)
 	if text, err := json.Marshal(part.answer); err == nil {
-		k.bytes += len(text)
+		bytes += len(text)
 	}
-	c.bytes += k.bytes
-	c.shrink(key)
+	// Else others have displaced the question: its answer serves those who wait.
+	if c.last[w.asked.key] == w {
+		c.bytes += bytes - w.bytes
+		w.bytes = bytes
+		c.shrinkLocked(w)
+	}
 }
 
-// shrink drops the questions that were asked least recently, except for one.
-func (c *keptCounts) shrink(but countKey) {
-	for len(c.by) > keptCountsMax || c.bytes > keptBytesMax && len(c.by) > 1 {
-		var oldest countKey
-		for key, k := range c.by {
-			if key != but && (c.by[oldest] == nil || k.used.Before(c.by[oldest].used)) {
-				oldest = key
+// shrinkLocked drops the questions that were asked least recently, except for one.
+func (c *Service) shrinkLocked(but *walk) {
+	for len(c.last) > keptCountsMax || c.bytes > keptBytesMax && len(c.last) > 1 {
+		var oldest *walk
+		for _, w := range c.last {
+			if w != but && (oldest == nil || w.used.Before(oldest.used)) {
+				oldest = w
 			}
 		}
-		k := c.by[oldest]
-		// No caller could join this walk any more, because it is found by its question.
-		if k.walk != nil {
-			k.walk.cancel(errWalkUnasked)
-		}
-		c.bytes -= k.bytes
-		delete(c.by, oldest)
+		// No caller could join it any more, because it is found by its question.
+		oldest.cancel(errWalkUnasked)
+		c.bytes -= oldest.bytes
+		delete(c.last, oldest.asked.key)
 	}
 }
 
@@ -362,7 +308,8 @@ var (
 	errWalkLong    = errors.New("counting takes too long")
 )
 
-// walk is one pass over what a question finds.
+// walk is one pass over what a question finds, with the best known answer: a whole one until a newer one
+// is whole, otherwise the part that counts the most.
 type walk struct {
 	asked   question
 	begun   time.Time
@@ -373,7 +320,7 @@ type walk struct {
 	done chan struct{} // closed at the end
 
 	mu      sync.Mutex // held for one row at a time, so that part can answer between two
-	sums    query.Sums
+	sums    query.Sums // nil once it is over
 	counted func() any
 	steps   int64     // rows and summaries so far
 	at      time.Time // list time of the last row
@@ -382,9 +329,15 @@ type walk struct {
 	placed bool // it has one of the places in Service.walking
 	over   bool
 	whole  bool
-	answer any   // if whole
 	err    error // if it failed
+	best   countedPart
+	bytes  int       // of best
+	ended  time.Time // if it came as far as any would
+	used   time.Time
 }
+
+// isFresh reports whether the answer will do without another walk. Service.mu must be held.
+func (w *walk) isFresh() bool { return w.over && time.Since(w.ended) < walkFreshFor }
 
 // beginLocked begins a walk. Service.mu must be held.
 func (c *Service) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked question) *walk {
@@ -392,6 +345,7 @@ func (c *Service) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked qu
 		asked: asked,
 		begun: time.Now(),
 		done:  make(chan struct{}),
+		bytes: len(asked.key.query),
 	}
 	w.sums, w.counted = asked.sums(q)
 	// Not the caller's context: others may join the walk, and the caller may ask again.
@@ -443,6 +397,10 @@ func (c *Service) place(w *walk) {
 // finish keeps what a walk has counted.
 func (c *Service) finish(w *walk, progress wire.Progress, err error) {
 	part := w.part()
+	w.mu.Lock()
+	// They may be large.
+	w.sums, w.counted = nil, nil
+	w.mu.Unlock()
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -453,35 +411,25 @@ func (c *Service) finish(w *walk, progress wire.Progress, err error) {
 		delete(c.walking, w.asked.key.account)
 	}
 
-	k := c.kept.by[w.asked.key]
-	if k == nil || k.walk != w {
-		// The question was dropped meanwhile.
-		k = &keptCount{}
-	}
-	k.walk = nil
 	cause := context.Cause(w.ctx)
 	// A walk that we ended has not failed: what it counted so far is an answer.
 	ended := slices.Contains([]error{errWalkBusy, errWalkUnasked, errWalkLong}, cause)
 	switch {
 	case err != nil && !ended:
 		w.err = err
-	case err != nil:
-		c.kept.keepPart(w.asked.key, k, part)
-	case progress.Incomplete:
+		return
+	case err == nil && progress.Incomplete:
 		part.progress = progress
-		c.kept.keepPart(w.asked.key, k, part)
-	default:
-		part.progress = wire.Progress{AsOf: time.Now()}
-		w.whole, w.answer = true, part.answer
-		c.kept.keep(w.asked.key, k, part)
+	case err == nil:
+		w.whole, part.progress = true, wire.Progress{AsOf: time.Now()}
 	}
+	c.keepLocked(w, part)
 
 	// Another walk would come no further than one that took too long, and is not worth it
 	// soon after one that took a while. A quick count is repeated each time; its answer
 	// is kept for when the machine is busier.
-	k.ended = time.Time{}
 	if err == nil && time.Since(w.begun) > walkFree || cause == errWalkLong {
-		k.ended = time.Now()
+		w.ended = time.Now()
 	}
 }
 
@@ -530,22 +478,15 @@ func (w *walk) Merge(summary []byte, exact bool) (bool, error) {
 	return merged, cmp.Or(err, w.ctx.Err())
 }
 
-// part returns what is counted so far.
-func (w *walk) part() countedPart {
+// part returns what is counted so far; nothing once the walk is over.
+func (w *walk) part() (part countedPart) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.sums == nil {
+		return part
+	}
 
 	return countedPart{w.counted(), w.steps, wire.Progress{Incomplete: true, Since: w.at}}
-}
-
-// isOver reports whether the walk has ended.
-func (w *walk) isOver() bool {
-	select {
-	case <-w.done:
-		return true
-	default:
-		return false
-	}
 }
 
 // await waits until a walk is over or the budget is spent.

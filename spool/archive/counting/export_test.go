@@ -5,5 +5,5 @@ func (c *Service) Kept() (answers, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	return len(c.kept.by), c.kept.bytes
+	return len(c.last), c.bytes
 }
