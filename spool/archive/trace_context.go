@@ -30,13 +30,6 @@ func (c *TraceContext) compare(other *TraceContext) int {
 	return cmp.Or(cmp.Compare(c.Start, other.Start), cmp.Compare(c.RecordID, other.RecordID))
 }
 
-func (c *TraceContext) equals(other *TraceContext) bool {
-	if c == nil || other == nil {
-		return c == other
-	}
-	return c.compare(other) == 0 && maps.Equal(c.Metadata, other.Metadata)
-}
-
 // traceKeys returns the keys of the record's trace if the record says something for the calls in it, or
 // takes what others say.
 func (s *State) traceKeys() []UUID {
@@ -155,7 +148,7 @@ func (s *Set) say(r *Record, says *TraceContext) bool {
 	case before == nil || isOwn || says.compare(before) < 0:
 		s.Context = says
 	}
-	if s.Context.equals(before) {
+	if sameJSON(s.Context, before) {
 		return false
 	}
 	s.Changed = true

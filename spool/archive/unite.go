@@ -468,10 +468,8 @@ type Linked struct {
 	RecordID string `json:"record_id"` // of the other
 
 	// Of the span.
-	TraceID  string `json:"trace_id,omitempty"`
-	SpanID   string `json:"span_id,omitempty"`
-	ParentID string `json:"parent_id,omitempty"`
-	Name     string `json:"name,omitempty"`
+	TraceID string `json:"trace_id,omitempty"`
+	Name    string `json:"name,omitempty"`
 }
 
 func (r *Record) setLink(other *Record) {
@@ -482,9 +480,9 @@ func (r *Record) setLink(other *Record) {
 		link = &Linked{RecordID: other.State.RequestID}
 	default:
 		s := &other.State.Span.Value
-		link = &Linked{other.State.RequestID, s.TraceID, s.SpanID, s.ParentID, s.Name}
+		link = &Linked{other.State.RequestID, s.TraceID, s.Name}
 	}
-	if old := r.State.Linked; link == nil && old != nil || link != nil && (old == nil || *old != *link) {
+	if !sameJSON(r.State.Linked, link) {
 		r.State.Linked = link
 		r.touch()
 	}

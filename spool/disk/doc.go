@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -144,6 +145,25 @@ const BlockBytes = 4096
 func WholeBlocks(bytes int64) int64 { return (bytes + BlockBytes - 1) / BlockBytes * BlockBytes }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Used adds up the blocks of all files below a folder, without those below the folder except. A sparse file
+// counts what it occupies. Files that disappear meanwhile, or cannot be read, are ignored.
+func Used(dir, except string) (bytes int64) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if path == except {
+			return fs.SkipDir
+		}
+
+		if info, err := d.Info(); err == nil {
+			bytes += Blocks(info)
+		}
+		return nil
+	})
+	return bytes
+}
 
 // Checksum returns the CRC-32C of bytes, by which damage to them shows.
 func Checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"promptspool/spool/disk"
 	"promptspool/spool/queue/frame"
 	"promptspool/spool/queue/generation"
 )
@@ -39,7 +40,7 @@ func (f *Folder) Status(ctx context.Context) (Status, error) {
 	st := Status{
 		Events:      r.Events,
 		Bytes:       r.Bytes,
-		DiskBytes:   diskBytes(f.dir, ""),
+		DiskBytes:   disk.Used(f.dir, ""),
 		Frontier:    r.Frontier,
 		Next:        r.Next,
 		Gaps:        r.LostEvents(),

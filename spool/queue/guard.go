@@ -162,7 +162,7 @@ func (g *guard) walk() int64 {
 // count walks over the spool's folder, and over the rest of the data folder if that is
 // due or if fresh asks for it.
 func (g *guard) count(fresh bool) (use diskUse) {
-	use.spool = diskBytes(g.config.Dir, "")
+	use.spool = disk.Used(g.config.Dir, "")
 	if g.config.DiskMax <= 0 {
 		return use
 	}
@@ -171,7 +171,7 @@ func (g *guard) count(fresh bool) (use diskUse) {
 	defer g.othersMu.Unlock()
 	begun := time.Now()
 	if fresh || g.othersTook < time.Second/othersPart || begun.Sub(g.othersAt) > othersPart*g.othersTook {
-		g.others = diskBytes(g.config.DataDir, g.config.Dir)
+		g.others = disk.Used(g.config.DataDir, g.config.Dir)
 		g.othersAt, g.othersTook = begun, time.Since(begun)
 	}
 	use.data = use.spool + g.others

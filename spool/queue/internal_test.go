@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"promptspool/spool/disk"
 	"runtime"
 	"sync"
 	"testing"
@@ -275,15 +276,15 @@ func TestFilesOfOthersThatTakeLongAreCountedNowAndThen(t *testing.T) {
 	write(filepath.Join(dir, "ours"))
 	write(filepath.Join(data, "templates", "1"))
 	first := g.count(false)
-	if spool := diskBytes(dir, ""); first.spool != spool || first.data != diskBytes(data, "") {
-		t.Fatalf("counted %+v; the spool takes %d, the data folder %d", first, spool, diskBytes(data, ""))
+	if spool := disk.Used(dir, ""); first.spool != spool || first.data != disk.Used(data, "") {
+		t.Fatalf("counted %+v; the spool takes %d, the data folder %d", first, spool, disk.Used(data, ""))
 	}
 
 	g.othersTook = time.Minute
 	write(filepath.Join(dir, "ours as well"))
 	write(filepath.Join(data, "templates", "2"))
 
-	whole, spool := diskBytes(data, ""), diskBytes(dir, "")
+	whole, spool := disk.Used(data, ""), disk.Used(dir, "")
 	if soon := g.count(false); soon.spool != spool || soon.data != spool+first.data-first.spool {
 		t.Errorf("soon after, %+v; the spool takes %d, the others must be as before", soon, spool)
 	}
@@ -307,7 +308,7 @@ func TestTheSpoolIsNotCountedAsOthersUnderARelativeDataFolder(t *testing.T) {
 	if err := c.defaults(); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := newGuard(c).count(true).data, diskBytes("data", ""); got != want {
+	if got, want := newGuard(c).count(true).data, disk.Used("data", ""); got != want {
 		t.Errorf("%d bytes are counted in the data folder, which takes %d", got, want)
 	}
 }

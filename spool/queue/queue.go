@@ -15,6 +15,7 @@ import (
 	"promptspool/spool/queue/frame"
 	"promptspool/spool/queue/generation"
 	"promptspool/spool/queue/lane"
+	"promptspool/spool/rawlog"
 )
 
 // Errors that Append and Read return, apart from errors of the disk.
@@ -170,8 +171,11 @@ func (q *Queue) path(elements ...string) string {
 	return filepath.Join(append([]string{q.config.Dir}, elements...)...)
 }
 
-func (q *Queue) storeLog() generation.Log {
-	return generation.Log{Logger: q.config.Logger, Fail: q.fail}
+// storeLog passes Badger's log to ours. A memtable that cannot be written out fails the queue: Badger only logs
+// that, and tries again forever.
+func (q *Queue) storeLog() rawlog.Log {
+	fail := func(err error) { _ = q.fail(err) }
+	return rawlog.Log{Logger: q.config.Logger, Failure: "error flushing memtable", Fail: fail}
 }
 
 // Failed delivers the reason, once, when a commit or fsync failed.

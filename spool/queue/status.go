@@ -2,10 +2,8 @@ package queue
 
 import (
 	"context"
-	"io/fs"
 	"maps"
 	"math"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -195,26 +193,6 @@ func (r *rate) secondsFor(space float64, bytes int64, now time.Time) float64 {
 		return math.Inf(1)
 	}
 	return max(0, space) / r.perSecond
-}
-
-// diskBytes adds up the blocks of a folder, without those of the folder except in it. A
-// sparse file counts what it occupies. Files that disappear during the walk are ignored.
-func diskBytes(dir, except string) int64 {
-	var bytes int64
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil
-		}
-		if path == except {
-			return fs.SkipDir
-		}
-
-		if info, err := d.Info(); err == nil {
-			bytes += disk.Blocks(info)
-		}
-		return nil
-	})
-	return bytes
 }
 
 // KeyUsage returns how many events of this key wait in the spool, and their bytes. Events

@@ -263,7 +263,7 @@ func Restore(ctx context.Context, c Config, r io.Reader, mend func(context.Conte
 
 // fill writes a backup into a new database, which is durable only once its files are synced.
 func fill(ctx context.Context, dir string, c Config, r io.Reader) (b Backup, err error) {
-	bdb, err := badger.Open(badgerOptions(dir, badgerLog{c.Logger, newHealth()}).WithSyncWrites(false))
+	bdb, err := badger.Open(badgerOptions(dir, newHealth().logOf(c.Logger)).WithSyncWrites(false))
 	if err != nil {
 		return b, err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -337,6 +336,11 @@ func (h *health) fault() error {
 	return e
 }
 
+// logOf passes Badger's log to ours, and ends writing with the failure that is only logged.
+func (h *health) logOf(logger *slog.Logger) rawlog.Log {
+	return rawlog.Log{Logger: logger, Failure: failedSync, Fail: h.fail}
+}
+
 // errClosed is for every call after Close has begun.
 func errClosed() error {
 	return wire.Unavailable(retryAfter, "The server's database is closed; the server is stopping.")
@@ -345,33 +349,3 @@ func errClosed() error {
 // failedSync begins the line that Badger 4.9.6 logs when it cannot sync its value log.
 // See value.go, valueLog.write. Nothing else shows the failure: the commit succeeds.
 const failedSync = "Error while curlf sync"
-
-// badgerLog passes Badger's log to ours, its chatter as debug. It watches for the one
-// failure that Badger reports nowhere else.
-type badgerLog struct {
-	logger *slog.Logger
-	health *health
-}
-
-func (l badgerLog) Errorf(format string, args ...any) {
-	text := line(format, args)
-	l.logger.Error("badger: " + text)
-
-	// Badger continues after it, and reports the commit as done.
-	if strings.HasPrefix(format, failedSync) {
-		l.health.fail(errors.New(text))
-	}
-}
-
-func (l badgerLog) Warningf(format string, args ...any) {
-	l.logger.Warn("badger: " + line(format, args))
-}
-
-func (l badgerLog) Infof(format string, args ...any) { l.logger.Debug("badger: " + line(format, args)) }
-
-func (l badgerLog) Debugf(format string, args ...any) {}
-
-// line formats a message without the newline that Badger may put at its end.
-func line(format string, args []any) string {
-	return strings.TrimSpace(fmt.Sprintf(format, args...))
-}

@@ -243,7 +243,7 @@ func TestAfterAFailedFsyncNothingIsAcknowledgedUntilItIsOpenedAgain(t *testing.T
 
 	err := db.commit.do(t.Context(), 0, func(*badger.Txn) ([]write, error) {
 		// Badger logs this while it commits the transaction, then reports success.
-		badgerLog{db.logger, db.commit.health}.Errorf(failedSync+": %v\n", "input/output error")
+		db.commit.health.logOf(db.logger).Errorf(failedSync+": %v\n", "input/output error")
 		return []write{{testKey("during"), []byte("x")}}, nil
 	})
 	if !wire.IsCode(err, wire.CodeUnavailable) {

@@ -200,7 +200,7 @@ func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
 
 	// Badger logs while it opens, and one of its messages is a failed fsync.
 	h := newHealth()
-	bdb, lost, err := folder.Open(badgerOptions(c.Dir, badgerLog{c.Logger, h}), c.Logger, c.ReadAll)
+	bdb, lost, err := folder.Open(badgerOptions(c.Dir, h.logOf(c.Logger)), c.Logger, c.ReadAll)
 	if err != nil {
 		return nil, err
 	}

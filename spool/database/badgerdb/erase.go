@@ -14,6 +14,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/spool/database/badgerdb/folder"
+	"promptspool/spool/disk"
 )
 
 // Deleted records can no longer be read from the moment of the deletion. Their bytes
@@ -105,7 +106,7 @@ const (
 // reclaim gives back the waste of packed bodies, if there is enough.
 func (db *DB) reclaim(ctx context.Context) error {
 	waste := db.repacked.Load()
-	if waste < max(reclaimLeast, diskBytes(db.dir)/reclaimShare) {
+	if waste < max(reclaimLeast, disk.Used(db.dir, "")/reclaimShare) {
 		return nil
 	}
 	db.erasing.Lock()

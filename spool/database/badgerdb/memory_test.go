@@ -20,7 +20,7 @@ func TestWhatABuilderOfATableLeavesIsFound(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	h := newHealth()
-	bdb, err := badger.Open(badgerOptions(t.TempDir(), badgerLog{log, h}).
+	bdb, err := badger.Open(badgerOptions(t.TempDir(), h.logOf(log)).
 		WithBypassLockGuard(true).
 		WithSyncWrites(false).
 		WithMemTableSize(4 << 20))

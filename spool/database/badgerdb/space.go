@@ -271,7 +271,7 @@ func (db *DB) Size(context.Context) (s archive.Size, err error) {
 
 	// Counted at the start and kept up since; walking over them would take long.
 	s.Tombstones = db.tombstones.Load()
-	s.DiskBytes = diskBytes(db.dir)
+	s.DiskBytes = disk.Used(db.dir, "")
 	return s, err
 }
 
@@ -284,23 +284,6 @@ type Damage struct {
 // Damage returns what the disk has done to the database.
 func (db *DB) Damage() Damage {
 	return Damage{folder.Quarantined(db.dir), db.unreadable.Load()}
-}
-
-// diskBytes counts the disk blocks of all files below a folder. Files that vanish
-// meanwhile count as nothing.
-func diskBytes(dir string) (bytes int64) {
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			// Gone, or unreadable: this is an estimate.
-			return nil
-		}
-
-		if info, err := d.Info(); err == nil {
-			bytes += disk.Blocks(info)
-		}
-		return nil
-	})
-	return bytes
 }
 
 // Counts returns what the account has; see archive.Store.

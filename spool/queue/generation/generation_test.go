@@ -10,13 +10,14 @@ import (
 
 	"promptspool/spool/queue/frame"
 	"promptspool/spool/queue/generation"
+	"promptspool/spool/rawlog"
 )
 
 // quiet fails the test when Badger reports a failure that it only logs.
-func quiet(t *testing.T) generation.Log {
+func quiet(t *testing.T) rawlog.Log {
 	t.Helper()
-	fail := func(err error) error { t.Error(err); return err }
-	return generation.Log{Logger: slog.New(slog.DiscardHandler), Fail: fail}
+	fail := func(err error) { t.Error(err) }
+	return rawlog.Log{Logger: slog.New(slog.DiscardHandler), Failure: "error flushing memtable", Fail: fail}
 }
 
 // create makes a generation in a new folder that begins with this sequence, and returns the folder's path.

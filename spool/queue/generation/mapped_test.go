@@ -4,13 +4,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"promptspool/spool/rawlog"
 	"testing"
 )
 
 // Windows syncs a mapping by its address, which only Badger's fields tell.
 func TestTheMappingsOfADatabaseAreThoseOfItsFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
-	log := Log{Logger: slog.New(slog.DiscardHandler), Fail: func(err error) error { return err }}
+	log := rawlog.Log{Logger: slog.New(slog.DiscardHandler), Fail: func(error) {}}
 	w, err := Create(dir, 1, 1<<20, log)
 	if err != nil {
 		t.Fatal(err)

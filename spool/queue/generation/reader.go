@@ -22,7 +22,7 @@ type Reader struct{ db *badger.DB }
 // Badger changes nothing in its folder, and keeps no memtable for it. By then its table
 // was read whole, but not its value log: see ReadValueLogs. The error is ErrUnsealed if
 // the files do not match the SEAL.
-func Open(dir string, log Log) (*Reader, error) {
+func Open(dir string, log badger.Logger) (*Reader, error) {
 	sealed, err := IsSealed(dir)
 	if err != nil {
 		return nil, err

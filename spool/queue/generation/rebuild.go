@@ -16,7 +16,7 @@ import (
 // Events that the disk can no longer read are removed from the evidence. When Rebuild
 // returns nil, all is durable but the name of the folder. On an error, what is left in
 // build is of no use.
-func (ev *Evidence) Rebuild(build string, from, end uint64, log Log) (kept int, err error) {
+func (ev *Evidence) Rebuild(build string, from, end uint64, log badger.Logger) (kept int, err error) {
 	if err := os.Mkdir(build, 0o700); err != nil {
 		return 0, err
 	}

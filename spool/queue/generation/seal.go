@@ -112,7 +112,7 @@ func Unseal(dir string) error {
 //
 // Only a generation whose evidence agrees may be replayed: Badger cuts off what it finds
 // wrong. generationBytes is the usual capacity.
-func Replay(dir string, generationBytes int64, log Log) error {
+func Replay(dir string, generationBytes int64, log badger.Logger) error {
 	if err := CheckManifest(dir); err != nil {
 		return err
 	}

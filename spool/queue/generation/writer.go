@@ -1,14 +1,11 @@
 package generation
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 
 	badger "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -52,7 +49,7 @@ type Writer struct {
 //
 // It is not a generation until Place. first is the first sequence that it may hold. On an
 // error nothing is left of it.
-func Create(dir string, first uint64, capacity int64, log Log) (w *Writer, err error) {
+func Create(dir string, first uint64, capacity int64, log badger.Logger) (w *Writer, err error) {
 	crashpoint.Reach(crashpoint.GenerationMake)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
@@ -271,44 +268,6 @@ func storeOptions(dir string, valueLogBytes int64, log badger.Logger) badger.Opt
 		WithChecksumVerificationMode(options.OnTableAndBlockRead).
 		WithNumVersionsToKeep(1).
 		WithLogger(log)
-}
-
-// Log passes Badger's log on to ours, and reports the failure that Badger only logs.
-//
-// That is a memtable that it cannot write out, which it retries forever. Badger calls the
-// methods from its own goroutines, too.
-type Log struct {
-	Logger *slog.Logger
-	Fail   func(error) error // must be safe for concurrent use; what it returns is ignored
-}
-
-// Errorf logs an error of Badger's as a warning. It fails the spool if the error means
-// that a generation cannot be closed.
-func (l Log) Errorf(format string, args ...any) {
-	text := strings.TrimSpace(fmt.Sprintf(format, args...))
-	l.Logger.Warn("badger: " + text)
-
-	if strings.HasPrefix(text, "error flushing memtable") {
-		_ = l.Fail(fmt.Errorf("badger: %s", text))
-	}
-}
-
-// Warningf logs a warning of Badger's.
-func (l Log) Warningf(format string, args ...any) {
-	l.Logger.Warn("badger: " + strings.TrimSpace(fmt.Sprintf(format, args...)))
-}
-
-// Infof logs what Badger did, at debug level.
-func (l Log) Infof(format string, args ...any) { l.debugf(format, args...) }
-
-// Debugf logs details of Badger's, at debug level.
-func (l Log) Debugf(format string, args ...any) { l.debugf(format, args...) }
-
-func (l Log) debugf(format string, args ...any) {
-	// Badger logs a lot, and formatting it would cost more than dropping it.
-	if l.Logger.Enabled(context.Background(), slog.LevelDebug) {
-		l.Logger.Debug("badger: " + strings.TrimSpace(fmt.Sprintf(format, args...)))
-	}
 }
 
 // tighten removes the access of other users to Badger's files, which it makes with mode
