@@ -102,7 +102,7 @@ var imports = map[string]string{
 	"proxy/redact":             "api/wire api/wire/jsonscan api/wire/secrets metrics",
 	"spool":                    "",
 	"spool/queue": "metrics spool/crashpoint spool/disk spool/queue/frame spool/queue/generation " +
-		"spool/queue/lane",
+		"spool/queue/lane spool/rawlog",
 	"spool/queue/generation": "spool/crashpoint spool/disk spool/queue/frame spool/rawlog",
 	"spool/queue/lane":       "spool/crashpoint spool/disk spool/queue/frame spool/rawlog",
 	"spool/crashpoint":       "",

@@ -1,5 +1,5 @@
 // Package rawlog reads Badger's value log and write-ahead log without Badger, and changes
-// nothing.
+// nothing. It also passes on what Badger logs.
 //
 // Badger reads its files through mappings, where a block that the disk cannot read ends
 // the process. This package finds such a block by reading, and puts zeros in its place.
