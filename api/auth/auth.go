@@ -534,7 +534,7 @@ type PeopleStore interface {
 	// ID token. Ending one that does not exist succeeds.
 	EndSession(ctx context.Context, hash [32]byte, at time.Time) error
 
-	// What people changed.
+	// The audit log: changes that people made.
 
 	// Audit stores an entry.
 	Audit(ctx context.Context, account string, e wire.AuditEntry) error

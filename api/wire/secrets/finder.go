@@ -145,8 +145,8 @@ func (f *finder) sort() {
 // more.
 const shownOfKeyBytes = 4
 
-// Find returns how many secrets Strip would take out of body, adds them to counts by their kind, and lists the
-// first ones, up to limit. body must be the source of object.
+// Find returns how many secrets Strip would take out of body, and lists the first ones, up to limit. It adds all
+// to counts, by their kind. body must be the source of object.
 func Find(
 	body []byte, object wire.Object, limit int, counts map[wire.SecretKind]int,
 ) (found []wire.SecretFinding, n int) {
