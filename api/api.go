@@ -14,7 +14,7 @@
 // happened and the next step,"fields":[{"field","reason"}]}.
 //
 // routes.go is the table. Beside it are the handlers, a file for each kind of route, and
-// the steps of a request (misdirected.go, exchange.go, admit.go, stream.go). Reading bodies,
+// the steps of a request (exchange.go, admit.go, stream.go). Reading bodies,
 // admission and connections are packages below. Handlers stay here, because all of them
 // need the request and its capabilities.
 package api
