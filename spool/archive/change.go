@@ -64,7 +64,7 @@ func (g *Group) edit(reader Reader, erase bool, change EditFunc) (changed int, e
 
 		// Its row may have come or gone, and shows other values.
 		changed++
-		r.edited, r.Erase, r.Hidden = true, erase, r.State.Hidden()
+		r.edited, r.Erase = true, erase
 		g.Accounts[r.Account].Orphans.Add(r.State.Waiting().Minus(r.Before.Waiting))
 	}
 

@@ -91,10 +91,11 @@ type Record struct {
 	fresh    map[string]json.RawMessage // kept bodies of its new events
 	joined   json.RawMessage            // the body of its span, with its log records
 	hadJoint bool                       // it had a joint body when it was loaded
+	hid      []wire.MetadataRow         // what it had and did not show when it was loaded
 
 	Bodies   []PackedBody             // of new events
 	Replaced map[UUID]json.RawMessage // bodies of earlier events, as they should be
-	Hidden   []wire.MetadataRow       // values that it got, or had, and that its row may not show
+	Hidden   []wire.MetadataRow       // values that it has, and that its row shows no longer
 
 	After Footprint // of a changed record, once the group is settled
 }
@@ -223,7 +224,7 @@ func (g *Group) Loaded(r *Record) error {
 	r.places, r.in = r.placed, r.placed
 	r.owner = r.State.owner()
 	r.trace, r.traced = r.State.TraceID(), r.State.traceKeys()
-	r.existed, r.hadJoint = len(r.State.History) > 0, r.State.Joint != nil
+	r.existed, r.hadJoint, r.hid = len(r.State.History) > 0, r.State.Joint != nil, r.State.Hidden()
 	if r.State.Request != nil {
 		r.stood = r.State.Request.ID
 	}
@@ -271,9 +272,6 @@ func (g *Group) Fold(account string, e *Event, packed []byte) (wire.Result, erro
 		r.Bodies = append(r.Bodies, PackedBody{event, packed})
 		r.fresh = with(r.fresh, e.ID, e.Body)
 	}
-	// By values that only an earlier event had, or that are too long for the row. A span that
-	// is not a call may replace one, and takes its metadata out of the row.
-	r.Hidden = append(r.Hidden, r.State.HiddenBy(e)...)
 	g.keepOut(a, r, e)
 
 	return result, nil
@@ -333,7 +331,6 @@ func (g *Group) bring(r *Record, moved *Moved, loader Loader) error {
 	state := moved.State
 	state.Same, state.Context, state.Given, state.Linked, state.Logs, state.Joint = nil, nil, nil, nil, "", nil
 	r.State.State, r.Changed, r.Removed = state, true, false
-	r.Hidden = r.State.Hidden()
 	g.Accounts[r.Account].Orphans.Add(r.State.Waiting())
 
 	return nil
@@ -344,6 +341,10 @@ func (g *Group) Settle() {
 	for _, r := range g.Records {
 		if r.Changed && !r.Removed {
 			r.After = r.State.Footprint()
+			r.Hidden = slices.DeleteFunc(r.State.Hidden(), func(m wire.MetadataRow) bool {
+				_, known := slices.BinarySearchFunc(r.hid, m, rowcode.CompareMetadata)
+				return known
+			})
 		}
 	}
 }

@@ -229,7 +229,6 @@ func (r *Record) readJoined(e *Event, prices Prices) {
 	}
 
 	r.State.sums.known = false
-	r.Hidden = append(r.Hidden, r.State.Hidden()...)
 }
 
 // settle sets the version of the template, which is known from before, and the price.

@@ -50,48 +50,8 @@ func newRival(stamp Stamp, metadata map[string]string) Stamped[map[string]string
 	return Stamped[map[string]string]{stamp, metadata}
 }
 
-// HiddenBy returns the metadata values that the record has but no longer shows since it
-// took e. It must be the last that was folded. Some may have been hidden before. A Store
+// Hidden returns all metadata values that the record has and does not show, each once. A Store
 // that finds records by their rows needs these too, for deletions.
-func (s *State) HiddenBy(e *Event) []wire.MetadataRow {
-	var had []wire.MetadataRow
-	add := func(key, value string) {
-		had = append(had, wire.MetadataRow{Key: key, Value: value})
-	}
-
-	for key, value := range e.Metadata {
-		add(key, value)
-		// If e won, the last of the past values is the one that it replaced.
-		if n := len(s.Past[key]); n > 0 {
-			add(key, s.Past[key][n-1].Value)
-		}
-		if s.Request == nil {
-			continue
-		}
-		// The request may have set the same key; the later of the two is shown.
-		if own, ok := s.Request.Value.Metadata[key]; ok {
-			add(key, own)
-		}
-	}
-	// The previous request of the record is one of many rivals.
-	for key, value := range s.replaced {
-		add(key, value)
-	}
-	if e.Request == nil {
-		return s.withoutShown(had)
-	}
-
-	for key, value := range e.Request.Metadata {
-		add(key, value)
-		if now, ok := s.Metadata[key]; ok {
-			add(key, now.Value)
-		}
-	}
-
-	return s.withoutShown(had)
-}
-
-// Hidden returns all metadata values that the record has and does not show, each once.
 func (s *State) Hidden() []wire.MetadataRow {
 	if !s.Hides() {
 		return nil

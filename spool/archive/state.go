@@ -56,9 +56,6 @@ type State struct {
 	// which entries are only added.
 	index map[string]struct{}
 
-	// replaced is the metadata of the request that the last fold replaced; see HiddenBy.
-	replaced map[string]string
-
 	// dropped are the events that unlist took out of the history, of those with a body.
 	dropped []string
 
@@ -129,7 +126,7 @@ func (s *State) Fold(e Event) (changed bool) {
 		return false
 	}
 
-	s.RequestID, s.replaced = e.RequestID, nil
+	s.RequestID = e.RequestID
 	stamp := e.Stamp()
 	s.remember(e)
 
@@ -178,7 +175,6 @@ func (s *State) putSpan(stamp Stamp, span *Span) {
 	// The request of the span until now goes with it, whether or not the new one is a call.
 	if r := s.Request; r != nil && r.Value.Traced && !s.stands(r, nil) {
 		s.addRival(r.Stamp, r.Value.Metadata)
-		s.replaced = r.Value.Metadata
 		s.Request = nil
 	}
 }
@@ -208,7 +204,6 @@ func (s *State) putRequest(stamp Stamp, r *Request) {
 	// The one until now becomes a rival.
 	if s.Request != nil {
 		s.addRival(s.Request.Stamp, s.Request.Value.Metadata)
-		s.replaced = s.Request.Value.Metadata
 	}
 
 	s.Request = &Stamped[Request]{stamp, *r}
