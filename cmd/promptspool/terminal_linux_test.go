@@ -105,4 +105,7 @@ func TestStatisticsAsATable(t *testing.T) {
 	got := say(t, "requests", "stats", "--utc", "--url", url, "--key", "k")
 	golden(t, "stats.txt", got.Out)
 	onTerminals(t, "stats", "requests", "stats", "--utc", "--url", url, "--key", "k")
+
+	got = say(t, "requests", "stats", "--utc", "--bucket", "day", "--url", url, "--key", "k")
+	golden(t, "stats_by_day.txt", got.Out)
 }

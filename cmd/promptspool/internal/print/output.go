@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -213,23 +212,6 @@ func (p Painter) Diff(lines string) {
 	for line := range strings.SplitSeq(strings.TrimSuffix(lines, "\n"), "\n") {
 		fmt.Fprintln(p.Out, p.Paint(styles[cmp.Or(line, " ")[0]], Printable(line)))
 	}
-}
-
-// Sparks draws numbers as bars in one line, the largest as high as the line. A blank stands for 0.
-func Sparks(numbers []float64) string {
-	const bars = "▁▂▃▄▅▆▇█"
-	most := slices.Max(append(numbers, 0))
-
-	var b strings.Builder
-	for _, n := range numbers {
-		if n <= 0 {
-			b.WriteByte(' ')
-			continue
-		}
-		i := min(int(n/most*8), 7)
-		b.WriteRune([]rune(bars)[i])
-	}
-	return b.String()
 }
 
 // Progress is a line on stderr that says every second how far a command is. It shows nothing where stderr is not a

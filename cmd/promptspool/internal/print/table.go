@@ -3,7 +3,6 @@ package print
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -121,16 +120,6 @@ func (t *Table) AtLeast(widths ...int) {
 	for i, width := range at(widths, t.picked) {
 		t.columns[i].width = width
 	}
-}
-
-// Left returns the names of the columns that the terminal had no room for. Call it after Flush.
-func (t *Table) Left() (names []string) {
-	for _, c := range t.columns {
-		if c.hidden && !slices.Contains(names, c.name) {
-			names = append(names, c.name)
-		}
-	}
-	return names
 }
 
 // Moment is a time. In a list on a terminal, the heading names its zone, if it was not printed before.

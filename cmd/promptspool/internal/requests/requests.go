@@ -47,8 +47,8 @@ func Command() *cli.Command {
 			"count: requests, errors, scores, latency, tokens, cost; by template version, model, metadata or user",
 			requestStats, filter.Flags(), []cli.Flag{
 				config.ChoiceFlag("by", "version", "by `what`", statsDimensions...),
-				config.ChoiceFlag("bucket", "", "`width` of each time bucket, chosen from the time range unless given",
-					"second", "minute", "hour", "day"),
+				config.ChoiceFlag("bucket", "", "also a row for each interval of this `width`; as data, intervals are "+
+					"always there, and fit the time range", "second", "minute", "hour", "day"),
 			}, config.RemoteFlags()),
 
 		config.Command("delete [REQUEST_ID]",
