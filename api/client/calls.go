@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/url"
 
 	"promptspool/api/wire"
 )
@@ -65,7 +64,7 @@ func (c *Client) Verdict(ctx context.Context, key wire.Secret) (wire.KeyVerdict,
 
 // Request reads one record.
 func (c *Client) Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error) {
-	return ask[wire.Record](ctx, c, get(id, "/api/public/v2/requests/"+url.PathEscape(requestID), nil))
+	return ask[wire.Record](ctx, c, get(id, kept("requests", requestID), nil))
 }
 
 // Search lists records.
@@ -75,7 +74,7 @@ func (c *Client) Search(ctx context.Context, id wire.Identity, s wire.Search) (w
 
 // Trace lists the spans of a trace.
 func (c *Client) Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error) {
-	return ask[wire.Trace](ctx, c, get(id, "/api/public/v2/traces/"+url.PathEscape(trace), nil))
+	return ask[wire.Trace](ctx, c, get(id, kept("traces", trace), nil))
 }
 
 // Rollups finds sessions, traces or users.
@@ -90,7 +89,7 @@ func (c *Client) Spans(ctx context.Context, id wire.Identity, s wire.SpanSearch)
 
 // Session returns what the records of a session add up to.
 func (c *Client) Session(ctx context.Context, id wire.Identity, session string) (wire.RollupFound, error) {
-	return ask[wire.RollupFound](ctx, c, get(id, "/api/public/v2/sessions/"+url.PathEscape(session), nil))
+	return ask[wire.RollupFound](ctx, c, get(id, kept("sessions", session), nil))
 }
 
 // Orphans lists requests that have not arrived, though events that belong to them have.
@@ -112,65 +111,55 @@ func (c *Client) Changes(ctx context.Context, id wire.Identity, q wire.ChangesQu
 
 // ScoreDefinitions lists the definitions of the project's scores.
 func (c *Client) ScoreDefinitions(ctx context.Context, id wire.Identity) (wire.ScoreDefinitions, error) {
-	list, err := ask[wire.ScoreDefinitionList](ctx, c, get(id, definitionsPath, nil))
+	list, err := ask[wire.ScoreDefinitionList](ctx, c, get(id, kept("score-definitions"), nil))
 	return list.Items, err
 }
 
 // DefineScore makes a definition, or replaces the one of its name.
 func (c *Client) DefineScore(ctx context.Context, id wire.Identity, d wire.ScoreDefinition) error {
-	path := definitionsPath + "/" + url.PathEscape(d.Name)
-	return c.do(ctx, request{method: "PUT", path: path, key: id.Key, json: d})
+	return c.do(ctx, send("PUT", id, kept("score-definitions", d.Name), d))
 }
 
 // UndefineScore removes a definition.
 func (c *Client) UndefineScore(ctx context.Context, id wire.Identity, name string) error {
-	path := definitionsPath + "/" + url.PathEscape(name)
-	return c.do(ctx, request{method: "DELETE", path: path, key: id.Key})
+	return c.do(ctx, send("DELETE", id, kept("score-definitions", name), nil))
 }
-
-const definitionsPath = "/api/public/v2/score-definitions"
 
 // Views lists the project's views.
 func (c *Client) Views(ctx context.Context, id wire.Identity) ([]wire.View, error) {
-	list, err := ask[wire.ViewList](ctx, c, get(id, viewsPath, nil))
+	list, err := ask[wire.ViewList](ctx, c, get(id, kept("views"), nil))
 	return list.Items, err
 }
 
 // PutView saves a view of the project, in place of the one of its name.
 func (c *Client) PutView(ctx context.Context, id wire.Identity, v wire.View) error {
-	path := viewsPath + "/" + url.PathEscape(v.Name)
-	return c.do(ctx, request{method: "PUT", path: path, key: id.Key, json: v})
+	return c.do(ctx, send("PUT", id, kept("views", v.Name), v))
 }
 
 // RemoveView deletes a view of the project.
 func (c *Client) RemoveView(ctx context.Context, id wire.Identity, v wire.View) error {
-	path := viewsPath + "/" + url.PathEscape(v.Name)
-	return c.do(ctx, request{method: "DELETE", path: path, key: id.Key})
+	return c.do(ctx, send("DELETE", id, kept("views", v.Name), nil))
 }
-
-const viewsPath = "/api/public/v2/views"
 
 // Alerts lists the project's alerts.
 func (c *Client) Alerts(ctx context.Context, id wire.Identity) (wire.AlertList, error) {
-	return ask[wire.AlertList](ctx, c, get(id, alertsPath, nil))
+	return ask[wire.AlertList](ctx, c, get(id, kept("alerts"), nil))
 }
 
 // PutAlert makes an alert, or replaces the rule of its name.
 func (c *Client) PutAlert(ctx context.Context, id wire.Identity, r wire.AlertRule) error {
-	return c.do(ctx, request{method: "PUT", path: alertsPath + "/" + url.PathEscape(r.Name), key: id.Key, json: r})
+	return c.do(ctx, send("PUT", id, kept("alerts", r.Name), r))
 }
 
 // RemoveAlert removes an alert.
 func (c *Client) RemoveAlert(ctx context.Context, id wire.Identity, name string) error {
-	return c.do(ctx, request{method: "DELETE", path: alertsPath + "/" + url.PathEscape(name), key: id.Key})
+	return c.do(ctx, send("DELETE", id, kept("alerts", name), nil))
 }
 
 // TestAlert returns how often a rule would have fired.
 func (c *Client) TestAlert(ctx context.Context, id wire.Identity, r wire.AlertRule) (wire.AlertTest, error) {
-	return ask[wire.AlertTest](ctx, c, post(id, alertsPath+"/test", r))
+	return ask[wire.AlertTest](ctx, c, post(id, kept("alerts", "test"), r))
 }
-
-const alertsPath = "/api/public/v2/alerts"
 
 // Export calls fn with each line of the events that s finds; a line is valid until fn
 // returns. It returns the cursor after the last complete lines, and whether the export
@@ -312,14 +301,14 @@ func (c *Client) Statistics(
 
 // Delete deletes one record, or all with a metadata value, of a session or of a trace, for good.
 func (c *Client) Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error) {
-	r := request{method: "DELETE", path: "/api/public/v2/requests", key: id.Key}
+	r := send("DELETE", id, kept("requests"), nil)
 	switch {
 	case d.RequestID != "":
-		r.path += "/" + url.PathEscape(d.RequestID)
+		r.path = kept("requests", d.RequestID)
 	case d.SessionID != "":
-		r.path = "/api/public/v2/sessions/" + url.PathEscape(d.SessionID)
+		r.path = kept("sessions", d.SessionID)
 	case d.TraceID != "":
-		r.path = "/api/public/v2/traces/" + url.PathEscape(d.TraceID)
+		r.path = kept("traces", d.TraceID)
 	default:
 		r.query = wire.DeletionQuery{Key: d.Key, Value: d.Value, Before: d.Before}
 	}

@@ -140,8 +140,20 @@ func get(id wire.Identity, path string, query any) request {
 	return request{method: "GET", path: path, query: query, key: id.Key}
 }
 
-func post(id wire.Identity, path string, body any) request {
-	return request{method: "POST", path: path, key: id.Key, json: body}
+func post(id wire.Identity, path string, body any) request { return send("POST", id, path, body) }
+
+// send is a request with a body, nil for none.
+func send(method string, id wire.Identity, path string, body any) request {
+	return request{method: method, path: path, key: id.Key, json: body}
+}
+
+// kept is the path of what a project keeps, such as its views, or of the one with this name.
+func kept(of string, name ...string) string {
+	path := "/api/public/v2/" + of
+	for _, n := range name {
+		path += "/" + url.PathEscape(n)
+	}
+	return path
 }
 
 // encodeQuery returns a query string with the members of a struct that are set.

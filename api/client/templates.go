@@ -47,8 +47,7 @@ func (c *Client) Publish(ctx context.Context, id wire.Identity, p wire.Publish) 
 func (c *Client) Patch(
 	ctx context.Context, id wire.Identity, ident string, p wire.TemplatePatch,
 ) (wire.Published, error) {
-	path := "/rest/prompt-templates/" + url.PathEscape(ident)
-	return ask[wire.Published](ctx, c, request{method: "PATCH", path: path, key: id.Key, json: p})
+	return ask[wire.Published](ctx, c, send("PATCH", id, "/rest/prompt-templates/"+url.PathEscape(ident), p))
 }
 
 // List lists templates with their latest versions.
@@ -76,28 +75,20 @@ func (c *Client) MoveLabel(
 	ctx context.Context, id wire.Identity, label int64, version int, _ string,
 ) (wire.PlacedLabel, error) {
 	path := "/prompt-labels/" + strconv.FormatInt(label, 10)
-	return ask[wire.PlacedLabel](ctx, c, request{
-		method: "PATCH",
-		path:   path,
-		key:    id.Key,
-		json:   wire.LabelMove{Version: version},
-	})
+	return ask[wire.PlacedLabel](ctx, c, send("PATCH", id, path, wire.LabelMove{Version: version}))
 }
 
 // DeleteLabel deletes a label.
 func (c *Client) DeleteLabel(ctx context.Context, id wire.Identity, label int64, _ string) error {
-	path := "/prompt-labels/" + strconv.FormatInt(label, 10)
-	return c.do(ctx, request{method: "DELETE", path: path, key: id.Key})
+	return c.do(ctx, send("DELETE", id, "/prompt-labels/"+strconv.FormatInt(label, 10), nil))
 }
 
 // Archive archives a template.
 func (c *Client) Archive(ctx context.Context, id wire.Identity, ident, _ string) error {
-	path := "/rest/prompt-templates/" + url.PathEscape(ident)
-	return c.do(ctx, request{method: "DELETE", path: path, key: id.Key})
+	return c.do(ctx, send("DELETE", id, "/rest/prompt-templates/"+url.PathEscape(ident), nil))
 }
 
 // Restore restores an archived template.
 func (c *Client) Restore(ctx context.Context, id wire.Identity, ident, _ string) error {
-	path := "/rest/prompt-templates/" + url.PathEscape(ident) + "/restore"
-	return c.do(ctx, request{method: "POST", path: path, key: id.Key})
+	return c.do(ctx, post(id, "/rest/prompt-templates/"+url.PathEscape(ident)+"/restore", nil))
 }
