@@ -180,8 +180,8 @@ func reading[Q any](handle func(a *API, c *exchange, q Q) error) handling {
 // asking answers with what the route's capability, a C, says to the members of a request.
 func asking[C, Q, A any](ask func(c C, ctx context.Context, id wire.Identity, q Q) (A, error)) handling {
 	return reading(func(a *API, c *exchange, q Q) error {
-		answer, err := ask(a.capability(c.route.needs).(C), c.context, c.id, q)
-		return c.answer(answer, err)
+		said, err := ask(a.capability(c.route.needs).(C), c.context, c.id, q)
+		return answer(c, said, err)
 	})
 }
 
@@ -286,17 +286,9 @@ func has(object wire.Object, path string) bool {
 	return ok && string(value) != "null"
 }
 
-// withWarnings returns an answer that says what had no effect.
-func (c *exchange) withWarnings(answer any) any {
-	if len(c.warnings) == 0 {
-		return answer
-	}
-
-	warned := reflect.New(reflect.TypeOf(answer))
-	warned.Elem().Set(reflect.ValueOf(answer))
-	if w, ok := warned.Interface().(interface{ Warn(text string) }); ok {
+// warn adds what had no effect to an answer that has a place for it.
+func (c *exchange) warn(answer any) {
+	if w, ok := answer.(interface{ Warn(text string) }); ok && len(c.warnings) > 0 {
 		w.Warn(strings.Join(c.warnings, " "))
 	}
-
-	return warned.Interface()
 }

@@ -14,7 +14,7 @@ func (a *API) getRequest(c *exchange) error {
 		return err
 	}
 	record, err := a.recorded.Request(c.context, c.id, id)
-	return c.answer(record, err)
+	return answer(c, record, err)
 }
 
 // recordID returns the request id in the request's path.
@@ -47,7 +47,7 @@ func (a *API) deleteMatching(c *exchange, d wire.Deletion) error {
 		a.noteDeleted(c, d, deleted)
 	}
 
-	return c.answer(deleted, err)
+	return answer(c, deleted, err)
 }
 
 // repriceRequests prices records again, a part with each request.
@@ -55,7 +55,7 @@ func (a *API) repriceRequests(c *exchange, q wire.Continue) error {
 	repriced, err := a.recorded.Reprice(c.context, c.id, q.Cursor)
 	a.noteChanged(c, "reprice requests", repriced.Changed)
 
-	return c.answer(repriced, err)
+	return answer(c, repriced, err)
 }
 
 // scanRequests searches records for secrets, a part with each request, and masks them if
@@ -68,7 +68,7 @@ func (a *API) scanRequests(c *exchange, q wire.ScanQuery) error {
 	defer release()
 
 	scanned, err := a.recorded.Scan(c.context, c.id, q)
-	return c.answer(scanned, err)
+	return answer(c, scanned, err)
 }
 
 // searchRollups lists sessions, traces or users.
@@ -76,13 +76,13 @@ func (a *API) searchRollups(c *exchange, s wire.RollupSearch) error {
 	s.Of = path.Base(path.Dir(c.route.path))
 	page, err := a.recorded.Rollups(c.context, c.id, s)
 
-	return c.answer(page, err)
+	return answer(c, page, err)
 }
 
 // session returns what the records of a session add up to.
 func (a *API) session(c *exchange) error {
 	session, err := a.recorded.Session(c.context, c.id, c.ident)
-	return c.answer(session, err)
+	return answer(c, session, err)
 }
 
 // deleteSession deletes the records of a session for good.
@@ -107,8 +107,8 @@ func (a *API) trace(c *exchange, q wire.TraceQuery) error {
 		defer a.longTraces.Unlock()
 	}
 	if err == nil && q.Form == "tree" {
-		return c.answer(tracetree.Of(trace), nil)
+		return answer(c, tracetree.Of(trace), nil)
 	}
 
-	return c.answer(trace, err)
+	return answer(c, trace, err)
 }

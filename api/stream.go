@@ -142,11 +142,12 @@ func writeTemplate(ctx *fasthttp.RequestCtx, t *wire.RenderedTemplate) {
 }
 
 // answer answers a request with what its capability returned.
-func (c *exchange) answer(v any, err error) error {
+func answer[T any](c *exchange, v T, err error) error {
 	if err != nil {
 		return err
 	}
-	edge.WriteJSON(c.ctx, 200, c.withWarnings(v))
+	c.warn(&v)
+	edge.WriteJSON(c.ctx, 200, v)
 	return nil
 }
 
@@ -157,7 +158,7 @@ func (a *API) done(c *exchange, err error, action, target, detail, message strin
 	}
 	a.note(c, action, target, detail)
 
-	return c.answer(wire.Done{Success: true, Message: message}, nil)
+	return answer(c, wire.Done{Success: true, Message: message}, nil)
 }
 
 // writeError answers with an error. Internal errors are logged with their cause, which the

@@ -49,7 +49,7 @@ func (a *API) syncEvents(c *exchange) error {
 	results = append(results, refused...)
 	a.count(results)
 
-	return c.answer(wire.Answer(results), nil)
+	return answer(c, wire.Answer(results), nil)
 }
 
 // refuse returns the events that may be recorded, and a result for each other event. It
@@ -110,7 +110,7 @@ func maskEvents(events []wire.Event) {
 
 // syncKey returns what the caller's key is good for.
 func (a *API) syncKey(c *exchange) error {
-	return c.answer(wire.KeyVerdict{
+	return answer(c, wire.KeyVerdict{
 		Success:   true,
 		Account:   c.id.Account,
 		KeyID:     c.id.KeyID,
@@ -132,7 +132,7 @@ func (a *API) syncChanges(c *exchange, q wire.ChangesQuery) error {
 	}
 
 	changes, err := a.c.Changes.Changes(c.context, c.id, q)
-	return c.answer(changes, err)
+	return answer(c, changes, err)
 }
 
 // heartbeat records what a sidecar reports.
@@ -141,11 +141,11 @@ func (a *API) heartbeat(c *exchange) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(map[string]bool{"success": true}, a.c.Fleet.Beat(c.context, c.id, h))
+	return answer(c, map[string]bool{"success": true}, a.c.Fleet.Beat(c.context, c.id, h))
 }
 
 // listFleet lists the account's sidecars.
 func (a *API) listFleet(c *exchange) error {
 	fleet, err := a.c.Fleet.Fleet(c.context, c.id)
-	return c.answer(fleet, err)
+	return answer(c, fleet, err)
 }

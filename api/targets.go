@@ -9,7 +9,7 @@ import (
 // listTargets lists the project's targets.
 func (a *API) listTargets(c *exchange) error {
 	all, err := a.c.Targets.Targets(c.context, c.id)
-	return c.answer(wire.TargetList{Success: true, Items: all}, err)
+	return answer(c, wire.TargetList{Success: true, Items: all}, err)
 }
 
 // putTarget makes a target, or changes it.
@@ -24,19 +24,19 @@ func (a *API) putTarget(c *exchange) error {
 	}
 	a.note(c, "put target", t.Name, t.Kind)
 
-	return c.answer(wire.TargetPut{Done: wire.Done{Success: true, Message: "The target is kept."}, Secret: secret}, nil)
+	return answer(c, wire.TargetPut{Done: wire.Done{Success: true, Message: "The target is kept."}, Secret: secret}, nil)
 }
 
 // testTarget delivers a test.
 func (a *API) testTarget(c *exchange) error {
 	err := a.c.Targets.TestTarget(c.context, c.id, c.ident)
-	return c.answer(wire.Done{Success: true, Message: "The target took the test."}, err)
+	return answer(c, wire.Done{Success: true, Message: "The target took the test."}, err)
 }
 
 // listDeliveries lists what a target was not told.
 func (a *API) listDeliveries(c *exchange, q wire.DeliveryQuery) error {
 	items, err := a.c.Targets.Deliveries(c.context, c.id, c.ident, q)
-	return c.answer(wire.DeliveryPage{Success: true, Items: items}, err)
+	return answer(c, wire.DeliveryPage{Success: true, Items: items}, err)
 }
 
 // takeDeliveries puts dead letters into the queue again, or discards what was not delivered.
@@ -52,13 +52,13 @@ func (a *API) takeDeliveries(c *exchange, choice wire.DeliveryChoice) error {
 	}
 	a.note(c, verb+" notices", c.ident, strconv.Itoa(n))
 
-	return c.answer(wire.DeliveriesTaken{Success: true, Message: message, Count: n}, nil)
+	return answer(c, wire.DeliveriesTaken{Success: true, Message: message, Count: n}, nil)
 }
 
 // listAlerts lists the project's alerts with their state, and what fired and ended last.
 func (a *API) listAlerts(c *exchange) error {
 	list, err := a.c.Alerts.Alerts(c.context, c.id)
-	return c.answer(list, err)
+	return answer(c, list, err)
 }
 
 // putAlert makes an alert, or replaces its rule.
@@ -76,6 +76,6 @@ func (a *API) testAlert(c *exchange) error {
 	if err != nil {
 		return err
 	}
-	answer, err := a.c.Alerts.TestAlert(c.context, c.id, r)
-	return c.answer(answer, err)
+	tried, err := a.c.Alerts.TestAlert(c.context, c.id, r)
+	return answer(c, tried, err)
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
 	"time"
 
 	"promptspool/api/edge"
@@ -26,9 +25,7 @@ func (a *API) answerTemplate(c *exchange, name string, f wire.TemplateFetch) err
 	if err != nil {
 		return err
 	}
-	if len(c.warnings) > 0 {
-		t.Warn(strings.Join(c.warnings, " "))
-	}
+	c.warn(&t)
 	c.setCacheHeaders(t.Cache, t.Age)
 	writeTemplate(c.ctx, &t)
 
@@ -60,7 +57,7 @@ func (a *API) rawTemplate(c *exchange, q wire.RawQuery) error {
 		t.LLMKwargs, err = a.llmKwargs(c, t.Version)
 	}
 
-	return c.answer(t, err)
+	return answer(c, t, err)
 }
 
 // llmKwargs returns the arguments of the model call for a version of the request's template. The
@@ -104,7 +101,8 @@ func (c *exchange) answerPublished(status int, t wire.Published, err error) erro
 	if t.Warnings == nil {
 		t.Warnings = []wire.Finding{}
 	}
-	edge.WriteJSON(c.ctx, status, c.withWarnings(t))
+	c.warn(&t)
+	edge.WriteJSON(c.ctx, status, t)
 
 	return nil
 }
@@ -112,7 +110,7 @@ func (c *exchange) answerPublished(status int, t wire.Published, err error) erro
 // archiveTemplate hides a template until it is published or restored.
 func (a *API) archiveTemplate(c *exchange) error {
 	err := a.c.Templates.Archive(c.context, c.id, c.ident, "")
-	return c.answer(wire.Done{
+	return answer(c, wire.Done{
 		Success: true,
 		Message: "The template is archived. Publishing or restoring it brings it back.",
 	}, err)
@@ -121,7 +119,7 @@ func (a *API) archiveTemplate(c *exchange) error {
 // restoreTemplate makes an archived template visible again.
 func (a *API) restoreTemplate(c *exchange) error {
 	err := a.c.Templates.Restore(c.context, c.id, c.ident, "")
-	return c.answer(wire.Done{Success: true, Message: "The template is restored."}, err)
+	return answer(c, wire.Done{Success: true, Message: "The template is restored."}, err)
 }
 
 // listTemplates lists templates, one page at a time.
@@ -132,19 +130,19 @@ func (a *API) listTemplates(c *exchange, q wire.TemplateListQuery) error {
 	}
 	c.setCacheHeaders(list.Cache, list.Age)
 
-	return c.answer(list, nil)
+	return answer(c, list, nil)
 }
 
 // templateLabels lists the labels of a template.
 func (a *API) templateLabels(c *exchange) error {
 	labels, err := a.c.Templates.Labels(c.context, c.id, c.ident)
-	return c.answer(labels, err)
+	return answer(c, labels, err)
 }
 
 // createLabel points a label to a version. A label that exists moves.
 func (a *API) createLabel(c *exchange, w wire.LabelWrite) error {
 	label, err := a.c.Templates.CreateLabel(c.context, c.id, c.ident, w, "")
-	return c.answer(label, err)
+	return answer(c, label, err)
 }
 
 // moveLabel points a label to another version.
@@ -154,7 +152,7 @@ func (a *API) moveLabel(c *exchange, w wire.LabelMove) error {
 		return err
 	}
 	label, err := a.c.Templates.MoveLabel(c.context, c.id, id, w.Version, "")
-	return c.answer(label, err)
+	return answer(c, label, err)
 }
 
 // deleteLabel answers 204 without a body, as its clients expect.

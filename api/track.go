@@ -109,7 +109,7 @@ func (a *API) trackGroup(c *exchange) error {
 // createGroup mints a group's id. A group is only the id that its requests share, so nothing is
 // stored until one does.
 func (a *API) createGroup(c *exchange) error {
-	return c.answer(wire.GroupCreated{
+	return answer(c, wire.GroupCreated{
 		Success: true,
 		Message: "Group created.",
 		ID:      wire.NewIDAt(a.c.Clock.Tick()),
@@ -271,7 +271,7 @@ func (a *API) fits(c *exchange, s wire.Score) error {
 // listScoreDefinitions lists the definitions of the project's scores.
 func (a *API) listScoreDefinitions(c *exchange) error {
 	defined, err := a.c.Scoring.ScoreDefinitions(c.context, c.id)
-	return c.answer(wire.ScoreDefinitionList{Success: true, Items: defined}, err)
+	return answer(c, wire.ScoreDefinitionList{Success: true, Items: defined}, err)
 }
 
 // defineScore makes a definition, or replaces it.
@@ -286,7 +286,7 @@ func (a *API) defineScore(c *exchange) error {
 // listViews lists the project's views.
 func (a *API) listViews(c *exchange) error {
 	all, err := a.c.Views.Views(c.context, c.id)
-	return c.answer(wire.ViewList{Success: true, Items: all}, err)
+	return answer(c, wire.ViewList{Success: true, Items: all}, err)
 }
 
 // putView saves a view of the project.
