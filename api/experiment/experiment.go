@@ -187,7 +187,7 @@ func (c *Comparison) compare(m wire.ComparedMetric) *significance.Comparison {
 		if knownA && knownB {
 			both, places = append(both, [2]float64{vA, vB}), append(places, i)
 		}
-		shares = shares && (!knownA || vA == 0 || vA == 1) && (!knownB || vB == 0 || vB == 1)
+		shares = shares && (vA == 0 || vA == 1) && (vB == 0 || vB == 1)
 	}
 
 	d := significance.PairedMeans(both)

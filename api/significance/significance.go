@@ -51,14 +51,11 @@ const (
 	neededTimesMax = 4 // by how much the larger sample would have to grow
 )
 
-// Verdict is what a comparison shows.
-type Verdict int
-
-// The verdicts.
+// The verdicts of a Comparison, before it is said which values are better.
 const (
-	NoDifference Verdict = iota // chance alone may explain the difference
-	Different
-	TooFew // the method does not hold yet
+	NoDifference = wire.VerdictNoDifference // chance alone may explain the difference
+	Different    = wire.VerdictDifferent
+	TooFew       = wire.VerdictTooFew // the method does not hold yet
 )
 
 // Comparison is how a metric of sample 1 differs from that of sample 0.
@@ -68,7 +65,7 @@ type Comparison struct {
 	Difference float64    // of sample 1 from sample 0, within the same units of time
 	Low, High  float64    // its 95 % interval
 	Enough     bool       // whether there are enough values for the interval; by Judge
-	Verdict    Verdict    // by Judge
+	Verdict    string     // by Judge
 	Needed     int        // more values of each sample that would tell; 0 if too many, or the verdict is Different
 
 	samples [2]sample
@@ -195,10 +192,12 @@ func Shares(values []Value) Comparison {
 			c.Difference + math.Hypot(highB-b.mean, a.mean-lowA)
 	}
 	c.Low, c.High = interval(deviations(level))
-	c.p = math.Erfc(bisect(0, 38, func(z float64) bool {
-		low, high := interval(z)
+	// The deviations for which the interval reaches 0, to a millionth.
+	reached := sort.Search(38e6, func(z int) bool {
+		low, high := interval(float64(z) / 1e6)
 		return low <= 0 && high >= 0
-	}) / math.Sqrt2)
+	})
+	c.p = math.Erfc(float64(reached) / 1e6 / math.Sqrt2)
 
 	return c
 }
@@ -286,7 +285,7 @@ func (s *sample) bootstrap(quantile float64) (at float64, drawn []float64) {
 func Judge(comparisons []*Comparison) {
 	var tested []*Comparison
 	for _, c := range comparisons {
-		c.Enough = c.enough(0)
+		c.Enough, c.Verdict = c.enough(0), NoDifference
 		if c.Enough {
 			tested = append(tested, c)
 			continue
@@ -313,12 +312,8 @@ func Judge(comparisons []*Comparison) {
 // neither.
 func (c *Comparison) Word(better string) string {
 	switch {
-	case c.Verdict == TooFew:
-		return wire.VerdictTooFew
-	case c.Verdict == NoDifference:
-		return wire.VerdictNoDifference
-	case better == "":
-		return wire.VerdictDifferent
+	case c.Verdict != Different || better == "":
+		return c.Verdict
 	case (better == "higher") == (c.Difference > 0):
 		return wire.VerdictBetter
 	}
@@ -379,20 +374,6 @@ func deviations(chance float64) float64 { return math.Sqrt2 * math.Erfcinv(chanc
 // student returns how far from 0 a value of Student's distribution is with the chance of level.
 func student(freedom float64) float64 {
 	return math.Sqrt(freedom * (1/mathext.InvRegIncBeta(freedom/2, 0.5, level) - 1))
-}
-
-// bisect returns the least number between two from which something is true, the greater if it never
-// is.
-func bisect(low, high float64, isTrue func(x float64) bool) float64 {
-	for range 60 {
-		if middle := (low + high) / 2; isTrue(middle) {
-			high = middle
-		} else {
-			low = middle
-		}
-	}
-
-	return high
 }
 
 const (

@@ -215,7 +215,7 @@ func TestPairsSayMoreThanTheirSamples(t *testing.T) {
 	significance.Judge(none)
 	for i, needed := range []int{50, 30, 40} {
 		if got := none[i]; got.Verdict != significance.TooFew || got.Needed != needed {
-			t.Errorf("%d pairs: verdict %d, %d needed", got.Counts[0], got.Verdict, got.Needed)
+			t.Errorf("%d pairs: verdict %s, %d needed", got.Counts[0], got.Verdict, got.Needed)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func TestVerdicts(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		got     significance.Comparison
-		verdict significance.Verdict
+		verdict string
 		needed  int
 	}{
 		{"nothing", means(of(0, 0), of(0, 0)), significance.TooFew, 50},
@@ -283,7 +283,7 @@ func TestVerdicts(t *testing.T) {
 	} {
 		significance.Judge([]*significance.Comparison{&test.got})
 		if test.got.Verdict != test.verdict || test.got.Needed != test.needed {
-			t.Errorf("%s: verdict %d, %d needed; want %d, %d",
+			t.Errorf("%s: verdict %s, %d needed; want %s, %d",
 				test.name, test.got.Verdict, test.got.Needed, test.verdict, test.needed)
 		}
 	}
@@ -297,6 +297,6 @@ func TestVerdicts(t *testing.T) {
 	}
 	significance.Judge(all)
 	if alone.Verdict != significance.Different || among.Verdict != significance.NoDifference {
-		t.Errorf("alone the verdict is %d, among ten %d", alone.Verdict, among.Verdict)
+		t.Errorf("alone the verdict is %s, among ten %s", alone.Verdict, among.Verdict)
 	}
 }
