@@ -349,7 +349,7 @@ func TestAlertsAreMadeListedAndRemoved(t *testing.T) {
 
 	rule := `{"measure":"cost","when":"above","threshold":10,"by":"metadata.customer"}`
 	call("PUT", path+"/team%2Fcost", rule, 200)
-	call("GET", path, "", 200, `"name":"team/cost"`, `"window_minutes":5`, `"severity":"warning"`, `"history":[]`)
+	call("GET", path, "", 200, `"name":"team/cost"`, `"window_minutes":5`, `"severity":"warning"`)
 	for body, fault := range map[string]string{
 		`{}`: `"field":"threshold"`,
 		`{"measure":"costs","when":"above","threshold":1}`:      `"field":"measure"`,

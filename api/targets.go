@@ -55,10 +55,10 @@ func (a *API) takeDeliveries(c *exchange, choice wire.DeliveryChoice) error {
 	return answer(c, wire.DeliveriesTaken{Success: true, Message: message, Count: n}, nil)
 }
 
-// listAlerts lists the project's alerts with their state, and what fired and ended last.
+// listAlerts lists the project's alerts with their state.
 func (a *API) listAlerts(c *exchange) error {
-	list, err := a.c.Alerts.Alerts(c.context, c.id)
-	return answer(c, list, err)
+	all, err := a.c.Alerts.Alerts(c.context, c.id)
+	return answer(c, wire.AlertList{Success: true, Items: all}, err)
 }
 
 // putAlert makes an alert, or replaces its rule.

@@ -142,8 +142,9 @@ func (c *Client) RemoveView(ctx context.Context, id wire.Identity, v wire.View) 
 }
 
 // Alerts lists the project's alerts.
-func (c *Client) Alerts(ctx context.Context, id wire.Identity) (wire.AlertList, error) {
-	return ask[wire.AlertList](ctx, c, get(id, kept("alerts"), nil))
+func (c *Client) Alerts(ctx context.Context, id wire.Identity) ([]wire.Alert, error) {
+	list, err := ask[wire.AlertList](ctx, c, get(id, kept("alerts"), nil))
+	return list.Items, err
 }
 
 // PutAlert makes an alert, or replaces the rule of its name.

@@ -208,8 +208,15 @@ func TestAnAlertIsTriedAndSaved(t *testing.T) {
 		t.Errorf("no alerts:\n%s", page.Body)
 	}
 
+	for _, name := range []string{"ops", "on-call", "chat"} {
+		send("/targets", 303, "name", name, "kind", "slack", "url", "https://hooks.example")
+	}
+	failures := wire.View{Name: "failures", Address: "/requests?filter=status:error"}
+	if err := s.store.PutView(t.Context(), s.as(ann), failures); err != nil {
+		t.Fatal(err)
+	}
 	rule := []string{"name", "costly", "measure", "cost", "when", "above", "threshold", "10", "by", "customer",
-		"window_minutes", "60", "targets", "ops, on-call"}
+		"window_minutes", "60", "view", "failures", "target", "ops", "target", "on-call"}
 	tried := send("/alerts", 200, append(rule, "try", "1")...)
 	if !strings.Contains(tried, "would have fired 0 times") {
 		t.Errorf("the try says %s", tried)
@@ -218,12 +225,21 @@ func TestAnAlertIsTriedAndSaved(t *testing.T) {
 	if !strings.Contains(wrong, "aria-invalid") {
 		t.Errorf("a wrong filter is answered %s", wrong)
 	}
+	unknown := send("/alerts", 422, append(rule, "target", "pager")...)
+	if !strings.Contains(unknown, "there is no target pager") {
+		t.Errorf("an unknown target is answered %s", unknown)
+	}
 	if to := send("/alerts", 303, rule...); to != "/alerts?done=alert-saved" {
 		t.Errorf("saving leads to %s", to)
 	}
 	page := s.call(ann, "GET", "/alerts?alert=costly", nil)
-	if !says(page, "cost above $10.00 in 60 min, by customer") || !says(page, `value="ops, on-call"`) {
-		t.Errorf("the page:\n%s", page.Body)
+	for _, want := range []string{
+		"cost above $10.00 in 60 min, by customer", `<span class="badge">failures</span>`,
+		`<option selected>failures</option>`, `value="ops" checked`, `value="on-call" checked`, `value="chat">`,
+	} {
+		if !says(page, want) {
+			t.Errorf("the page lacks %s:\n%s", want, page.Body)
+		}
 	}
 	if to := send("/alerts/costly/remove", 303); to != "/alerts?done=alert-removed" {
 		t.Errorf("removing leads to %s", to)

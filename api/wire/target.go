@@ -260,10 +260,10 @@ type DeliveriesTaken struct {
 
 // Bounds of alerts.
 const (
-	AlertsMax       = 100  // of a project
-	AlertValuesMax  = 1000 // of a metadata key that one window measures
-	AlertFiringMax  = 100  // values for which one alert fires at a time
-	AlertHistoryMax = 1000 // firings and ends of a project that are kept
+	AlertsMax        = 100  // of a project
+	AlertValuesMax   = 1000 // of a metadata key that one window measures
+	AlertFiringMax   = 100  // values for which one alert fires at a time
+	AlertFiringsKept = 100  // firings of an alert that are listed
 )
 
 // AlertRule says which calls are measured, and when people are told.
@@ -272,6 +272,8 @@ type AlertRule struct {
 	Name string `json:"name,omitempty" read:"-" jsonschema:"maxLength=512"`
 	// The calls that count, as a filter line without times and without words of prompts; all if it is empty.
 	Filter string `json:"filter,omitempty" jsonschema:"maxLength=1000"`
+	// A view that is saved for the project, by its name: its filter line counts, too.
+	View string `json:"view,omitempty" jsonschema:"maxLength=100"`
 	// The measure of them: requests, error_rate (0 to 1), cost (dollars), tokens, latency_p50, latency_p90,
 	// latency_p95 or latency_p99 (seconds), or score.NAME, which is the mean of a score.
 	Measure string `json:"measure" jsonschema:"maxLength=518"`
@@ -354,7 +356,8 @@ func DecodeAlertRule(object Object, name string) (AlertRule, error) {
 // Alert is a rule and what came of it.
 type Alert struct {
 	AlertRule
-	State AlertState `json:"state"` // what came of it
+	State AlertState `json:"state"`           // what came of it
+	Error string     `json:"error,omitempty"` // why it cannot be judged, such as a view that is gone
 }
 
 // AlertState is what the last window of an alert has shown.
@@ -365,6 +368,10 @@ type AlertState struct {
 	Values map[string]AlertValue `json:"values,omitempty"`
 	// How many calls were not measured, because their metadata had too many values.
 	LeftOut int64 `json:"left_out,omitempty"`
+	// How often it has fired.
+	Fired int `json:"fired"`
+	// The last times, the newest first: at most 100.
+	Firings []AlertFiring `json:"firings,omitempty"`
 }
 
 // AlertValue is what a window has shown of one value.
@@ -386,11 +393,26 @@ func (s AlertState) Firing() (values []string) {
 	return values
 }
 
+// Begin counts a firing.
+func (s *AlertState) Begin(f AlertFiring) {
+	s.Fired++
+	s.Firings = slices.Insert(s.Firings, 0, f)
+	s.Firings = s.Firings[:min(len(s.Firings), AlertFiringsKept)]
+}
+
+// End notes when the firing for a value ended.
+func (s *AlertState) End(by string, at time.Time) {
+	for i := range s.Firings {
+		if f := &s.Firings[i]; f.By == by && f.Until.IsZero() {
+			f.Until = at
+		}
+	}
+}
+
 // AlertList answers GET /api/public/v2/alerts.
 type AlertList struct {
-	Success bool     `json:"success"`
-	Items   []Alert  `json:"items"`   // sorted by name
-	History []Notice `json:"history"` // the firings and their ends, the newest first: at most 100
+	Success bool    `json:"success"`
+	Items   []Alert `json:"items"` // sorted by name
 }
 
 // AlertTest answers POST /api/public/v2/alerts/test.
@@ -403,19 +425,22 @@ type AlertTest struct {
 	Firings []AlertFiring `json:"firings"`           // the last of them, the newest first: at most 100
 }
 
-// AlertFiring is one time that a rule would have fired.
+// AlertFiring is one time that an alert fired, or a rule would have.
 type AlertFiring struct {
 	By    string    `json:"by,omitempty"`   // the value of the metadata key
 	At    time.Time `json:"at"`             // the end of the window with which it began
 	Until time.Time `json:"until,omitzero"` // the end of the one with which it ended; absent: it has not
 	Value *float64  `json:"value"`          // what that window has shown; null if nothing
+	URL   string    `json:"url"`            // the page of its calls, as a path
 }
 
 // Alerts keeps the rules by which a project's calls are watched.
 type Alerts interface {
-	Alerts(ctx context.Context, id Identity) (AlertList, error)
+	// Alerts returns the project's alerts, sorted by name.
+	Alerts(ctx context.Context, id Identity) ([]Alert, error)
 
 	// PutAlert makes an alert, or replaces the rule of its name. If that measures something else, what fires ends.
+	// CodeInvalid for a view or a target that does not exist.
 	PutAlert(ctx context.Context, id Identity, r AlertRule) error
 
 	// RemoveAlert removes an alert, which ends what fires. CodeNotFound if there is none.

@@ -14,12 +14,24 @@ import (
 
 // view is what the page shows.
 type view struct {
-	wire.AlertList
+	Alerts  []wire.Alert
+	History []firing
+	Views   []wire.View   // that a rule can name
+	Targets []wire.Target // the same
 
 	Typed wire.AlertRule  // what the form shows
 	Tried *wire.AlertTest // how often that would have fired; nil unless it was asked
 	Error *wire.Error     // of the form
 }
+
+// firing is a row of the history.
+type firing struct {
+	wire.AlertFiring
+	Of wire.AlertRule
+}
+
+// historyMax is how many firings are shown of all alerts together.
+const historyMax = 100
 
 // Condition prints when an alert fires.
 func (view) Condition(r wire.AlertRule) string { return number.Condition(r) }
@@ -35,22 +47,36 @@ func (v view) Threshold() any {
 	return *v.Typed.Threshold
 }
 
-// Targets are those of the form's rule, as they are typed.
-func (v view) Targets() string { return strings.Join(v.Typed.Targets, ", ") }
+// Tells reports whether the form has a target checked.
+func (v view) Tells(name string) bool { return slices.Contains(v.Typed.Targets, name) }
 
 // list shows the page; the form has the rule that the query names.
 func (p *pages) list(c *frame.Exchange) error { return p.show(c, http.StatusOK, view{}) }
 
 func (p *pages) show(c *frame.Exchange, status int, v view) (err error) {
-	v.AlertList, err = p.alerts.Alerts(c.Context(), c.Identity())
+	v.Alerts, err = p.alerts.Alerts(c.Context(), c.Identity())
 	if err != nil {
 		return err
 	}
 	edited := c.URL.Query().Get("alert")
-	if i := slices.IndexFunc(v.Items, func(a wire.Alert) bool { return a.Name == edited }); i >= 0 {
-		v.Typed = v.Items[i].AlertRule
+	for _, a := range v.Alerts {
+		if a.Name == edited {
+			v.Typed = a.AlertRule
+		}
+		for _, f := range a.State.Firings {
+			v.History = append(v.History, firing{f, a.AlertRule})
+		}
 	}
+	slices.SortStableFunc(v.History, func(a, b firing) int { return b.At.Compare(a.At) })
+	v.History = v.History[:min(len(v.History), historyMax)]
 
+	v.Views, err = p.views.Views(c.Context(), wire.Identity{Account: c.Identity().Account})
+	if err == nil {
+		v.Targets, err = p.targets.Targets(c.Context(), c.Identity())
+	}
+	if err != nil {
+		return err
+	}
 	return c.Show(status, "alerts", "Alerts", "alerts", v)
 }
 
@@ -84,7 +110,7 @@ func (p *pages) put(c *frame.Exchange) error {
 func readRule(c *frame.Exchange) (wire.AlertRule, error) {
 	field := func(name string) string { return strings.TrimSpace(c.PostForm.Get(name)) }
 	members := map[string]any{}
-	for _, name := range []string{"filter", "measure", "when", "no_data", "severity"} {
+	for _, name := range []string{"filter", "view", "measure", "when", "no_data", "severity"} {
 		members[name] = field(name)
 	}
 	if key := field("by"); key != "" {
@@ -95,7 +121,7 @@ func readRule(c *frame.Exchange) (wire.AlertRule, error) {
 			members[name] = frame.Typed(text, nil)
 		}
 	}
-	if targets := strings.Fields(strings.ReplaceAll(field("targets"), ",", " ")); len(targets) > 0 {
+	if targets := c.PostForm["target"]; len(targets) > 0 {
 		members["targets"] = targets
 	}
 
@@ -114,15 +140,19 @@ func (p *pages) remove(c *frame.Exchange) error {
 	return c.Done("remove alert", name, "", "/alerts", "alert-removed")
 }
 
-// pages are the pages of alerts.
-type pages struct{ alerts wire.Alerts }
+// pages are the pages of alerts, and what their rules name.
+type pages struct {
+	alerts  wire.Alerts
+	views   wire.Views
+	targets wire.Targets
+}
 
 //go:embed *.html
 var html embed.FS
 
 // Pages returns the pages of alerts.
-func Pages(alerts wire.Alerts) frame.Section {
-	p := &pages{alerts}
+func Pages(alerts wire.Alerts, views wire.Views, targets wire.Targets) frame.Section {
+	p := &pages{alerts, views, targets}
 
 	return frame.Section{
 		HTML: html,

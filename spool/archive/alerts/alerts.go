@@ -22,6 +22,7 @@ import (
 	"slices"
 	"time"
 
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
@@ -53,12 +54,12 @@ type Records interface {
 	) (stopped *query.Position, err error)
 }
 
-// Store keeps alerts.
+// Store keeps alerts, and what their rules name.
 type Store interface {
-	// Alerts returns the alerts of an account, sorted by name, and the newest of their history.
-	Alerts(ctx context.Context, account string) ([]wire.Alert, []wire.Notice, error)
+	// Alerts returns the alerts of an account, sorted by name.
+	Alerts(ctx context.Context, account string) ([]wire.Alert, error)
 
-	// EachAlert calls fn with the alerts of all accounts, those of one after the other.
+	// EachAlert calls fn with the alerts of all accounts.
 	EachAlert(ctx context.Context, fn func(account string, a wire.Alert) error) error
 
 	// ChangeAlerts calls change with alerts, nil for one that does not exist, and stores what it
@@ -67,6 +68,12 @@ type Store interface {
 		ctx context.Context, account string, names []string,
 		change func(name string, was *wire.Alert) (*wire.Alert, []wire.Notice, error),
 	) error
+
+	// Views returns the views of a project; see wire.Views.
+	Views(ctx context.Context, id wire.Identity) ([]wire.View, error)
+
+	// SealedTargets returns the targets of a project.
+	SealedTargets(ctx context.Context, id wire.Identity) ([]wire.SealedTarget, error)
 }
 
 // Config holds the parts of a Service. All are required, unless it says otherwise.
@@ -105,59 +112,63 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// Judge judges the windows that have ended.
+// Judge judges the windows that have ended, the oldest of each rule first.
 func (s *Service) Judge(ctx context.Context) error {
-	now, all := s.Now(), map[string][]wire.Alert{}
-	err := s.Store.EachAlert(ctx, func(account string, a wire.Alert) error {
-		all[account] = append(all[account], a)
-		return nil
-	})
-	for account, alerts := range all {
-		err = errors.Join(err, s.judge(ctx, account, alerts, now))
-	}
-
-	return err
-}
-
-// judge judges the windows of an account that have ended, the oldest of each rule first.
-func (s *Service) judge(ctx context.Context, account string, alerts []wire.Alert, now time.Time) error {
+	now := s.Now()
 	for {
-		due := s.due(account, alerts, now)
-		if len(due) == 0 {
-			return nil
-		}
-		err := s.measure(ctx, account, slices.Collect(maps.Values(due)))
-		if err == nil {
-			err = s.store(ctx, account, due)
+		due, err := s.due(ctx, now)
+		for account, watches := range due {
+			err = errors.Join(err, s.judge(ctx, account, watches))
 		}
 		// After a time without a server, one window follows the other.
-		if err == nil {
-			alerts, _, err = s.Store.Alerts(ctx, account)
-		}
-		if err != nil {
+		if err != nil || len(due) == 0 {
 			return err
 		}
 	}
 }
 
-// due returns the watches of the alerts with a window that has ended and was not judged, by name.
-func (s *Service) due(account string, alerts []wire.Alert, now time.Time) map[string]*watch {
-	due := map[string]*watch{}
-	for _, a := range alerts {
-		w, err := compile(a.AlertRule)
-		if err != nil {
-			s.Logger.Warn("this version cannot judge an alert", "project", account, "alert", a.Name, "error", err)
-		} else if w.due(a.State.Until, now) {
-			due[a.Name] = w
+// due returns, by account and name, the watches of the alerts with a window that has ended and was not judged.
+func (s *Service) due(ctx context.Context, now time.Time) (map[string]map[string]*watch, error) {
+	due := map[string]map[string]*watch{}
+	err := s.Store.EachAlert(ctx, func(account string, a wire.Alert) error {
+		w, err := s.compile(ctx, account, a.AlertRule)
+		switch {
+		case err != nil:
+			s.Logger.Warn("an alert cannot be judged", "project", account, "alert", a.Name, "error", err)
+		case w.due(a.State.Until, now) && due[account] == nil:
+			due[account] = map[string]*watch{a.Name: w}
+		case w.due(a.State.Until, now):
+			due[account][a.Name] = w
 		}
-	}
-	return due
+		return nil
+	})
+	return due, err
 }
 
-// measure gives the rows of the watches' windows to them, in one pass.
+// judge measures the windows of watches in one pass, and makes durable what they show.
+func (s *Service) judge(ctx context.Context, account string, due map[string]*watch) error {
+	if err := s.measure(ctx, account, slices.Collect(maps.Values(due))); err != nil {
+		return err
+	}
+	return s.Store.ChangeAlerts(ctx, account, slices.Collect(maps.Keys(due)),
+		func(name string, a *wire.Alert) (*wire.Alert, []wire.Notice, error) {
+			// Another server may have judged the window, or a person may have changed the rule.
+			w := due[name]
+			if a == nil || !same(a.AlertRule, w.AlertRule) || !a.State.Until.Before(w.end) {
+				return a, nil, nil
+			}
+			return a, w.judge(&a.State), nil
+		})
+}
+
+func same(a, b wire.AlertRule) bool { return reflect.DeepEqual(a, b) }
+
+// measure gives the rows of the watches' windows to them.
 func (s *Service) measure(ctx context.Context, account string, due []*watch) error {
 	// Rules with the same filter follow each other, so that it is asked once.
-	slices.SortFunc(due, func(a, b *watch) int { return cmp.Compare(a.Filter, b.Filter) })
+	slices.SortFunc(due, func(a, b *watch) int {
+		return cmp.Or(cmp.Compare(a.View, b.View), cmp.Compare(a.Filter, b.Filter))
+	})
 	start, end, want := due[0].start, due[0].end, rowcode.Columns(0)
 	for _, w := range due {
 		want |= w.columns()
@@ -168,27 +179,33 @@ func (s *Service) measure(ctx context.Context, account string, due []*watch) err
 			end = w.end
 		}
 	}
-	q, err := query.CompileMatch(received(start, end))
-	if err != nil {
-		return err
-	}
 
-	_, err = s.Records.Scan(ctx, account, q, want, func(row *wire.Row) (bool, error) {
+	return s.scan(ctx, account, received(start, end), want, func(row *wire.Row) bool {
 		subject, matches := query.Subject{Row: row}, false
 		var asked *watch
 		for _, w := range due {
 			if !w.has(row.AcceptedAt) {
 				continue
 			}
-			if asked == nil || asked.Filter != w.Filter {
+			if asked == nil || asked.View != w.View || asked.Filter != w.Filter {
 				asked, matches = w, w.query.Match(&subject)
 			}
 			if matches {
 				w.add(row)
 			}
 		}
-		return true, nil
+		return true
 	})
+}
+
+// scan calls fn with the rows that a filter finds, the newest first, until it returns false.
+func (s *Service) scan(
+	ctx context.Context, account string, f *wire.Filter, want rowcode.Columns, fn func(*wire.Row) (more bool),
+) error {
+	q, err := query.CompileMatch(f)
+	if err == nil {
+		_, err = s.Records.Scan(ctx, account, q, want, func(row *wire.Row) (bool, error) { return fn(row), nil })
+	}
 	return err
 }
 
@@ -203,35 +220,23 @@ func received(start, end time.Time) *wire.Filter {
 	}}
 }
 
-// store makes what the windows have shown durable.
-func (s *Service) store(ctx context.Context, account string, due map[string]*watch) error {
-	names := slices.Collect(maps.Keys(due))
-	return s.Store.ChangeAlerts(ctx, account, names,
-		func(name string, a *wire.Alert) (*wire.Alert, []wire.Notice, error) {
-			// Another server may have judged the window, or a person may have changed the rule.
-			w := due[name]
-			if a == nil || !same(a.AlertRule, w.AlertRule) || !a.State.Until.Before(w.end) {
-				return a, nil, nil
-			}
-			var notices []wire.Notice
-			for _, c := range w.judge(&a.State) {
-				notices = append(notices, w.notice(c))
-			}
-			return a, notices, nil
-		})
-}
-
-func same(a, b wire.AlertRule) bool { return reflect.DeepEqual(a, b) }
-
-// Alerts lists the alerts of a project.
-func (s *Service) Alerts(ctx context.Context, id wire.Identity) (wire.AlertList, error) {
-	alerts, history, err := s.Store.Alerts(ctx, id.Account)
-	return wire.AlertList{Success: true, Items: alerts, History: history}, err
+// Alerts lists the alerts of a project; see wire.Alerts.
+func (s *Service) Alerts(ctx context.Context, id wire.Identity) ([]wire.Alert, error) {
+	all, err := s.Store.Alerts(ctx, id.Account)
+	for i, a := range all {
+		if _, err := s.compile(ctx, id.Account, a.AlertRule); err != nil {
+			all[i].Error = wire.AsError(err).Message
+		}
+	}
+	return all, err
 }
 
 // PutAlert makes an alert, or replaces the rule of its name; see wire.Alerts.
 func (s *Service) PutAlert(ctx context.Context, id wire.Identity, r wire.AlertRule) error {
-	w, err := compile(r)
+	w, err := s.compile(ctx, id.Account, r)
+	if err == nil {
+		err = s.checkTargets(ctx, id, r)
+	}
 	if err != nil {
 		return err
 	}
@@ -244,13 +249,30 @@ func (s *Service) PutAlert(ctx context.Context, id wire.Identity, r wire.AlertRu
 			}
 
 			// Other targets change neither what is measured nor the labels of what fires.
-			ended := endAll(was, now)
-			was.Targets = r.Targets
-			if same(was.AlertRule, r) {
+			is := r
+			is.Targets = was.Targets
+			if same(was.AlertRule, is) {
+				was.Targets = r.Targets
 				return was, nil, nil
 			}
+			ended := endAll(was, now)
+			a.State.Fired, a.State.Firings = was.State.Fired, was.State.Firings
 			return a, ended, nil
 		})
+}
+
+// checkTargets refuses a rule for targets that do not exist.
+func (s *Service) checkTargets(ctx context.Context, id wire.Identity, r wire.AlertRule) error {
+	all, err := s.Store.SealedTargets(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, name := range r.Targets {
+		if !slices.ContainsFunc(all, func(t wire.SealedTarget) bool { return t.Name == name }) {
+			return wire.Invalid(wire.FieldError{Field: "targets", Reason: "there is no target " + name})
+		}
+	}
+	return nil
 }
 
 // RemoveAlert removes an alert; see wire.Alerts.
@@ -264,13 +286,64 @@ func (s *Service) RemoveAlert(ctx context.Context, id wire.Identity, name string
 		})
 }
 
-// endAll returns the notices that an alert fires for nothing any more.
+// endAll ends what an alert fires for, and returns the notices of that.
 func endAll(a *wire.Alert, now time.Time) (notices []wire.Notice) {
-	w := watch{AlertRule: a.AlertRule}
+	w := watch{AlertRule: a.AlertRule, end: now.UTC()}
 	for _, value := range a.State.Firing() {
-		n := w.ended(value, now)
+		n := w.ended(value)
 		n.Text = "The alert was changed or removed."
 		notices = append(notices, n)
+		a.State.End(value, w.end)
 	}
 	return notices
+}
+
+// compile returns the watch of a rule, without a window. Its errors are 422.
+func (s *Service) compile(ctx context.Context, account string, r wire.AlertRule) (*watch, error) {
+	line, err := filterline.Parse(r.Filter)
+	if err == nil && r.View != "" {
+		var of filterline.Line
+		of, err = s.viewed(ctx, account, r.View)
+		line = of.With(line.Terms...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	selected, err := line.Compile(filterline.Clock{Now: time.Now()})
+	if err != nil {
+		return nil, err
+	}
+	q, err := query.CompileMatch(selected)
+	if err != nil {
+		return nil, err
+	}
+
+	reason := ""
+	from, to := q.Span()
+	first, last := q.AcceptedSpan()
+	switch {
+	case q.NeedsBody():
+		reason = "looks into prompts or responses, which alerts do not read; filter by tags, metadata or scores instead"
+	case !from.IsZero() || !to.IsZero() || !first.IsZero() || !last.IsZero():
+		reason = "must not name a time: an alert looks at one window after the other"
+	}
+	if reason != "" {
+		return nil, wire.Invalid(wire.FieldError{Field: "filter", Reason: reason})
+	}
+
+	return &watch{AlertRule: r, line: line, selected: selected, query: q}, nil
+}
+
+// viewed returns the filter line of a view of the project.
+func (s *Service) viewed(ctx context.Context, account, name string) (filterline.Line, error) {
+	all, err := s.Store.Views(ctx, wire.Identity{Account: account})
+	if err != nil {
+		return filterline.Line{}, err
+	}
+	at := slices.IndexFunc(all, func(v wire.View) bool { return v.Name == name && !v.Own })
+	if at < 0 {
+		return filterline.Line{}, wire.Invalid(
+			wire.FieldError{Field: "view", Reason: "is not the name of a view that is saved for the project"})
+	}
+	return filterline.Parse(all[at].Filter())
 }

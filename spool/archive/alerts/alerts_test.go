@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/accounts"
+	"promptspool/spool/database/keyed"
 	"promptspool/spool/database/keyed/keyedtest"
 )
 
@@ -73,6 +75,7 @@ func of(customer string) func(*wire.Row) {
 type site struct {
 	t     *testing.T
 	calls *rows
+	small *keyedtest.Memory
 	store *accounts.Store
 	*alerts.Service
 }
@@ -80,7 +83,14 @@ type site struct {
 var project = wire.Identity{Account: "acme"}
 
 func open(t *testing.T) *site {
-	s := &site{t: t, calls: &rows{}, store: accounts.New(&keyedtest.Memory{}, time.Now)}
+	s := &site{t: t, calls: &rows{}, small: &keyedtest.Memory{}}
+	s.store = accounts.New(s.small, time.Now)
+	for _, name := range []string{"ops", "chat"} {
+		err := s.store.ChangeTarget(t.Context(), project, name, func(*wire.SealedTarget) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	s.Service = s.server()
 	return s
 }
@@ -112,17 +122,36 @@ func (s *site) put(name, settings string) {
 	}
 }
 
-// told returns the titles of what was told, the oldest first.
-func (s *site) told() (titles []string) {
-	list, err := s.Alerts(s.t.Context(), project)
+// notices returns what was put on its way, the oldest first.
+func (s *site) notices() (all []wire.Notice) {
+	s.t.Helper()
+	items, err := keyed.List[wire.Notice](s.t.Context(), s.small, keyed.Key{Kind: "notices", Account: project.Account})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, n := range list.History {
+	for _, item := range items {
+		all = append(all, *item.Of)
+	}
+	return all
+}
+
+// told returns the titles of the notices.
+func (s *site) told() (titles []string) {
+	for _, n := range s.notices() {
 		titles = append(titles, n.Title)
 	}
-	slices.Reverse(titles)
 	return titles
+}
+
+// alert returns the alert of a name.
+func (s *site) alert(name string) wire.Alert {
+	s.t.Helper()
+	all, err := s.Alerts(s.t.Context(), project)
+	at := slices.IndexFunc(all, func(a wire.Alert) bool { return a.Name == name })
+	if err != nil || at < 0 {
+		s.t.Fatalf("no alert %s: %v", name, err)
+	}
+	return all[at]
 }
 
 func (s *site) wants(want ...string) {
@@ -160,11 +189,11 @@ func TestAnAlertFiresAfterSoManyWindowsAndEnds(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		s.wants("errors: error rate 30.0%, above 20.0%", "errors is over")
 
-		list, _ := s.Alerts(t.Context(), project)
-		fired := list.History[1]
+		told := s.notices()
+		fired := told[0]
 		labels := fmt.Sprint(fired.Labels)
 		if fired.Type != wire.NoticeAlertFiring || labels != "map[alertname:errors severity:critical]" ||
-			!slices.Equal(fired.Targets, []string{"ops"}) || fmt.Sprint(list.History[0].Labels) != labels {
+			!slices.Equal(fired.Targets, []string{"ops"}) || fmt.Sprint(told[1].Labels) != labels {
 			t.Errorf("it has told %+v", fired)
 		}
 		if want := "error rate 30.0%, above 20.0%, in the 5 min until 2000-01-01 00:25 UTC. " +
@@ -220,8 +249,7 @@ func TestEachValueOfAKeyFiresByItself(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.wants("big for ann: cost $12.00, above $10.00", "big for bob: cost $11.00, above $10.00")
 		time.Sleep(time.Minute)
-		list, _ := s.Alerts(t.Context(), project)
-		if ends := list.History[:2]; ends[0].Labels["value"] == ends[1].Labels["value"] ||
+		if ends := s.notices()[2:]; len(ends) != 2 || ends[0].Labels["value"] == ends[1].Labels["value"] ||
 			ends[0].Type != wire.NoticeAlertResolved || ends[1].Type != wire.NoticeAlertResolved {
 			t.Errorf("the ends are %+v", ends)
 		}
@@ -239,8 +267,7 @@ func TestValuesBeyondTheBoundAreCountedAndNotMeasured(t *testing.T) {
 		}
 		time.Sleep(90 * time.Second)
 
-		list, _ := s.Alerts(t.Context(), project)
-		state := list.Items[0].State
+		state := s.alert("all").State
 		firing := len(state.Firing())
 		if firing != wire.AlertFiringMax || state.LeftOut != 7 || len(state.Values) != wire.AlertValuesMax {
 			t.Errorf("%d fire, %d calls left out, %d values", firing, state.LeftOut, len(state.Values))
@@ -278,8 +305,8 @@ func TestAWindowWithoutCallsMeansWhatTheRuleSays(t *testing.T) {
 			t.Errorf("it has told %q", s.told())
 		}
 		time.Sleep(time.Minute)
-		list, _ := s.Alerts(t.Context(), project)
-		for _, a := range list.Items {
+		for _, name := range wire.AlertNoData {
+			a := s.alert(name)
 			if fires := len(a.State.Firing()) > 0; fires != (a.Name != "ok") {
 				t.Errorf("%s fires: %v", a.Name, fires)
 			}
@@ -387,6 +414,67 @@ func TestARuleThatCannotBeJudgedIsRefused(t *testing.T) {
 	}
 }
 
+// A view is looked up with each window, so that a rule follows it.
+func TestARuleWatchesTheCallsOfASavedView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t)
+		defer run(s.Service)()
+		view := func(filter string) {
+			t.Helper()
+			v := wire.View{Name: "failures", Address: "/requests?filter=" + url.QueryEscape(filter)}
+			if err := s.store.PutView(t.Context(), project, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const settings = `"measure":"requests","when":"above","threshold":1,"window_minutes":1,` +
+			`"view":"failures","filter":"metadata.customer:ann"`
+		r := rule(t, "a", settings)
+		if err := s.PutAlert(t.Context(), project, r); wire.AsError(err).Fields[0].Field != "view" {
+			t.Errorf("without its view: %v", err)
+		}
+
+		view("status:error")
+		s.put("a", settings)
+		s.calls.add(time.Now(), 2, of("ann"))
+		s.calls.add(time.Now(), 2, of("bob"), failed)
+		time.Sleep(90 * time.Second)
+		s.wants()
+		s.calls.add(time.Now(), 2, of("ann"), failed)
+		time.Sleep(time.Minute)
+		s.wants("a: requests 2, above 1")
+		if url := s.alert("a").State.Firings[0].URL; !strings.Contains(url, "status%3Aerror+customer%3Aann+") {
+			t.Errorf("its calls are at %s", url)
+		}
+
+		view("status:success")
+		s.calls.add(time.Now(), 2, of("ann"), failed)
+		time.Sleep(time.Minute)
+		s.wants("a: requests 2, above 1", "a is over")
+		view("since:7d")
+		if a := s.alert("a"); !strings.Contains(a.Error, "must not name a time") {
+			t.Errorf("a view that names a time: %+v", a)
+		}
+	})
+}
+
+func TestARuleNamesTargetsThatExist(t *testing.T) {
+	s := open(t)
+	const settings = `"measure":"requests","when":"above","threshold":1,"targets":["ops","pager"]`
+	err := s.PutAlert(t.Context(), project, rule(t, "a", settings))
+	if e := wire.AsError(err); e.Code != wire.CodeInvalid || e.Fields[0].Reason != "there is no target pager" {
+		t.Errorf("an unknown target: %v", err)
+	}
+
+	s.put("a", strings.Replace(settings, "pager", "chat", 1))
+	if err := s.store.RemoveTarget(t.Context(), project, "chat"); !wire.IsCode(err, wire.CodeConflict) {
+		t.Errorf("a target that a rule names was removed: %v", err)
+	}
+	s.put("a", strings.Replace(settings, `,"pager"`, "", 1))
+	if err := s.store.RemoveTarget(t.Context(), project, "chat"); err != nil {
+		t.Error(err)
+	}
+}
+
 // Whatever is measured, a rule fires as often as the look at the past says that it would have.
 func TestARuleFiresAsOftenAsItsTestSays(t *testing.T) {
 	fired := 0
@@ -421,19 +509,16 @@ func TestARuleFiresAsOftenAsItsTestSays(t *testing.T) {
 			time.Sleep(100 * time.Minute)
 			stop()
 
-			list, err := s.Alerts(t.Context(), project)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := s.alert("a")
 			// The past has no calls, and the rule has to see some windows before it says what they mean.
 			seen := begun.Add(25 * time.Minute)
 			var lived, tested []string
-			for _, n := range list.History {
+			for _, n := range s.notices() {
 				if n.Type == wire.NoticeAlertFiring && n.Time.After(seen) {
 					lived = append(lived, fmt.Sprint(n.Time.Format("15:04 "), n.Labels["value"]))
 				}
 			}
-			test, err := s.TestAlert(t.Context(), project, list.Items[0].AlertRule)
+			test, err := s.TestAlert(t.Context(), project, a.AlertRule)
 			for _, f := range test.Firings {
 				if f.At.After(seen) {
 					tested = append(tested, fmt.Sprint(f.At.Format("15:04 "), f.By))

@@ -12,23 +12,23 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// notice returns what people are told of a change. Its window is open.
-func (w *watch) notice(c change) wire.Notice {
-	n := w.ended(c.value, w.end)
-	n.URL = "/requests?filter=" + url.QueryEscape(w.found(c.value).String())
+// notice returns what people are told of a value whose state has changed with the window.
+func (w *watch) notice(value string, was, is wire.AlertValue) wire.Notice {
+	n := w.ended(value)
+	n.URL = w.address(value)
 	// Texts, times and finite numbers.
 	n.Data, _ = json.Marshal(map[string]any{
-		"rule": w.AlertRule, "value": c.is.Value, "before": c.was.Value, "from": w.start, "to": w.end,
+		"rule": w.AlertRule, "value": is.Value, "before": was.Value, "from": w.start, "to": w.end,
 	})
 
-	shown := number.Measure(w.Measure) + " " + number.Measured(w.Measure, c.is.Value)
-	if c.is.Firing != nil {
+	shown := number.Measure(w.Measure) + " " + number.Measured(w.Measure, is.Value)
+	if is.Firing != nil {
 		limit := w.When + " " + number.Measured(w.Measure, w.Threshold)
 		if w.IsChange() {
-			limit = "before " + number.Measured(w.Measure, c.was.Value)
+			limit = "before " + number.Measured(w.Measure, was.Value)
 		}
 		shown += ", " + limit
-		n.Type, n.Title = wire.NoticeAlertFiring, w.named(c.value)+": "+shown
+		n.Type, n.Title = wire.NoticeAlertFiring, w.named(value)+": "+shown
 	}
 	n.Text = fmt.Sprintf("%s, in the %d min until %s. The alert fires for %s.",
 		shown, w.Window, w.end.Format("2006-01-02 15:04 UTC"), number.Condition(w.AlertRule))
@@ -37,11 +37,11 @@ func (w *watch) notice(c change) wire.Notice {
 }
 
 // ended returns the notice that an alert no longer fires for a value.
-func (w *watch) ended(value string, at time.Time) wire.Notice {
+func (w *watch) ended(value string) wire.Notice {
 	n := wire.Notice{
-		ID:      wire.NewIDAt(at),
+		ID:      wire.NewIDAt(w.end),
 		Type:    wire.NoticeAlertResolved,
-		Time:    at.UTC(),
+		Time:    w.end,
 		Title:   w.named(value) + " is over",
 		Labels:  map[string]string{"alertname": w.Name, "severity": w.Severity},
 		Targets: w.Targets,
@@ -61,8 +61,8 @@ func (w *watch) named(value string) string {
 	return w.Name + " for " + rowcode.ShownValue(value)
 }
 
-// found returns the line that finds the calls of the window with a value.
-func (w *watch) found(value string) filterline.Line {
+// address returns the page of the calls of the window with a value.
+func (w *watch) address(value string) string {
 	received := func(o filterline.Operator, at time.Time) filterline.Term {
 		return filterline.Where("received", "", at.UTC().Format(time.RFC3339)).With(o)
 	}
@@ -71,5 +71,5 @@ func (w *watch) found(value string) filterline.Line {
 		line = line.With(filterline.Where("metadata", w.Key(), rowcode.ShownValue(value)))
 	}
 
-	return line
+	return "/requests?filter=" + url.QueryEscape(line.String())
 }

@@ -25,37 +25,6 @@ type watch struct {
 	leftOut    int64 // rows of values that are too many
 }
 
-// compile returns the watch of a rule, without a window. Its errors are 422.
-func compile(r wire.AlertRule) (*watch, error) {
-	line, err := filterline.Parse(r.Filter)
-	if err != nil {
-		return nil, err
-	}
-	selected, err := line.Compile(filterline.Clock{Now: time.Now()})
-	if err != nil {
-		return nil, err
-	}
-	q, err := query.CompileMatch(selected)
-	if err != nil {
-		return nil, err
-	}
-
-	reason := ""
-	from, to := q.Span()
-	first, last := q.AcceptedSpan()
-	switch {
-	case q.NeedsBody():
-		reason = "looks into prompts or responses, which alerts do not read; filter by tags, metadata or scores instead"
-	case !from.IsZero() || !to.IsZero() || !first.IsZero() || !last.IsZero():
-		reason = "must not name a time: an alert looks at one window after the other"
-	}
-	if reason != "" {
-		return nil, wire.Invalid(wire.FieldError{Field: "filter", Reason: reason})
-	}
-
-	return &watch{AlertRule: r, line: line, selected: selected, query: q}, nil
-}
-
 // length returns how long a window is.
 func (w *watch) length() time.Duration { return time.Duration(w.Window) * time.Minute }
 
@@ -112,19 +81,13 @@ func (w *watch) add(row *wire.Row) {
 	query.Measure(w.Measure).Add(m, row)
 }
 
-// change is a value for which an alert began to fire, or stopped.
-type change struct {
-	value   string
-	was, is wire.AlertValue
-}
-
-// judge makes the state after the window, and returns what began and what ended with it.
-func (w *watch) judge(st *wire.AlertState) (changes []change) {
+// judge makes the state after the window, and returns the notices of what began and what ended with it.
+func (w *watch) judge(st *wire.AlertState) (notices []wire.Notice) {
 	if w.By == "" && len(w.values) == 0 {
 		w.values[""] = new(query.Measured)
 	}
 	before, firing := st.Values, len(st.Firing())
-	*st = wire.AlertState{Until: w.end, Values: map[string]wire.AlertValue{}, LeftOut: w.leftOut}
+	st.Until, st.Values, st.LeftOut = w.end, map[string]wire.AlertValue{}, w.leftOut
 
 	names := slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(w.values))
 	slices.Sort(names)
@@ -135,19 +98,23 @@ func (w *watch) judge(st *wire.AlertState) (changes []change) {
 		}
 		was := before[name]
 		is := w.next(m, was)
-		if is.Breaches >= w.Windows && is.Firing == nil && firing < wire.AlertFiringMax {
+		switch {
+		case is.Breaches >= w.Windows && is.Firing == nil && firing < wire.AlertFiringMax:
 			is.Firing = new(w.end)
 			firing++
+			st.Begin(wire.AlertFiring{By: name, At: w.end, Value: is.Value, URL: w.address(name)})
+		case is.Firing == nil && was.Firing != nil:
+			st.End(name, w.end)
 		}
 		if (is.Firing == nil) != (was.Firing == nil) {
-			changes = append(changes, change{name, was, is})
+			notices = append(notices, w.notice(name, was, is))
 		}
 		if w.By == "" || is.Breaches > 0 || w.IsChange() && m.Requests > 0 {
 			st.Values[name] = is
 		}
 	}
 
-	return changes
+	return notices
 }
 
 // next returns what a window has shown of a value, after what the one before has.

@@ -193,9 +193,18 @@ func errNoTarget() *wire.Error {
 	return wire.Errorf(wire.CodeNotFound, "There is no target of this name.")
 }
 
-// RemoveTarget removes a target with its notices.
+// RemoveTarget removes a target with its notices. CodeConflict if the rule of an alert names it.
 func (s *Store) RemoveTarget(ctx context.Context, id wire.Identity, name string) error {
 	return s.changeQueue(ctx, id, name, func(q *targetQueue) error {
+		all, err := named[wire.Alert](ctx, q, alerts, id.Account)
+		at := slices.IndexFunc(all, func(a wire.Alert) bool { return slices.Contains(a.Targets, name) })
+		if err == nil && at >= 0 {
+			err = wire.Errorf(wire.CodeConflict, "The alert %.200q names this target. Change it first.", all[at].Name)
+		}
+		if err != nil {
+			return err
+		}
+
 		waiting, err := q.entries(ctx, false, "", QueueMax)
 		dead, failed := q.entries(ctx, true, "", DeadMax)
 		for _, e := range append(waiting, dead...) {

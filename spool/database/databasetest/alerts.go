@@ -1,6 +1,7 @@
 package databasetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -10,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"promptspool/api/wire"
 	"promptspool/metrics/cputimetest"
@@ -18,14 +19,54 @@ import (
 	"promptspool/spool/archive/alerts"
 )
 
-// Watching is what alerts need of a server's database.
+// Watching is what alerts, and who is told of them, need of a server's database.
 type Watching interface {
 	archive.Store
 	alerts.Store
+
+	ChangeTarget(ctx context.Context, id wire.Identity, name string, change func(*wire.SealedTarget) error) error
+	SpreadNotices(ctx context.Context) error
+	Deliver(ctx context.Context, account, name, holder string, last *wire.Attempt, until time.Time) (
+		next *wire.Attempt, err error)
 }
 
-// RunAlerts checks that each alert fires and ends once, whichever servers of one database judge it. Some
-// are killed.
+// target is one that servers deliver to at the same time.
+type target struct {
+	mu  sync.Mutex
+	got []wire.Notice
+}
+
+// deliver sends what waits, as one server does. One that dies is killed before it knows that a notice arrived, and
+// its time ends at once.
+func (to *target) deliver(t *testing.T, server Watching, account, holder string, dies bool) {
+	if err := server.SpreadNotices(t.Context()); err != nil {
+		t.Error(err)
+	}
+
+	until := time.Now().AddDate(10, 0, 0)
+	if dies {
+		until = time.Time{}
+	}
+	for last := (*wire.Attempt)(nil); ; {
+		next, err := server.Deliver(t.Context(), account, "hook", holder, last, until)
+		if err != nil {
+			t.Error(err)
+		}
+		if next == nil {
+			return
+		}
+		to.mu.Lock()
+		to.got = append(to.got, next.About[0])
+		to.mu.Unlock()
+		if dies {
+			return
+		}
+		last = next
+	}
+}
+
+// RunAlerts checks that each alert fires and ends once, whichever servers of one database judge it. A target is told
+// so at least once, under one id and in order. Some servers are killed, also between the two.
 func RunAlerts(t *testing.T, servers ...Watching) {
 	now, account := Start, wire.NewID()
 	id := wire.Identity{Account: account}
@@ -37,6 +78,8 @@ func RunAlerts(t *testing.T, servers ...Watching) {
 			Now:     func() time.Time { return now },
 		})
 	}
+	hook := &target{}
+	must(t, servers[0].ChangeTarget(t.Context(), id, "hook", func(*wire.SealedTarget) error { return nil }))
 	put := func(name, settings string) {
 		object, err := wire.ParseObject([]byte("{" + settings + "}"))
 		must(t, err)
@@ -94,6 +137,8 @@ func RunAlerts(t *testing.T, servers ...Watching) {
 		switch minute {
 		case 6:
 			running = running[1:]
+		case 9:
+			hook.deliver(t, servers[0], account, "killed", true)
 		case 12:
 			running = []*alerts.Service{judge(1), judge(2)}
 		}
@@ -106,15 +151,23 @@ func RunAlerts(t *testing.T, servers ...Watching) {
 			})
 		}
 		judging.Wait()
+
+		// Every other minute, so that several wait.
+		var delivering sync.WaitGroup
+		for i, server := range servers[:len(servers)*(minute%2)] {
+			delivering.Go(func() { hook.deliver(t, server, account, strconv.Itoa(i), false) })
+		}
+		delivering.Wait()
 	}
 
-	list, err := judge(1).Alerts(t.Context(), id)
-	must(t, err)
 	var told []string
-	for _, n := range list.History {
-		told = append(told, fmt.Sprintf("%s %s", n.Time.Format("15:04"), n.Title))
+	ids := map[string]bool{}
+	for _, n := range hook.got {
+		if !ids[n.ID] {
+			told = append(told, fmt.Sprintf("%s %s", n.Time.Format("15:04"), n.Title))
+		}
+		ids[n.ID] = true
 	}
-	slices.Sort(told)
 	want := []string{
 		"12:05 customer for ann: requests 5, above 3",
 		"12:05 scores: score.ok 40, below 50",
@@ -123,8 +176,21 @@ func RunAlerts(t *testing.T, servers ...Watching) {
 		"12:10 scores is over",
 		"12:15 customer for bob: requests 5, above 3",
 	}
-	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("alerts (-want +got):\n%s", diff)
+	// Those of one moment are in any order.
+	sorted := slices.IsSortedFunc(told, func(a, b string) int { return cmp.Compare(a[:5], b[:5]) })
+	slices.Sort(told)
+	if diff := gocmp.Diff(want, told); diff != "" || !sorted || len(hook.got) != len(want)+1 {
+		t.Errorf("told %d times, in order: %v (-want +got):\n%s", len(hook.got), sorted, diff)
+	}
+
+	all, err := judge(1).Alerts(t.Context(), id)
+	must(t, err)
+	fired := map[string]int{}
+	for _, a := range all {
+		fired[a.Name] = a.State.Fired
+	}
+	if diff := gocmp.Diff(map[string]int{"customer": 2, "errors": 1, "scores": 1}, fired); diff != "" {
+		t.Errorf("fired (-want +got):\n%s", diff)
 	}
 }
 

@@ -247,7 +247,7 @@ func TestAlertsAreMadeFromAFileAndPulledBack(t *testing.T) {
 	if kept, err := os.ReadFile(filepath.Join(dir, "alerts.yaml")); err != nil || string(kept) != alertsFile {
 		t.Errorf("%v: %s", err, kept)
 	}
-	run(0, "new is made.\ndear is removed.\n", "push", "less.yaml", "--prune")
+	run(0, "dear is removed.\nnew is made.\n", "push", "less.yaml", "--prune")
 	run(1, "faulty.yaml: alert slow: ", "push", "faulty.yaml")
 	run(1, "list.yaml does not have the names of alerts", "push", "list.yaml")
 

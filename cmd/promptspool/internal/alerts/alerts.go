@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -55,9 +54,9 @@ func list(c *cli.Context) error {
 		return err
 	}
 
-	return print.Output(c, answer, func(t *print.Table) {
+	return print.Output(c, wire.AlertList{Success: true, Items: answer}, func(t *print.Table) {
 		t.Head("NAME", "STATE", "BY", ">VALUE", "FIRES", "FILTER")
-		for _, a := range answer.Items {
+		for _, a := range answer {
 			values := slices.Sorted(maps.Keys(a.State.Values))
 			for _, by := range values {
 				v := a.State.Values[by]
@@ -78,7 +77,7 @@ func list(c *cli.Context) error {
 func rules(ctx context.Context, cl *client.Client, id wire.Identity) (map[string]wire.AlertRule, error) {
 	answer, err := cl.Alerts(ctx, id)
 	all := map[string]wire.AlertRule{}
-	for _, a := range answer.Items {
+	for _, a := range answer {
 		all[a.Name] = a.AlertRule
 	}
 	return all, err
@@ -91,8 +90,7 @@ func read(path string) (map[string]wire.AlertRule, error) {
 		return nil, err
 	}
 	var members map[string]map[string]any
-	err = yaml.NewDecoder(bytes.NewReader(text)).Decode(&members)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err := yaml.Unmarshal(text, &members); err != nil {
 		return nil, fmt.Errorf("%s does not have the names of alerts and, below each, its rule: %w", path, err)
 	}
 
@@ -121,25 +119,26 @@ func ofAlert(path, name string, err error) error {
 
 // text returns a file of rules.
 func text(all map[string]wire.AlertRule) ([]byte, error) {
-	members := map[string]map[string]any{}
+	named := map[string]wire.AlertRule{}
 	for name, r := range all {
 		// Its name is the key.
 		r.Name = ""
-		body, err := json.Marshal(r)
-		if err != nil {
-			return nil, err
-		}
-		var rule map[string]any
-		if err := json.Unmarshal(body, &rule); err != nil {
-			return nil, err
-		}
-		members[name] = rule
+		named[name] = r
+	}
+	body, err := json.Marshal(named)
+	if err != nil {
+		return nil, err
 	}
 
+	// JSON is YAML.
+	var members map[string]any
+	if err := yaml.Unmarshal(body, &members); err != nil {
+		return nil, err
+	}
 	var b bytes.Buffer
 	to := yaml.NewEncoder(&b)
 	to.SetIndent(2)
-	err := errors.Join(to.Encode(members), to.Close())
+	err = errors.Join(to.Encode(members), to.Close())
 	return b.Bytes(), err
 }
 
@@ -169,10 +168,10 @@ func pull(c *cli.Context) error {
 	}
 	if err != nil || !reflect.DeepEqual(there, all) {
 		content, err := text(all)
-		if err != nil {
-			return err
+		if err == nil {
+			err = os.WriteFile(path, content, 0o644)
 		}
-		if err := os.WriteFile(path, content, 0o644); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -194,40 +193,32 @@ func push(c *cli.Context) error {
 		return err
 	}
 
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		old, exists := there[name]
+	prune, dry := config.Read(c).Given("prune"), config.Read(c).Given("dry-run")
+	names := slices.AppendSeq(slices.Collect(maps.Keys(there)), maps.Keys(wanted))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		was, exists := there[name]
+		now, stays := wanted[name]
+		change := func() error { return cl.PutAlert(c.Context, id, now) }
 		done := "made"
-		if exists {
+		switch {
+		case !stays && !prune, exists && reflect.DeepEqual(was, now):
+			continue
+		case !stays:
+			change = func() error { return cl.RemoveAlert(c.Context, id, name) }
+			done = "removed"
+		case exists:
 			done = "changed"
 		}
-		if !exists || !reflect.DeepEqual(old, wanted[name]) {
-			err := step(c, done, name, func() error { return cl.PutAlert(c.Context, id, wanted[name]) })
-			if err != nil {
-				return ofAlert(path, name, err)
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(there)) {
-		if _, kept := wanted[name]; kept || !config.Read(c).Given("prune") {
-			continue
-		}
-		if err := step(c, "removed", name, func() error { return cl.RemoveAlert(c.Context, id, name) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
-// step does one thing, or only says it.
-func step(c *cli.Context, done, name string, do func() error) error {
-	if config.Read(c).Given("dry-run") {
-		fmt.Fprintf(c.App.Writer, "%s would be %s.\n", print.Printable(name), done)
-		return nil
+		says := "is"
+		if dry {
+			says = "would be"
+		} else if err := change(); err != nil {
+			return ofAlert(path, name, err)
+		}
+		fmt.Fprintf(c.App.Writer, "%s %s %s.\n", print.Printable(name), says, done)
 	}
-	if err := do(); err != nil {
-		return err
-	}
-	fmt.Fprintf(c.App.Writer, "%s is %s.\n", print.Printable(name), done)
 	return nil
 }
 
