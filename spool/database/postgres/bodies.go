@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,6 +13,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/database/compress"
 	"promptspool/spool/database/postgres/connection"
+	"promptspool/spool/database/postgres/schema"
 )
 
 // place is a row that was read in full before its record is looked into.
@@ -20,46 +23,28 @@ type place struct {
 	line []byte
 }
 
-// stepBodies visits rows together with the bodies of their requests. It reads as many bodies
-// at a time as memory allows, which it finds from their sizes.
-func (s *scan) stepBodies(ctx context.Context, rows pgx.Rows) (n int, err error) {
+// stepPlaces visits rows that need more than their line: first it reads them to the end, because a
+// connection serves one query at a time. If the query looks at bodies, it reads as many of these at
+// a time as memory allows, which it finds from their sizes.
+func (s *scan) stepPlaces(ctx context.Context, rows pgx.Rows) (n int, err error) {
 	places, err := s.places(rows)
 	if err != nil || len(places) == 0 {
 		return len(places), err
 	}
 
 	// Sizes first: a page of small bodies is one query, one of large ones is many.
-	sizes, err := s.sizes(ctx, places)
+	var sizes map[uuid]int64
+	if s.query.NeedsBody() {
+		sizes, err = s.sizes(ctx, places)
+	}
 	for err == nil && n < len(places) && !s.done {
 		rest := places[n:]
 		fit := fitting(len(rest), int(s.db.bodiesBytesMax), func(i int) int { return int(sizes[rest[i].id]) })
-		err = s.visitBodies(ctx, rest[:fit])
+		err = s.visitPlaces(ctx, rest[:fit])
 		n += fit
 	}
 
 	return n, err
-}
-
-// stepWhole visits rows whose long metadata values may have to be read from their records.
-func (s *scan) stepWhole(ctx context.Context, rows pgx.Rows) (n int, err error) {
-	places, err := s.places(rows)
-	if err != nil {
-		return 0, err
-	}
-
-	for _, p := range places {
-		if s.done {
-			break
-		}
-		n++
-		// The rows were read to their end, so the connection is free for the record.
-		s.at, s.id, s.line = p.at, p.id, p.line
-		if err := s.visitIfMatch(ctx, nil); err != nil {
-			return n, err
-		}
-	}
-
-	return n, nil
 }
 
 // metadata returns the metadata of the current record with long values in full.
@@ -108,11 +93,15 @@ func (s *scan) places(rows pgx.Rows) (places []place, err error) {
 // single body may be larger.
 const bodiesBytesDefault = 16 << 20
 
-// visitBodies visits rows together with the bodies of their requests.
-func (s *scan) visitBodies(ctx context.Context, places []place) error {
-	bodies, bases, err := s.bodies(ctx, places)
-	if err != nil {
-		return err
+// visitPlaces visits rows, with the bodies of their requests if the query looks at them.
+func (s *scan) visitPlaces(ctx context.Context, places []place) (err error) {
+	var bodies map[uuid][]byte
+	var bases keptBodies
+	if s.query.NeedsBody() {
+		bodies, bases, err = s.bodies(ctx, places)
+		if err != nil {
+			return err
+		}
 	}
 
 	// It is reused for each body.
@@ -232,6 +221,54 @@ func (s *scan) state(ctx context.Context, id uuid) (archive.Stored, error) {
 	}
 
 	return state, err
+}
+
+// eachState calls small with each of these records that exists, and its packed state, which is
+// valid during the call. Those whose states may have deltas it passes to large instead, at the end.
+func (s *scan) eachState(
+	ctx context.Context, ids []uuid, small func(id uuid, packed []byte) error,
+	large func(id uuid, state *archive.Stored),
+) error {
+	byWeek := make(map[time.Time][]uuid)
+	for _, id := range ids {
+		week := schema.WeekOf(id.Time())
+		byWeek[week] = append(byWeek[week], id)
+	}
+
+	// One round trip. Each query reads the partition of a week.
+	b := &pgx.Batch{}
+	var rest []uuid
+	for _, week := range slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare) {
+		from, to := schema.WeekEnds(week)
+		b.Queue(selectStates, s.account, byWeek[week], from, to).Query(func(found pgx.Rows) error {
+			var id uuid
+			var revision int64
+			var packed []byte
+			_, err := pgx.ForEachRow(found, []any{&id, &revision, (*borrowed)(&packed)}, func() error {
+				if !isLarge(packed) {
+					return small(id, packed)
+				}
+				rest = append(rest, id)
+				return nil
+			})
+			return err
+		})
+	}
+	if err := sendBatch(ctx, s.tx, b); err != nil {
+		return err
+	}
+
+	// One at a time, since reading deltas now would need a second connection, and all of them
+	// may be more than fits in memory.
+	for _, id := range rest {
+		state, err := s.stored(ctx, id)
+		if err != nil {
+			return err
+		}
+		large(id, &state)
+	}
+
+	return nil
 }
 
 // stored reads the state of a record, whether it is listed or not.

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -118,41 +117,13 @@ func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, er
 			places = append(places, weekSpan{week: schema.WeekOf(id.Time()), oldest: at, newest: at})
 		}
 	}
-
-	b := &pgx.Batch{}
-	var large []uuid
-	for _, id := range ids {
-		b.Queue(selectState, s.account, id, id.Time()).QueryRow(func(row pgx.Row) error {
-			var packed []byte
-			err := row.Scan(&packed)
-			switch {
-			case errors.Is(err, pgx.ErrNoRows):
-				return nil
-			case err == nil && isLarge(packed):
-				// A delta may have its request.
-				large = append(large, id)
-				return nil
-			case err != nil:
-				return err
-			}
-			state, err := s.db.codec.unpackState(packed, id)
-			add(id, &state)
-			return err
-		})
-	}
-	if err := sendBatch(ctx, s.tx, b); err != nil {
-		return nil, err
-	}
-
-	for _, id := range large {
-		state, err := s.stored(ctx, id)
-		if err != nil {
-			return nil, err
-		}
+	err = s.eachState(ctx, ids, func(id uuid, packed []byte) error {
+		state, err := s.db.codec.unpackState(packed, id)
 		add(id, &state)
-	}
+		return err
+	}, add)
 
-	return places, nil
+	return places, err
 }
 
 // bounds returns the list times between which all matches are, both included.
@@ -288,13 +259,8 @@ func (s *scan) step(ctx context.Context, w window, after *query.Position, limit 
 		return 0, err
 	}
 
-	// A connection serves one query at a time: if rows need more than their line, they are
-	// first read to the end.
-	if s.query.NeedsBody() {
-		return s.stepBodies(ctx, rows)
-	}
-	if s.query.NeedsWhole() {
-		return s.stepWhole(ctx, rows)
+	if !s.query.Decides() {
+		return s.stepPlaces(ctx, rows)
 	}
 
 	defer rows.Close()

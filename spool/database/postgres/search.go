@@ -260,75 +260,24 @@ func (db *DB) passOnce(ctx context.Context, fn func(tx pgx.Tx, begin func()) err
 // loadExcerpts fills in what a page shows and headers do not have: it is in the states.
 func (s *scan) loadExcerpts(ctx context.Context, rows []wire.Row) error {
 	byID := make(map[uuid]*wire.Row)
-	byWeek := make(map[time.Time][]uuid)
 	for i := range rows {
 		id, _ := archive.ParseUUID(rows[i].RequestID)
 		byID[id] = &rows[i]
-		week := schema.WeekOf(id.Time())
-		byWeek[week] = append(byWeek[week], id)
 	}
 
-	// One round trip. Each query reads the partition of a week.
-	b := &pgx.Batch{}
-	var large []uuid
-	for _, week := range slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare) {
-		from, to := schema.WeekEnds(week)
-		b.Queue(selectStates, s.account, byWeek[week], from, to).Query(func(found pgx.Rows) (err error) {
-			large, err = s.db.codec.readExcerpts(found, byID, large)
-			return err
-		})
-	}
-	if err := sendBatch(ctx, s.tx, b); err != nil {
-		return err
-	}
-
-	// One at a time: a page of them may be more than fits in memory.
-	for _, id := range large {
-		if err := s.loadLargeExcerpts(ctx, id, byID[id]); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// loadLargeExcerpts is loadExcerpts for one record whose state may have deltas, and one of
-// these the request.
-func (s *scan) loadLargeExcerpts(ctx context.Context, id uuid, row *wire.Row) error {
-	state, err := s.stored(ctx, id)
-	if err != nil {
-		return err
-	}
-
-	// Only two short texts of it stay: the next one may be as large.
-	whole, _ := state.Row()
-	row.InputExcerpt, row.OutputExcerpt = whole.InputExcerpt, whole.OutputExcerpt
-
-	return nil
-}
-
-// readExcerpts reads the excerpts out of the rows of selectStates. Records whose states may
-// have deltas it adds to large instead.
-func (c *codec) readExcerpts(found pgx.Rows, byID map[uuid]*wire.Row, large []uuid) ([]uuid, error) {
-	var id uuid
-	var revision int64
-	var packed, plain []byte
-	_, err := pgx.ForEachRow(found, []any{&id, &revision, (*borrowed)(&packed)}, func() (err error) {
-		// Its deltas are not here: reading them now would need a second connection.
-		if isLarge(packed) {
-			large = append(large, id)
-			return nil
-		}
-
-		plain, err = c.Unpack(packed, plain)
+	var plain []byte
+	return s.eachState(ctx, slices.Collect(maps.Keys(byID)), func(id uuid, packed []byte) (err error) {
+		plain, err = s.db.codec.Unpack(packed, plain)
 		if err != nil {
 			return damaged("the state of record "+id.String(), err)
 		}
 		archive.ReadExcerpts(plain, byID[id])
 		return nil
+	}, func(id uuid, state *archive.Stored) {
+		// Only two short texts of it stay: the next one may be as large.
+		whole, _ := state.Row()
+		byID[id].InputExcerpt, byID[id].OutputExcerpt = whole.InputExcerpt, whole.OutputExcerpt
 	})
-
-	return large, err
 }
 
 // weekSpan says where in the list the records of one week of ids are. That is mostly in the
