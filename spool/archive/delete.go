@@ -69,7 +69,7 @@ func (w *deletion) value(ctx context.Context, d wire.Deletion) error {
 		}
 	}
 	w.key, w.which = d.Key, func(s *State) bool { return s.Deleted(SelectorOf(d)) }
-	if err := w.offList(ctx, Orphaned); err != nil {
+	if err := w.ofPart(ctx, Orphaned); err != nil {
 		return err
 	}
 
@@ -79,7 +79,7 @@ func (w *deletion) value(ctx context.Context, d wire.Deletion) error {
 
 	// Last, as nothing finds spans by a value: all with metadata are looked at, and if that
 	// takes too long, the requests are gone.
-	if err := w.offList(ctx, TaggedSpans); err != nil {
+	if err := w.ofPart(ctx, TaggedSpans); err != nil {
 		return err
 	}
 
@@ -215,19 +215,7 @@ func (w *deletion) wholeTraces(ctx context.Context, traces []wire.Deletion) erro
 			of, _ := s.Trace()
 			return of != trace || s.Deleted(SelectorOf(d))
 		}
-		err := eachPage(ctx, w.store, w.account, Part{Trace: trace}, func(page []State) error {
-			var ids []string
-			for i := range page {
-				if !page[i].Deleted(SelectorOf(d)) {
-					continue
-				}
-				if w.spare == nil || !w.spare(&page[i]) {
-					ids = append(ids, page[i].RequestID)
-				}
-			}
-			return w.records(ctx, ids)
-		})
-		if err != nil {
+		if err := w.ofPart(ctx, Part{Trace: trace}); err != nil {
 			return err
 		}
 	}
@@ -274,13 +262,13 @@ var errTracesForgotten = wire.Errorf(wire.CodeTooLarge, "The session was deleted
 	"metadata values and traces that no more can be remembered: spans of the session's traces that arrive later "+
 	"without its id will be stored. Delete them by trace or request_id.")
 
-// offList deletes records that no list shows.
-func (w *deletion) offList(ctx context.Context, of Part) error {
+// ofPart deletes records of a part, except those that are spared.
+func (w *deletion) ofPart(ctx context.Context, of Part) error {
 	return eachPage(ctx, w.store, w.account, of, func(page []State) error {
 		// Looked at here already: few have the value, and to delete holds up all writers.
 		var ids []string
 		for i := range page {
-			if w.which(&page[i]) {
+			if s := &page[i]; w.which(s) && (w.spare == nil || !w.spare(s)) {
 				ids = append(ids, page[i].RequestID)
 			}
 		}
@@ -455,7 +443,7 @@ func (w *deletion) waited(ctx context.Context, cutoff time.Time) error {
 	}
 	w.which = func(s *State) bool { return s.History[len(s.History)-1].At.Before(cutoff) }
 
-	return w.offList(ctx, Orphaned)
+	return w.ofPart(ctx, Orphaned)
 }
 
 // older deletes the account's records and spans from before a moment.
