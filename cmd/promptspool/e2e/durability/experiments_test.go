@@ -364,8 +364,8 @@ func TestARunRefusesWhatItMustNotDo(t *testing.T) {
 	l.run(0, append(version, "--filter", "status:success", "--gate", "errors <= 0")...)
 }
 
-// While a run waits for its first answer, another of its name is refused. Then the server leaves for longer than
-// the run waits for it.
+// While a run waits for its first answer, another of its name is refused. Then the server leaves, and the run is
+// stopped while it waits for that.
 func TestARunThatLosesItsServerIsContinued(t *testing.T) {
 	t.Parallel()
 	server := harness.StartServer(t, t.TempDir(), harness.FreePort(t))
@@ -385,6 +385,8 @@ func TestARunThatLosesItsServerIsContinued(t *testing.T) {
 
 	server.Kill()
 	l.write("go", "")
+	server.Eventually(func() bool { return l.has("paid") }, func() string { return "no answer came" })
+	_ = cmd.Process.Signal(os.Interrupt)
 	err := cmd.Wait()
 	if err == nil || !strings.Contains(out.String(), "To continue, give the same command --name gone.") {
 		t.Errorf("%v: %s", err, out.String())
