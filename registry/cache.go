@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -112,9 +113,7 @@ type negative struct {
 //
 // A file that cannot be read is renamed to end in .bad, logged, and ignored.
 func NewCache(c CacheConfig) (*Cache, error) {
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -8,6 +8,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,9 +56,7 @@ type Registry struct {
 
 // New makes a Registry. It starts no goroutine.
 func New(c Config) *Registry {
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -382,13 +381,9 @@ type Watcher interface {
 // note adds a change to the account's audit log. by is the person who made it, or "" for the
 // identity's key.
 func (r *Registry) note(ctx context.Context, id wire.Identity, by, action, target, detail string) {
-	if by == "" {
-		by = wire.KeyActor(id.KeyID)
-	}
-
 	wire.NoteAudit(ctx, r.audit, r.log, id.Account, wire.AuditEntry{
 		At:     r.now().UTC(),
-		Actor:  by,
+		Actor:  cmp.Or(by, wire.KeyActor(id.KeyID)),
 		Action: action,
 		Target: target,
 		Detail: detail,
@@ -482,10 +477,7 @@ func renderTemplate(
 ) (wire.RenderedTemplate, error) {
 	// An app that names no provider will call the
 	// template's own, so it gets that one's URL.
-	provider := f.Provider
-	if provider == "" {
-		provider = p.Provider()
-	}
+	provider := cmp.Or(f.Provider, p.Provider())
 	out := wire.RenderedTemplate{
 		Success:         true,
 		ID:              raw.ID,

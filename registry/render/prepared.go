@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,10 +99,7 @@ type Call struct {
 // cannot be rendered.
 // wire.CodeUnavailable means that c.Context ended.
 func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, err error) {
-	name := c.Provider
-	if name == "" {
-		name = p.model.Provider
-	}
+	name := cmp.Or(c.Provider, p.model.Provider)
 	if name == "" {
 		return nil, nil, nil
 	}
@@ -363,9 +361,7 @@ func imageOf(b *prompt.Block, value json.RawMessage) (prompt.Block, bool) {
 	// All of these are taken: {"image_url": "..."},
 	// {"image_url": {"url": "..."}}, {"url": "..."}.
 	out.Text = rawjson.Text(value)
-	if out.Text == "" {
-		out.Text = rawjson.Text(rawjson.Member(value, "url"))
-	}
+	out.Text = cmp.Or(out.Text, rawjson.Text(rawjson.Member(value, "url")))
 	if value[0] == '{' {
 		out.Raw = append(out.Raw, rawjson.MemberOf(out.Kind, value))
 	}
@@ -394,9 +390,7 @@ func withModel(metadata json.RawMessage, m wire.Object) json.RawMessage {
 // metadata.model is what Kwargs are made for; "" for the provider or the model means the
 // published one. If that leaves no model, its name is null.
 func (p *Prepared) Metadata(providerName, modelName string) json.RawMessage {
-	if providerName == "" {
-		providerName = p.model.Provider
-	}
+	providerName = cmp.Or(providerName, p.model.Provider)
 	if providerName == p.model.Provider && (modelName == "" || modelName == p.model.Name) {
 		return p.metadata
 	}

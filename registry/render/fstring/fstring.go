@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"promptspool/api/wire/jsonscan"
 	"promptspool/registry/render/language"
@@ -70,7 +68,7 @@ func (f *Format) Variables() []string {
 	return names.List
 }
 
-// inBraces finds a variable's name as isName knows it, or with members, in one pair of braces.
+// inBraces finds a variable's name, or one with members, in one pair of braces.
 var inBraces = regexp.MustCompile(`(?:^|[^{])\{\s*([\pL_][\pL\p{Nd}\pM_.-]*)\s*\}(?:[^}]|$)`)
 
 // Doubled returns the first name in doubled braces, or "" if there is none. Other template languages
@@ -143,118 +141,69 @@ func (p *parser) parse(text string) (_ *Format, err error) {
 	return f, nil
 }
 
+// What a field begins with: the name of a variable and the path from there. Within brackets any character is part
+// of a key.
+var placeForm = regexp.MustCompile(`^(?:[^\[{}:!]|\[[^\]]*\])*`)
+
 // readField reads a field, whose { was read, and returns it with the text after its }.
 func readField(text string) (f *field, rest string) {
-	end := nameEnd(text)
-	f = parseName(text[:end])
-
-	// After the name: a conversion, a format spec, or the end.
-	stop, text := text[end], text[end+1:]
-	if stop == '!' {
-		f.conversion, stop, text = parseConversion(text)
+	place := placeForm.FindString(text)
+	rest = text[len(place):]
+	switch {
+	case rest == "" || rest[0] == '[':
+		fail(openBrace)
+	case rest[0] == '{':
+		fail(singleBrace)
 	}
-	if stop == '}' {
-		return f, text
-	}
+	f = parsePlace(place)
 
-	end = strings.IndexAny(text, "{}")
+	// After the place: a conversion, a format spec, or the end.
+	if rest[0] == '!' {
+		if !conversionForm.MatchString(rest) {
+			fail("has a ! in a field that is not followed by r or s")
+		}
+		f.conversion, rest = rest[1], rest[2:]
+	}
+	end := strings.IndexAny(rest, "{}")
 	switch {
 	case end < 0:
 		fail(openBrace)
-	case text[end] == '{':
+	case rest[end] == '{':
 		fail("has a field within a field's format spec, which is not supported")
 	}
-	f.spec = parseSpec(text[:end])
+	f.spec = parseSpec(strings.TrimPrefix(rest[:end], ":"))
 
-	return f, text[end+1:]
+	return f, rest[end+1:]
 }
 
-// nameEnd finds the : ! or } after a field's name. Within brackets they are part of a
-// key.
-func nameEnd(text string) int {
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '}', ':', '!':
-			return i
-		case '{':
-			fail(singleBrace)
-		case '[':
-			// The text in brackets is a key, and may have any of the other characters.
-			n := strings.IndexByte(text[i:], ']')
-			if n < 0 {
-				fail(openBrace)
-			}
-			i += n
-		}
-	}
-	fail(openBrace)
+// The parts of a field: the name of a variable, with - allowed inside it, the path from there, with each of its
+// steps, and a conversion.
+var (
+	nameForm       = regexp.MustCompile(`^[\pL_][\pL\p{Nd}\pM_-]*`)
+	pathForm       = regexp.MustCompile(`^(?:\.[^.\[]+|\[[^\]]+\])*$`)
+	stepForm       = regexp.MustCompile(`\.([^.\[]+)|\[([^\]]+)\]`)
+	conversionForm = regexp.MustCompile(`^![rs][:}]`)
+)
 
-	return 0
-}
-
-// parseConversion reads what follows a !, up to the : or }.
-func parseConversion(text string) (conversion, stop byte, rest string) {
-	if len(text) < 2 {
-		fail(openBrace)
-	}
-	conversion, stop = text[0], text[1]
-	if !strings.ContainsRune("rs", rune(conversion)) || stop != ':' && stop != '}' {
-		fail("has a ! in a field that is not followed by r or s")
-	}
-
-	return conversion, stop, text[2:]
-}
-
-// parseName reads name.member[key]...
-func parseName(text string) *field {
-	end := strings.IndexAny(text, ".[")
-	if end < 0 {
-		end = len(text)
-	}
+// parsePlace reads name.member[key]...
+func parsePlace(text string) *field {
 	// The source is kept for errors, which show what the person wrote.
-	f := &field{source: text, name: text[:end]}
-	if !isName(f.name) {
+	f := &field{source: text, name: nameForm.FindString(text)}
+	path := text[len(f.name):]
+	if f.name == "" || path != "" && path[0] != '.' && path[0] != '[' {
 		fail("has {%s}, which is no variable's name; write {{ and }} for braces",
 			language.Shorten(text))
 	}
 
-	for text = text[end:]; text != ""; {
-		var step string
-		switch text[0] {
-		case '.':
-			end := strings.IndexAny(text[1:], ".[") + 1
-			if end == 0 {
-				end = len(text)
-			}
-			step, text = text[1:end], text[end:]
-		case '[':
-			// There is one: nameEnd found it.
-			end := strings.IndexByte(text, ']')
-			step, text = text[1:end], text[end+1:]
-		}
-		isJoined := text == "" || text[0] == '.' || text[0] == '['
-		if step == "" || !isJoined || len(f.path) == pathMax {
-			fail("has {%s}, whose path cannot be followed; write {name.member} or {name[0]}",
-				language.Shorten(f.source))
-		}
-		f.path = append(f.path, step)
+	for _, step := range stepForm.FindAllStringSubmatch(path, -1) {
+		f.path = append(f.path, step[1]+step[2])
+	}
+	if !pathForm.MatchString(path) || len(f.path) > pathMax {
+		fail("has {%s}, whose path cannot be followed; write {name.member} or {name[0]}",
+			language.Shorten(f.source))
 	}
 
 	return f
-}
-
-// isName reports whether text is an identifier, with - allowed inside it.
-func isName(text string) bool {
-	for i, r := range text {
-		switch {
-		case r == '_' || unicode.IsLetter(r):
-		case i > 0 && (r == '-' || unicode.IsDigit(r) || unicode.IsMark(r)):
-		default:
-			return false
-		}
-	}
-
-	return text != "" && utf8.ValidString(text)
 }
 
 // Bounds of one rendering, over all texts of a blueprint.

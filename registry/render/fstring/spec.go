@@ -1,6 +1,7 @@
 package fstring
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"regexp"
@@ -179,9 +180,7 @@ func (s spec) pad(sign, text, own string) string {
 	}
 
 	fill, align := s.fill, s.align
-	if fill == "" {
-		fill = " "
-	}
+	fill = cmp.Or(fill, " ")
 	// Without an alignment, numbers go right and strings go left.
 	if align == "" {
 		align = own

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -64,10 +65,7 @@ func (p *parser) want(kind string) token {
 
 func (p *parser) unexpected(wanted string) {
 	t := p.now()
-	found := t.text
-	if found == "" {
-		found = t.kind
-	}
+	found := cmp.Or(t.text, t.kind)
 
 	failAt(t.at, "has %q where %s is expected", language.Shorten(found), wanted)
 }

@@ -3,6 +3,7 @@
 package prompt
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -216,10 +217,7 @@ func parseBlock(at, format string, o wire.Object) Block {
 // FormatOf returns the template format that an object asks for.
 func FormatOf(o wire.Object) string {
 	format, _ := o.Get("template_format")
-	if rawjson.Text(format) == "" {
-		return "f-string"
-	}
-	return rawjson.Text(format)
+	return cmp.Or(rawjson.Text(format), "f-string")
 }
 
 // ParseTemplate parses a text. It returns nil for a text that renders to itself.

@@ -96,10 +96,9 @@ func (c *call) bedrockBlock(m *prompt.Message, b *prompt.Block) json.RawMessage 
 		if m.Role != "assistant" {
 			return c.cannotHold(b, "a message of the role %s; only the assistant thinks", m.Role)
 		}
-		reasoning := rawjson.NewObject().Str("text", b.StringMember("thinking"))
-		if signature := b.StringMember("signature"); signature != "" {
-			reasoning = reasoning.Str("signature", signature)
-		}
+		reasoning := rawjson.NewObject().
+			Str("text", b.StringMember("thinking")).
+			Some("signature", b.StringMember("signature"))
 		return rawjson.Form(`{"reasoningContent":{"reasoningText":$}}`, reasoning.End())
 	case "image_url", "media":
 		return c.bedrockFile(b)
@@ -153,17 +152,14 @@ func (c *call) bedrockTools(kwargs wire.Object) wire.Object {
 		spec := declare(&t, "inputSchema", rawjson.Form(`{"json":$}`, schemaOf(&t)))
 		tools[i] = rawjson.Form(`{"toolSpec":$}`, spec)
 	}
-	// Converse keeps tools and their choice in one object.
-	config := rawjson.NewObject().Raw("tools", rawjson.Array(tools))
-
 	if c.Choice.Mode == "none" {
 		c.reject("prompt_template.tool_choice",
 			"is none, which Converse does not have; take out the tools, or the choice")
 	}
-	choice := c.choice(bedrockChoices)
-	if choice != nil {
-		config = config.Raw("toolChoice", choice)
-	}
+	// Converse keeps tools and their choice in one object.
+	config := rawjson.NewObject().
+		Raw("tools", rawjson.Array(tools)).
+		SomeRaw("toolChoice", c.choice(bedrockChoices))
 
 	return append(kwargs, rawjson.MemberOf("toolConfig", config.End()))
 }

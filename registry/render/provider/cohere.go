@@ -50,11 +50,8 @@ func (c *call) cohereMessage(m *prompt.Message) json.RawMessage {
 	if role == "tool" {
 		out = out.Str("tool_call_id", m.ToolCallID)
 	}
-	if len(m.Calls) > 0 {
-		out = out.Raw("tool_calls", openAICalls(m.Calls))
-	}
 
-	return out.End()
+	return out.SomeRaw("tool_calls", openAICalls(m.Calls)).End()
 }
 
 func (c *call) cohereChunk(m *prompt.Message, b *prompt.Block) json.RawMessage {

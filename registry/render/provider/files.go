@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"encoding/json"
 	"path"
 	"strings"
@@ -34,9 +35,7 @@ func fileOf(b *prompt.Block) file {
 	if detail := rawjson.Member(inner, "detail"); !rawjson.IsNull(detail) {
 		f.detail = detail
 	}
-	if f.title == "" {
-		f.title = "file"
-	}
+	f.title = cmp.Or(f.title, "file")
 
 	// The url may hold bare base64, if the block says so.
 	if rawjson.Text(rawjson.Member(inner, "format")) == "base64" && !strings.HasPrefix(f.url, "data:") {
@@ -48,9 +47,7 @@ func fileOf(b *prompt.Block) file {
 			f.mime, _, _ = strings.Cut(head, ";")
 		}
 	}
-	if f.mime == "" {
-		f.mime = mimeOf(f.url)
-	}
+	f.mime = cmp.Or(f.mime, mimeOf(f.url))
 
 	return f
 }
@@ -102,11 +99,7 @@ func (f *file) format() string {
 
 // dataType returns the type of the data, which some clients require.
 func (f *file) dataType() string {
-	if f.mime == "" {
-		return defaultImage
-	}
-
-	return f.mime
+	return cmp.Or(f.mime, defaultImage)
 }
 
 // asURL returns a url for the file; a data: url if it is given as data.
@@ -120,10 +113,7 @@ func (f *file) asURL() string {
 
 // describe names the file in an error.
 func (f *file) describe() string {
-	kind := f.mime
-	if kind == "" {
-		kind = "a file of unknown type"
-	}
+	kind := cmp.Or(f.mime, "a file of unknown type")
 	if f.data == "" {
 		return language.Shorten(kind) + " by url"
 	}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -107,27 +108,21 @@ func (c *call) geminiPart(_ *prompt.Message, b *prompt.Block) json.RawMessage {
 		if b.Text == "" {
 			return nil
 		}
-		part := rawjson.NewObject().Str("text", b.Text)
-		if signature := b.StringMember("thought_signature"); signature != "" {
-			part = part.Str("thought_signature", signature)
-		}
-		return part.End()
+		return rawjson.NewObject().
+			Str("text", b.Text).
+			Some("thought_signature", b.StringMember("thought_signature")).
+			End()
 	case "thinking":
-		part := rawjson.NewObject().
+		return rawjson.NewObject().
 			Str("text", b.StringMember("thinking")).
-			Raw("thought", json.RawMessage("true"))
-		if signature := b.StringMember("signature"); signature != "" {
-			part = part.Str("thought_signature", signature)
-		}
-		return part.End()
+			Raw("thought", json.RawMessage("true")).
+			Some("thought_signature", b.StringMember("signature")).
+			End()
 	case "code":
 		code := b.StringMember("code")
 		return rawjson.Form(`{"executable_code":{"language":"PYTHON","code":$}}`, code)
 	case "code_execution_result":
-		outcome := b.StringMember("outcome")
-		if outcome == "" {
-			outcome = "OUTCOME_OK"
-		}
+		outcome := cmp.Or(b.StringMember("outcome"), "OUTCOME_OK")
 		return rawjson.Form(`{"code_execution_result":{"outcome":$,"output":$}}`,
 			outcome, b.StringMember("output"))
 	case "image_url", "media":
@@ -142,11 +137,7 @@ func geminiFile(f file) json.RawMessage {
 		return rawjson.Form(`{"inline_data":{"mime_type":$,"data":$}}`, f.dataType(), f.data)
 	}
 
-	data := rawjson.NewObject().Str("file_uri", f.url)
-	if f.mime != "" {
-		data = data.Str("mime_type", f.mime)
-	}
-
+	data := rawjson.NewObject().Str("file_uri", f.url).Some("mime_type", f.mime)
 	return rawjson.Form(`{"file_data":$}`, data.End())
 }
 
@@ -204,11 +195,7 @@ func (c *call) geminiTools(config wire.Object) wire.Object {
 // written as such, because every client knows that; others as a JSON schema, under the
 // name that newer clients have for it.
 func geminiFunction(t prompt.Tool) json.RawMessage {
-	out := rawjson.NewObject().Str("name", t.Name)
-	if t.Description != "" {
-		out = out.Str("description", t.Description)
-	}
-
+	out := rawjson.NewObject().Str("name", t.Name).Some("description", t.Description)
 	switch {
 	case t.Parameters == nil:
 	case isGeminiSchema(t.Parameters):

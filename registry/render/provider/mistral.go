@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"promptspool/api/wire"
@@ -38,18 +39,12 @@ func (c *call) mistralMessage(m *prompt.Message) json.RawMessage {
 	out := rawjson.NewObject().Str("role", role).Raw("content", c.chunks(m, c.mistralChunk))
 	switch {
 	case role == "tool":
-		out = out.Str("tool_call_id", m.ToolCallID)
-		if name := c.calledName(m); name != "" {
-			out = out.Str("name", name)
-		}
+		out = out.Str("tool_call_id", m.ToolCallID).Some("name", c.calledName(m))
 	case m.Name != "":
 		c.warnName(m)
 	}
-	if len(m.Calls) > 0 {
-		out = out.Raw("tool_calls", openAICalls(m.Calls))
-	}
 
-	return out.End()
+	return out.SomeRaw("tool_calls", openAICalls(m.Calls)).End()
 }
 
 func (c *call) mistralChunk(m *prompt.Message, b *prompt.Block) json.RawMessage {
@@ -70,11 +65,7 @@ func (c *call) mistralChunk(m *prompt.Message, b *prompt.Block) json.RawMessage 
 		return rawjson.Form(`{"type":"document_url","document_url":$}`, f.asURL())
 	case f.is("audio"):
 		// Mistral takes data and urls in the same place.
-		audio := f.data
-		if audio == "" {
-			audio = f.url
-		}
-		return rawjson.Form(`{"type":"input_audio","input_audio":$}`, audio)
+		return rawjson.Form(`{"type":"input_audio","input_audio":$}`, cmp.Or(f.data, f.url))
 	}
 
 	return c.cannotHold(b, "a message, as %s; give an image, a PDF or audio", f.describe())

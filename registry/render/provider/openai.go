@@ -77,26 +77,21 @@ func openAIMessages(c *call) json.RawMessage {
 			out = out.Raw("content", c.openAIContent(m))
 		}
 
-		if m.Name != "" {
-			out = out.Str("name", m.Name)
-		}
+		out = out.Some("name", m.Name)
 		if m.FunctionCall != nil {
 			out = out.Raw("function_call", functionOf(*m.FunctionCall))
 		}
-		if m.ToolCallID != "" {
-			out = out.Str("tool_call_id", m.ToolCallID)
-		}
-		if len(m.Calls) > 0 {
-			out = out.Raw("tool_calls", openAICalls(m.Calls))
-		}
-		b = out.End()
+		b = out.Some("tool_call_id", m.ToolCallID).SomeRaw("tool_calls", openAICalls(m.Calls)).End()
 	}
 
 	return append(b, ']')
 }
 
-// openAICalls writes tool calls in the form that several providers took over.
+// openAICalls writes tool calls in the form that several providers took over; nil if there are none.
 func openAICalls(calls []prompt.ToolCall) json.RawMessage {
+	if len(calls) == 0 {
+		return nil
+	}
 	list := make([]json.RawMessage, len(calls))
 	for i, call := range calls {
 		list[i] = rawjson.Form(`{"id":$,"type":"function","function":$}`, call.ID, functionOf(call))
@@ -159,11 +154,7 @@ func (c *call) openAIPart(m *prompt.Message, b *prompt.Block) json.RawMessage {
 
 // imagePart writes an image in the form that several providers took over.
 func imagePart(f file) json.RawMessage {
-	image := rawjson.NewObject().Str("url", f.asURL())
-	if f.detail != nil {
-		image = image.Raw("detail", f.detail)
-	}
-
+	image := rawjson.NewObject().Str("url", f.asURL()).SomeRaw("detail", f.detail)
 	return rawjson.Form(`{"type":"image_url","image_url":$}`, image.End())
 }
 
@@ -221,10 +212,6 @@ func (c *call) responseTool(t prompt.Tool) json.RawMessage {
 		return rawjson.Encode(append(out, rawjson.Without(c.builtIn(t), "type")...))
 	}
 
-	out := rawjson.NewObject().Str("type", "function").Str("name", t.Name)
-	if t.Description != "" {
-		out = out.Str("description", t.Description)
-	}
 	// Strict schemas forbid what a template that was written for chat completions may
 	// have.
 	strict := rawjson.Member(t.Raw, "strict")
@@ -232,7 +219,13 @@ func (c *call) responseTool(t prompt.Tool) json.RawMessage {
 		strict = json.RawMessage("false")
 	}
 
-	return out.Raw("parameters", schemaOf(&t)).Raw("strict", strict).End()
+	return rawjson.NewObject().
+		Str("type", "function").
+		Str("name", t.Name).
+		Some("description", t.Description).
+		Raw("parameters", schemaOf(&t)).
+		Raw("strict", strict).
+		End()
 }
 
 // responseItemKinds lists the types of blocks that are items of a response's input as

@@ -34,11 +34,10 @@ func schemaOf(t *prompt.Tool) json.RawMessage {
 
 // declare writes a function's name, description and schema, as most providers want them.
 func declare(t *prompt.Tool, schemaName string, schema json.RawMessage) json.RawMessage {
-	out := rawjson.NewObject().Str("name", t.Name)
-	if t.Description != "" {
-		out = out.Str("description", t.Description)
-	}
-	out = out.Raw(schemaName, schema)
+	out := rawjson.NewObject().
+		Str("name", t.Name).
+		Some("description", t.Description).
+		Raw(schemaName, schema)
 	if strict := rawjson.Member(t.Raw, "strict"); string(strict) == "true" {
 		out = out.Raw("strict", strict)
 	}

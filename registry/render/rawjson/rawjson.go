@@ -203,5 +203,21 @@ func (w Writer) Raw(name string, value json.RawMessage) Writer {
 	return append(w.Name(name), value...)
 }
 
+// Some adds a member that is a string, unless it is empty.
+func (w Writer) Some(name, value string) Writer {
+	if value == "" {
+		return w
+	}
+	return w.Str(name, value)
+}
+
+// SomeRaw adds a member that is JSON, unless there is none.
+func (w Writer) SomeRaw(name string, value json.RawMessage) Writer {
+	if value == nil {
+		return w
+	}
+	return w.Raw(name, value)
+}
+
 // End ends the object and returns it.
 func (w Writer) End() json.RawMessage { return json.RawMessage(append(w, '}')) }

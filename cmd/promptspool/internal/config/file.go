@@ -208,10 +208,7 @@ func (r placedRule) String() string {
 		matches = "pattern " + r.Pattern
 	}
 
-	action := r.Action
-	if action == "" {
-		action = redact.Mask
-	}
+	action := cmp.Or(r.Action, redact.Mask)
 	return matches + ": " + action
 }
 
