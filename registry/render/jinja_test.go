@@ -18,6 +18,7 @@ func TestWhatOnlyAWholeJinjaHasIsFoundByName(t *testing.T) {
 		"{% import 'x' as y %}":                              "the tag import",
 		"{% from 'x' import y %}":                            "the tag from",
 		"{% call f() %}{% endcall %}":                        "the tag call",
+		"{% filter upper %}a{% endfilter %}":                 "the tag filter",
 		"{% block b %}{% endblock %}":                        "the tag block",
 		"{% do l.append(1) %}":                               "the tag do",
 		"{% for a in l %}{% break %}{% endfor %}":            "the tag break",

@@ -65,7 +65,7 @@ func hostile() map[string]string {
 		"startswith": "{% for a in range(99) %}" +
 			"{% set b = big.startswith([" + strings.Repeat("big,", 9999) + "'x']) %}{% endfor %}",
 		"large attribute":        forever + "{{ [m]|map(attribute=big)|list|length }}{% endfor %}",
-		"split of a large text":  "{{ ('a ' * 1000000).split(none, 900000)|length }}",
+		"split of a large text":  "{{ ('a ' * 1000000).split(' ', 900000)|length }}",
 		"format of many places":  "{{ ('%s' * 1000000)|format(1) }}{{ ('%%' * 1000000)|format }}",
 		"format of a large text": "{% for a in range(99999) %}{% set b = big|format %}{% endfor %}",
 		"many scopes": strings.Repeat("{% for a in [1] %}", 90) +

@@ -319,7 +319,7 @@ func unescape(b *strings.Builder, s string) int {
 // else.
 //
 // Supported are the tags if, elif, else, for (with else, a condition, and loop), set (of
-// one name, of several, of a namespace's attribute, of a block), filter, raw and macro
+// one name, of several, of a namespace's attribute, of a block), raw and macro
 // (with defaults); comments; whitespace control; expressions with decimal numbers; slices
 // from and to, and [::-1]; the functions range, dict and namespace; and these filters,
 // tests and methods:
@@ -335,7 +335,7 @@ func unescape(b *strings.Builder, s string) int {
 //	         of mappings: get items keys values; of lists: index
 //
 // That is what public prompts use. The rest of Jinja is reported by name when a template is
-// published: includes, inheritance, with, call, do, break and recursive loops; other filters,
+// published: includes, inheritance, with, call, filter, do, break and recursive loops; other filters,
 // tests, methods, functions and members of loop; the operator **, % of a text, and chains of
 // comparisons; %x and the like in a format; arguments given as * and **.
 //

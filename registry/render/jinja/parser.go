@@ -149,7 +149,7 @@ func (p *parser) body(until string, tag token) (nodes []node) {
 
 // missingTags lists the tags of Jinja and its extensions that are not supported.
 var missingTags = strings.Fields(
-	"include import from extends block do call trans pluralize autoescape break continue debug with")
+	"include import from extends block do call filter trans pluralize autoescape break continue debug with")
 
 // tag reads a tag, whose {% began at a byte.
 func (p *parser) tag(began int) node {
@@ -162,8 +162,6 @@ func (p *parser) tag(began int) node {
 		return p.forTag(tag)
 	case "set":
 		return p.setTag(tag)
-	case "filter":
-		return p.filterTag(tag)
 	case "macro":
 		return p.macroTag(tag)
 	}
@@ -301,14 +299,4 @@ func (p *parser) block(end string, tag token, names ...string) (body []node) {
 	p.want("%}")
 
 	return body
-}
-
-func (p *parser) filterTag(tag token) node {
-	n := &setNode{filters: []*filterExpr{p.filter(nil)}}
-	for p.take("|") {
-		n.filters = append(n.filters, p.filter(nil))
-	}
-	n.body = p.block("endfilter", tag)
-
-	return n
 }

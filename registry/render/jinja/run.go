@@ -380,8 +380,7 @@ func (x *run) assign(names []string, value any) {
 	}
 }
 
-// setNode is set, of a value or of a block. Without targets it is the tag filter, which
-// writes the block.
+// setNode is set, of a value or of a block.
 type setNode struct {
 	targets   []string
 	attribute string // if the only target is a namespace's attribute
@@ -402,12 +401,9 @@ func (n *setNode) exec(x *run) {
 		}
 	}
 
-	switch {
-	case n.targets == nil:
-		x.write(x.str(value))
-	case n.attribute == "":
+	if n.attribute == "" {
 		x.assign(n.targets, value)
-	default:
+	} else {
 		n.setAttribute(x, value)
 	}
 }

@@ -50,7 +50,10 @@ func (x *run) split(s string, a arguments) *listValue {
 	// There are at most as many parts as bytes.
 	x.pay(16 * len(s))
 	if !given || separator == nil {
-		return x.texts(splitBlank(s, most))
+		if most >= 0 {
+			fail("splits at blanks a number of times, which is not supported; give the separator")
+		}
+		return x.texts(strings.Fields(s))
 	}
 
 	sep := x.str(separator)
@@ -63,25 +66,6 @@ func (x *run) split(s string, a arguments) *listValue {
 	}
 
 	return x.texts(strings.SplitN(s, sep, most))
-}
-
-// splitBlank splits at runs of whitespace, at most so many times.
-func splitBlank(s string, most int) []string {
-	if most < 0 {
-		return strings.Fields(s)
-	}
-
-	var parts []string
-	for s = strings.TrimLeftFunc(s, unicode.IsSpace); s != ""; most-- {
-		i := strings.IndexFunc(s, unicode.IsSpace)
-		if i < 0 || most == 0 {
-			return append(parts, s)
-		}
-		parts = append(parts, s[:i])
-		s = strings.TrimLeftFunc(s[i:], unicode.IsSpace)
-	}
-
-	return parts
 }
 
 // lines splits at line breaks. One at the end does not begin another line.

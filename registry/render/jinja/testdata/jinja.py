@@ -69,7 +69,6 @@ a {%+ if t +%} b {% endif %}
 {% set a = 1 %}{% for q in l %}{% set a = q %}{{ a }}{% endfor %}{{ a }}{% if t %}{% set a = 5 %}{% endif %}{{ a }}
 {% set ns = namespace(n=0, found=false) %}{% for q in l %}{% set ns.n = ns.n + q %}{% endfor %}{{ ns.n }}{{ ns.found }}{% set ns.found = true %}{{ ns.found }}{{ ns['n'] }}
 {% set m2 = dict(a=1, b=2) %}{{ m2 }}{{ m2.a }}{{ dict(m2, c=3) }}
-{% filter upper %}low {{ s }}{% endfilter %}{% filter replace('a', 'b')|title %}aac{% endfilter %}
 {{ n|abs }}{{ -1.5|abs }}
 {{ s|capitalize }}|{{ 'HELLO wORLD'|capitalize }}
 {{ gone|default('d') }}{{ e|default('d') }}{{ e|default('d', true) }}{{ none|d('x') }}{{ none|d('x', boolean=true) }}{{ gone|d }}{{ m.gone|default(5) }}{{ gone.a.b|default('deep') }}
@@ -107,7 +106,7 @@ a {%+ if t +%} b {% endif %}
 {{ i is eq 42 }}{{ i is equalto(42) }}{{ i is ne 1 }}{{ i is gt 3 }}{{ i is ge 42 }}{{ i is lt 3 }}{{ i is le 42 }}{{ 1 is in l }}{{ 5 is in(l) }}
 {{ 'a' if i is defined else 'b' }}{{ not i is defined }}{{ i is defined and s is string }}{{ i is not string }}
 {{ s.upper() }}{{ 'ABC'.lower() }}{{ s.title() }}{{ s.capitalize() }}{{ ' x '.strip() }}{{ 'xax'.strip('x') }}{{ ' x '.lstrip() }}|{{ ' x '.rstrip() }}|
-{{ 'a,b,c'.split(',') }}{{ 'a,b,c'.split(',', 1) }}{{ ' a  b '.split() }}{{ 'a b c'.split(none, 1) }}{{ ml.splitlines() }}{{ ''.split() }}{{ ''.split(',') }}
+{{ 'a,b,c'.split(',') }}{{ 'a,b,c'.split(',', 1) }}{{ ' a  b '.split() }}{{ ml.splitlines() }}{{ ''.split() }}{{ ''.split(',') }}
 {{ s.replace('o', '0') }}{{ s.replace('o', '0', 1) }}{{ s.startswith('he') }}{{ s.endswith('x') }}{{ s.startswith(('x', 'h')) }}{{ s.find('o') }}{{ s.find('z') }}{{ s.rfind('o') }}{{ s.index('w') }}{{ u.find('猫') }}
 {{ ','.join(ls) }}
 {{ m.get('b') }}{{ m.get('zz') }}{{ m.get('zz', 'd') }}{{ m.keys()|list }}{{ m.values()|list }}{{ m.items()|list }}{{ m['items'] }}{{ l.index(1) }}
@@ -186,7 +185,6 @@ a{{ "" }} {%- set y = 1 %} b{{ y }}
 {% macro f() %}a{% endmacro f %}
 {% macro range(a) %}mine{{ a }}{% endmacro %}{{ range(3) }}
 {{ m|tojson }}{% macro f(m) %}{{ m|tojson }}{% endmacro %}{{ f({'a': 1}) }}
-{% filter upper %}{% macro f(a) %}x{{ a }}{% endmacro %}{{ f('y') }}{% endfilter %}
 {% set out %}{% macro f(a) %}x{{ a }}{% endmacro %}{{ f('y') }}{% endset %}{{ out }}
 """.strip("\n").split("\n")
 # Texts with line breaks of their own stand apart.
