@@ -61,29 +61,24 @@ func server(ctx context.Context, c serverConfig) error {
 		debug.SetMemoryLimit(serverMemory)
 	}
 
-	folder, err := datafolder.Open(c.data, "server")
+	folder, err := datafolder.Open(c.data, "server", c.logger)
 	if err != nil {
 		return err
 	}
 	defer folder.Close()
-	crash, err := datafolder.OpenCrashFile(c.data, c.logger)
-	if err != nil {
-		return err
-	}
-	defer crash.Close()
 
 	// After a crash on a bad block, every file is read before it is mapped.
-	storage, err := openDatabase(ctx, c, crash.DiskFailed())
+	storage, err := openDatabase(ctx, c, folder.DiskFailed())
 	if err == nil {
-		err = crash.Clear()
+		err = folder.Clear()
 	}
 	if err != nil {
-		crash.Note(err)
+		folder.Note(err)
 		return err
 	}
 
 	err = serveDatabase(ctx, c, storage, started)
-	crash.Note(err)
+	folder.Note(err)
 
 	return errors.Join(err, storage.db.Close())
 }
@@ -288,16 +283,11 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	defer upstream.Close()
 
 	// Storage: the data folder, which no other process may use, and the spool in it.
-	folder, err := datafolder.Open(c.data, "sidecar")
+	folder, err := datafolder.Open(c.data, "sidecar", c.logger)
 	if err != nil {
 		return err
 	}
 	defer folder.Close()
-	crash, err := datafolder.OpenCrashFile(c.data, c.logger)
-	if err != nil {
-		return err
-	}
-	defer crash.Close()
 	spool, err := queue.Open(queue.Config{
 		Dir:      datafolder.Spool(c.data),
 		BytesMax: c.spoolBytesMax,
@@ -310,7 +300,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	})
 	if err == nil {
 		// The spool always reads what it opens.
-		err = crash.Clear()
+		err = folder.Clear()
 	}
 	if err != nil {
 		return err

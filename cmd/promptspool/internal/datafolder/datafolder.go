@@ -67,12 +67,33 @@ func ServerOf(ctx context.Context, data string) (url, key string, err error) {
 	return at.URL, strings.TrimSpace(string(text)), err
 }
 
-// Open creates a role's data folder if it does not exist, and locks it. It rejects one that a
-// process of the other role has filled.
+// Folder is the data folder of this process. It is locked, which keeps a process of the other role from taking the
+// control socket; the kernel releases the lock when the process ends.
 //
-// The lock keeps a process of the other role from taking the control socket. The kernel
-// releases it when the process ends.
-func Open(data, role string) (*os.File, error) {
+// It takes the stack of a crash. Badger reads its files through mappings, in its own goroutines as well, and a block
+// that the disk cannot read is a fault there, which nothing can catch. The next process, which finds it in this
+// folder, reads every file before it maps it.
+type Folder struct {
+	lock, crash *os.File
+	last        string // why the last process crashed; "" if it did not
+}
+
+// Open creates a role's data folder if it does not exist, locks it, and reads why the last process on it crashed. It
+// rejects one that a process of the other role has filled.
+func Open(data, role string, logger *slog.Logger) (*Folder, error) {
+	lock, err := lockFolder(data, role)
+	if err != nil {
+		return nil, err
+	}
+	f := &Folder{lock: lock}
+	if err := f.openCrash(data, logger); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return f, nil
+}
+
+// lockFolder makes and locks a folder.
+func lockFolder(data, role string) (*os.File, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, inFolder(data, err)
 	}
@@ -124,25 +145,16 @@ func exists(path string) bool {
 // crashName is the file in a data folder that says why the last process ended, if it crashed.
 const crashName = "crash"
 
-// crashFile takes the stack of a crash. Badger reads its files through mappings, in its
-// own goroutines as well, and a block that the disk cannot read is a fault there, which
-// nothing can catch. The next process, which finds it in this file, reads every file
-// before it maps it.
-type crashFile struct {
-	file *os.File
-	last string // why the last process crashed; "" if it did not
-}
-
 // crashOutput has the runtime write crashes to the first file of this process: `up` has two roles.
 var crashOutput sync.Once
 
-// OpenCrashFile reads why the last process on a data folder crashed, and takes a crash of this one.
-func OpenCrashFile(data string, logger *slog.Logger) (*crashFile, error) {
-	file, err := os.OpenFile(filepath.Join(data, crashName), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+// openCrash reads why the last process crashed, and takes a crash of this one.
+func (f *Folder) openCrash(data string, logger *slog.Logger) (err error) {
+	f.crash, err = os.OpenFile(filepath.Join(data, crashName), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, inFolder(data, err)
+		return inFolder(data, err)
 	}
-	text, err := io.ReadAll(io.LimitReader(file, 1<<20))
+	text, err := io.ReadAll(io.LimitReader(f.crash, 1<<20))
 	// The disk that cannot read this file is the fault that it would report.
 	if disk.IsUnreadable(err) {
 		text, err = []byte(faultMark+err.Error()), nil
@@ -150,37 +162,36 @@ func OpenCrashFile(data string, logger *slog.Logger) (*crashFile, error) {
 	// The runtime writes to one file only. In `up` both roles end with the process, so
 	// one of their folders is enough to tell the next start.
 	crashOutput.Do(func() {
-		err = errors.Join(err, debug.SetCrashOutput(file, debug.CrashOptions{}))
+		err = errors.Join(err, debug.SetCrashOutput(f.crash, debug.CrashOptions{}))
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("read %s: %w", file.Name(), err), file.Close())
+		return fmt.Errorf("read %s: %w", f.crash.Name(), err)
 	}
 
-	c := &crashFile{file, string(text)}
-	if c.last != "" {
-		first, _, _ := strings.Cut(c.last, "\n")
+	f.last = string(text)
+	if first, _, _ := strings.Cut(f.last, "\n"); f.last != "" {
 		logger.Error("the last process on this data folder crashed", "reason", first)
 	}
-	return c, nil
+	return nil
 }
 
 // DiskFailed reports whether the last process met a block that the disk could not read.
-func (c *crashFile) DiskFailed() bool {
-	return strings.Contains(c.last, "SIGBUS") || strings.Contains(c.last, faultMark)
+func (f *Folder) DiskFailed() bool {
+	return strings.Contains(f.last, "SIGBUS") || strings.Contains(f.last, faultMark)
 }
 
 // faultMark begins what note writes.
 const faultMark = "the disk failed: "
 
 // Note writes down that the process ends because of a fault that was caught.
-func (c *crashFile) Note(err error) {
+func (f *Folder) Note(err error) {
 	if fault := (*rawlog.FaultError)(nil); errors.As(err, &fault) {
-		_, _ = fmt.Fprintf(c.file, "%s%v\n", faultMark, fault)
+		_, _ = fmt.Fprintf(f.crash, "%s%v\n", faultMark, fault)
 	}
 }
 
 // Clear forgets the last crash, once its reason was dealt with.
-func (c *crashFile) Clear() error { return c.file.Truncate(0) }
+func (f *Folder) Clear() error { return f.crash.Truncate(0) }
 
-// Close closes the file. A crash is still written to it.
-func (c *crashFile) Close() error { return c.file.Close() }
+// Close closes the folder. A crash is still written to it.
+func (f *Folder) Close() error { return errors.Join(f.crash.Close(), f.lock.Close()) }

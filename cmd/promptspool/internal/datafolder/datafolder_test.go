@@ -1,6 +1,7 @@
 package datafolder
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,7 +64,7 @@ func TestAFolderOfTheOtherRoleIsRejected(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		lock, err := Open(dir, tt.role)
+		lock, err := Open(dir, tt.role, slog.New(slog.DiscardHandler))
 		if tt.other == "" {
 			if err != nil {
 				t.Errorf("%s with %s: %v", tt.role, tt.holds, err)
