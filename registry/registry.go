@@ -82,7 +82,10 @@ func (r *Registry) SetProviderBaseURLs(urls wire.ProviderBaseURLs) {
 func (r *Registry) Fetch(
 	ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch,
 ) (wire.RenderedTemplate, error) {
-	raw, err := r.read(ctx, id, ident, f.Selector)
+	raw, err := r.source(ctx, id, ident, f.Selector)
+	if err == nil {
+		err = r.fillSnippets(ctx, id.Account, &raw)
+	}
 	if err != nil {
 		return wire.RenderedTemplate{}, err
 	}
@@ -104,13 +107,10 @@ func (r *Registry) Fetch(
 func (r *Registry) Raw(
 	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
 ) (wire.RawTemplate, error) {
-	// Before the read: see above.
-	revision, err := r.revision(ctx, id.Account)
-	if err != nil {
-		return wire.RawTemplate{}, err
+	raw, err := r.Source(ctx, id, ident, s)
+	if err == nil {
+		err = r.fillSnippets(ctx, id.Account, &raw)
 	}
-	raw, err := r.read(ctx, id, ident, s)
-	raw.Revision = revision
 
 	return raw, err
 }
@@ -182,6 +182,7 @@ func bounded(q wire.TemplateListQuery) wire.TemplateListQuery {
 func (r *Registry) Source(
 	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
 ) (wire.RawTemplate, error) {
+	// Before the read, as Raw promises.
 	revision, err := r.revision(ctx, id.Account)
 	if err != nil {
 		return wire.RawTemplate{}, err
@@ -192,20 +193,13 @@ func (r *Registry) Source(
 	return raw, err
 }
 
-// read finds one version and fills in its snippets. It leaves Revision unset.
-func (r *Registry) read(
-	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
-) (wire.RawTemplate, error) {
-	raw, err := r.source(ctx, id, ident, s)
-	if err != nil {
-		return raw, err
-	}
-
+// fillSnippets fills in the snippets of a version.
+func (r *Registry) fillSnippets(ctx context.Context, account string, raw *wire.RawTemplate) error {
 	// With all snippets, whatever the key may see: they are a part of the template.
-	expanded, err := r.expand(ctx, id.Account, raw.Name, raw.Blueprint)
+	expanded, err := r.expand(ctx, account, raw.Name, raw.Blueprint)
 	raw.Blueprint, raw.Snippets = expanded.Blueprint, nonNil(expanded.Used)
 
-	return raw, err
+	return err
 }
 
 // source finds one version.

@@ -34,34 +34,21 @@ func (c *call) cohereTools(kwargs wire.Object) wire.Object {
 }
 
 func (c *call) cohereMessage(m *prompt.Message) json.RawMessage {
-	role := m.Role
-	if role == "developer" {
-		role = "system"
-	}
-
-	out := rawjson.NewObject().Str("role", role)
-	// A message that only calls tools has no content.
+	var content json.RawMessage
+	// A message that only calls tools has none.
 	if len(m.Content) > 0 || len(m.Calls) == 0 {
-		out = out.Raw("content", c.chunks(m, c.cohereChunk))
-	}
-	if m.Name != "" && role != "tool" {
-		c.warnName(m)
-	}
-	if role == "tool" {
-		out = out.Str("tool_call_id", m.ToolCallID)
+		content = c.chunks(m, c.cohereChunk)
 	}
 
-	return out.SomeRaw("tool_calls", openAICalls(m.Calls)).End()
+	return c.namelessMessage(m, content, false)
 }
 
 func (c *call) cohereChunk(m *prompt.Message, b *prompt.Block) json.RawMessage {
 	switch {
 	case b.Kind == "thinking" && m.Role == "assistant":
 		return rawjson.Form(`{"type":"thinking","thinking":$}`, b.StringMember("thinking"))
-	case b.Kind != "image_url" && b.Kind != "media":
-		return c.cannotHold(b, "a message; take it out")
-	case m.Role != "user":
-		return c.cannotHold(b, "a message of the role %s; put it into one of the role user", m.Role)
+	case !c.isUsersFile(m, b):
+		return nil
 	}
 
 	f := fileOf(b)

@@ -31,30 +31,15 @@ var mistralChoices = choices{
 }
 
 func (c *call) mistralMessage(m *prompt.Message) json.RawMessage {
-	role := m.Role
-	if role == "developer" {
-		role = "system"
-	}
-
-	out := rawjson.NewObject().Str("role", role).Raw("content", c.chunks(m, c.mistralChunk))
-	switch {
-	case role == "tool":
-		out = out.Str("tool_call_id", m.ToolCallID).Some("name", c.calledName(m))
-	case m.Name != "":
-		c.warnName(m)
-	}
-
-	return out.SomeRaw("tool_calls", openAICalls(m.Calls)).End()
+	return c.namelessMessage(m, c.chunks(m, c.mistralChunk), true)
 }
 
 func (c *call) mistralChunk(m *prompt.Message, b *prompt.Block) json.RawMessage {
 	switch {
 	case b.Kind == "thinking" && m.Role == "assistant":
 		return rawjson.Form(`{"type":"thinking","thinking":[$]}`, textPart(b.StringMember("thinking")))
-	case b.Kind != "image_url" && b.Kind != "media":
-		return c.cannotHold(b, "a message; take it out")
-	case m.Role != "user":
-		return c.cannotHold(b, "a message of the role %s; put it into one of the role user", m.Role)
+	case !c.isUsersFile(m, b):
+		return nil
 	}
 
 	f := fileOf(b)

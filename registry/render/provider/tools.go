@@ -307,6 +307,40 @@ func (c *call) chunks(
 	return rawjson.Array(list)
 }
 
+// namelessMessage writes a message with a content, nil for none, in OpenAI's form. None has a name but, with
+// namesTools, the result of a tool.
+func (c *call) namelessMessage(m *prompt.Message, content json.RawMessage, namesTools bool) json.RawMessage {
+	role := m.Role
+	if isSystem(m) {
+		role = "system"
+	}
+
+	out := rawjson.NewObject().Str("role", role).SomeRaw("content", content)
+	switch {
+	case role == "tool" && namesTools:
+		out = out.Str("tool_call_id", m.ToolCallID).Some("name", c.calledName(m))
+	case role == "tool":
+		out = out.Str("tool_call_id", m.ToolCallID)
+	case m.Name != "":
+		c.warnName(m)
+	}
+
+	return out.SomeRaw("tool_calls", openAICalls(m.Calls)).End()
+}
+
+// isUsersFile reports whether a block is a file in a message of the user, and else rejects it.
+func (c *call) isUsersFile(m *prompt.Message, b *prompt.Block) bool {
+	switch {
+	case b.Kind != "image_url" && b.Kind != "media":
+		c.cannotHold(b, "a message; take it out")
+	case m.Role != "user":
+		c.cannotHold(b, "a message of the role %s; put it into one of the role user", m.Role)
+	default:
+		return true
+	}
+	return false
+}
+
 // bareText writes a text as a part without a type.
 func bareText(text string) json.RawMessage { return rawjson.Form(`{"text":$}`, text) }
 
