@@ -6,8 +6,8 @@
 //	list.go                all templates, and the table of pages
 //	template.go            one with its versions, and code that fetches it; moving labels, and taking that back
 //	editor.go, draft.go    the form of a version, with its tools; what it publishes
-//	compare.go             two versions, and what the difference of their numbers is worth
-//	backtest.go            a version and what was sent in the past; what is wrong with a draft
+//	compare.go             two versions, and what the difference of their numbers is worth; a version and what was
+//	                       sent in the past; what is wrong with a draft
 //	statistics.go          versions by their numbers
 //	experiment.go          what versions answered to the same rows
 package templates
