@@ -48,67 +48,88 @@ func (p *parser) expr() (e expression) {
 	return e
 }
 
-func (p *parser) or() expression {
-	e := p.and()
-	for n := 0; p.takeName("or"); n++ {
+// How tightly operators bind. not stands between and and the comparisons.
+const (
+	orLevel = iota + 1
+	andLevel
+	notLevel
+	comparisonLevel
+	sumLevel
+	concatLevel
+	productLevel
+	powerLevel
+)
+
+var levels = map[string]int{
+	"or": orLevel, "and": andLevel,
+	"==": comparisonLevel, "!=": comparisonLevel, "<": comparisonLevel, "<=": comparisonLevel,
+	">": comparisonLevel, ">=": comparisonLevel, "in": comparisonLevel, "not in": comparisonLevel,
+	"+": sumLevel, "-": sumLevel, "~": concatLevel,
+	"*": productLevel, "/": productLevel, "//": productLevel, "%": productLevel, "**": powerLevel,
+}
+
+// or reads an expression without an if.
+func (p *parser) or() expression { return p.operation(orLevel) }
+
+// operation reads values with the operators between them that bind at least so tightly.
+func (p *parser) operation(least int) (e expression) {
+	if least <= notLevel && p.takeName("not") {
+		p.nested(func() { e = &notExpr{p.operation(notLevel)} })
+	} else {
+		e = p.filtered()
+	}
+
+	for n := 0; ; n++ {
 		p.chained(n)
-		e = &boolExpr{left: e, right: p.and(), or: true}
-	}
+		at, op := p.now().at, p.operator()
+		level := levels[op]
+		if level < least {
+			return e
+		}
+		p.checkOperator(at, op, e)
+		p.at += len(strings.Fields(op))
+		e = operationOf(op, e, p.operation(level+1))
 
-	return e
+		if level == comparisonLevel && levels[p.operator()] == comparisonLevel {
+			failAt(p.now().at, "has a chain of comparisons, which is not supported; write a < b and b < c")
+		}
+	}
 }
 
-func (p *parser) and() expression {
-	e := p.not()
-	for n := 0; p.takeName("and"); n++ {
-		p.chained(n)
-		e = &boolExpr{left: e, right: p.not()}
-	}
-
-	return e
-}
-
-func (p *parser) not() (e expression) {
-	if !p.takeName("not") {
-		return p.compare()
-	}
-	p.nested(func() { e = &notExpr{p.not()} })
-
-	return e
-}
-
-func (p *parser) compare() expression {
-	e := p.sum()
-	op := p.comparison()
-	if op == "" {
-		return e
-	}
-	e = &compareExpr{op: op, left: e, right: p.sum()}
-
-	at := p.now().at
-	if p.comparison() != "" {
-		failAt(at, "has a chain of comparisons, which is not supported; write a < b and b < c")
-	}
-
-	return e
-}
-
-// comparison reads an operator that compares; "" if there is none.
-func (p *parser) comparison() string {
-	op := p.now().kind
+// operator returns the operator that follows; "" if none does.
+func (p *parser) operator() string {
+	t := p.now()
 	switch {
-	case slices.Contains([]string{"==", "!=", "<", "<=", ">", ">="}, op):
-		p.at++
-		return op
-	case p.takeName("in"):
-		return "in"
+	case t.kind != "name":
+		return t.kind
 	// A name is never the last token, so another follows.
-	case p.isName("not") && p.tokens[p.at+1].kind == "name" && p.tokens[p.at+1].text == "in":
-		p.at += 2
+	case t.text == "not" && p.tokens[p.at+1].kind == "name" && p.tokens[p.at+1].text == "in":
 		return "not in"
 	}
 
-	return ""
+	return t.text
+}
+
+// checkOperator rejects an operator that Jinja has and we do not.
+func (p *parser) checkOperator(at int, op string, left expression) {
+	format, isConstant := left.(constant)
+	switch {
+	case op == "**":
+		p.unsupported(at, "operator", op)
+	case op == "%" && isConstant && isString(format.value):
+		p.unsupported(at, "operator", "% of a text")
+	}
+}
+
+func operationOf(op string, left, right expression) expression {
+	switch level := levels[op]; {
+	case level <= andLevel:
+		return &boolExpr{left: left, right: right, or: op == "or"}
+	case level == comparisonLevel:
+		return &compareExpr{op: op, left: left, right: right}
+	}
+
+	return &binaryExpr{op: op, left: left, right: right}
 }
 
 // chained bounds expressions that nest to the left: a + b + c.
@@ -116,35 +137,6 @@ func (p *parser) chained(n int) {
 	if n > chainMax {
 		failAt(p.now().at, "has an expression of more than %d parts", chainMax)
 	}
-}
-
-func (p *parser) binary(one func() expression, ops ...string) expression {
-	e := one()
-	for n := 0; slices.Contains(ops, p.now().kind); n++ {
-		p.chained(n)
-		at, op := p.now().at, p.next().kind
-		if format, ok := e.(constant); ok && op == "%" && isString(format.value) {
-			p.unsupported(at, "operator", "% of a text")
-		}
-		e = &binaryExpr{op: op, left: e, right: one()}
-	}
-
-	return e
-}
-
-// Operators by precedence, those that bind loosest first.
-func (p *parser) sum() expression     { return p.binary(p.concat, "+", "-") }
-func (p *parser) concat() expression  { return p.binary(p.product, "~") }
-func (p *parser) product() expression { return p.binary(p.power, "*", "/", "//", "%") }
-
-// power reads a value, which no power can follow here.
-func (p *parser) power() expression {
-	e := p.filtered()
-	if p.is("**") {
-		p.unsupported(p.now().at, "operator", "**")
-	}
-
-	return e
 }
 
 // filtered reads a value with its filters and tests.
