@@ -52,9 +52,8 @@ type CacheConfig struct {
 	Rekeyed func(account string)
 
 	Metrics *metrics.Metrics
-	Logger  *slog.Logger     // nil means slog.Default()
-	Now     func() time.Time // nil means time.Now
-	Room    *admission.Room  // bounds the memory for large templates; nil means no bound
+	Logger  *slog.Logger    // nil means slog.Default()
+	Room    *admission.Room // bounds the memory for large templates; nil means no bound
 }
 
 // Cache is the sidecar's side of templates. Every template that was ever fetched is kept
@@ -114,9 +113,6 @@ type negative struct {
 // A file that cannot be read is renamed to end in .bad, logged, and ignored.
 func NewCache(c CacheConfig) (*Cache, error) {
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	if c.Now == nil {
-		c.Now = time.Now
-	}
 	if c.Identities == nil {
 		c.Identities = func() []wire.Identity { return nil }
 	}
@@ -444,7 +440,7 @@ func (c *Cache) findCopy(id wire.Identity, k key) (found, freshness, error) {
 	c.followLocked(id)
 
 	// Apps that ask for a missing template in a loop must not load the server.
-	if n, ok := c.negatives[k]; ok && c.config.Now().Before(n.until) {
+	if n, ok := c.negatives[k]; ok && time.Now().Before(n.until) {
 		c.mu.Unlock()
 		return found{}, absent, n.err
 	}
@@ -469,7 +465,7 @@ func (c *Cache) findCopy(id wire.Identity, k key) (found, freshness, error) {
 	f := found{
 		entry:  e,
 		source: "stale",
-		age:    max(0, c.config.Now().Sub(c.confirmedLocked(e))),
+		age:    max(0, time.Now().Sub(c.confirmedLocked(e))),
 	}
 	if state == current {
 		f.source = "hit"
@@ -525,7 +521,7 @@ func (c *Cache) awaitFeed(ctx context.Context, account string) bool {
 	feed := c.feeds[account]
 	c.mu.Unlock()
 
-	return feed.awaitFirst(ctx, c.config.Now())
+	return feed.awaitFirst(ctx)
 }
 
 // shareLocked stores the copy of another selector under k as well, because the other
@@ -547,7 +543,7 @@ func (c *Cache) shareLocked(k key, of *entry) (*entry, []key) {
 // refreshOldLocked asks in the background for a copy that has not been confirmed for a
 // minute: the feed may be broken while the server is not. mu must be held.
 func (c *Cache) refreshOldLocked(e *entry) {
-	now := c.config.Now()
+	now := time.Now()
 	feed := c.feeds[e.key.account]
 	if feed == nil || !feed.id.Sees(e.meta.name) ||
 		now.Sub(c.confirmedLocked(e)) < copyTTL || now.Sub(e.askedAt) < copyTTL {
@@ -665,7 +661,7 @@ func (c *Cache) runFlight(f *flight, k key) {
 	var raw wire.RawTemplate
 	raw, f.err = c.config.Upstream.Raw(admission.WithRoom(ctx, &claim), f.id, k.ident, k.selector)
 	if f.err == nil {
-		f.entry = c.packer.entry(k, &raw, c.config.Now())
+		f.entry = c.packer.entry(k, &raw, time.Now())
 	}
 
 	for _, k := range c.storeAnswer(f, k) {
@@ -767,7 +763,7 @@ func (c *Cache) isMissingLocked(f *flight, k key) bool {
 // rememberMissingLocked keeps the answer that a template does not exist for negativeTTL.
 // mu must be held.
 func (c *Cache) rememberMissingLocked(k key, err error) {
-	now := c.config.Now()
+	now := time.Now()
 	if len(c.negatives) >= negativesMax {
 		// Expired ones go first; if none has expired, any one makes space.
 		for old, n := range c.negatives {

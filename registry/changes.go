@@ -203,7 +203,7 @@ func (c *Cache) followLocked(id wire.Identity) {
 	if f == nil {
 		f = &feed{
 			account:  id.Account,
-			born:     c.config.Now(),
+			born:     time.Now(),
 			answered: make(chan struct{}),
 			cancel:   func() {},
 		}
@@ -310,7 +310,7 @@ func (c *Cache) poll(ctx context.Context, f *feed) (productive bool, err error) 
 	f.cancel = cancel
 	c.mu.Unlock()
 
-	asked := c.config.Now()
+	asked := time.Now()
 	changes, err := c.config.Upstream.Changes(ctx, id, q)
 
 	c.mu.Lock()
@@ -331,7 +331,7 @@ func (c *Cache) poll(ctx context.Context, f *feed) (productive bool, err error) 
 	}
 	c.applyLocked(f, changes)
 
-	held := c.config.Now().Sub(asked) >= q.Wait/2
+	held := time.Now().Sub(asked) >= q.Wait/2
 
 	return !wasConnected || changes.Reset || changes.Revision != q.Since || held, nil
 }
@@ -361,7 +361,7 @@ func (c *Cache) applyLocked(f *feed, changes wire.Changes) {
 	f.keys = cmp.Or(changes.Keys, f.keys)
 
 	f.position = changes.Revision
-	f.heardAt = c.config.Now()
+	f.heardAt = time.Now()
 	// A full answer has a successor.
 	f.connected = changes.Reset || len(changes.Names) < ChangesNamesMax
 
@@ -392,8 +392,8 @@ func (f *feed) distrustLocked() {
 // awaitFirst waits for the feed's first answer, in the first moments after a start only.
 // Without it a restart would serve an old release although the server is there to report
 // the new one. It reports whether it waited.
-func (f *feed) awaitFirst(ctx context.Context, now time.Time) bool {
-	left := f.born.Add(settleMax).Sub(now)
+func (f *feed) awaitFirst(ctx context.Context) bool {
+	left := time.Until(f.born.Add(settleMax))
 	if left <= 0 {
 		return false
 	}
@@ -424,7 +424,7 @@ func (c *Cache) Age() (age time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	now := c.config.Now()
+	now := time.Now()
 	for _, f := range c.feeds {
 		if f.connected {
 			continue

@@ -78,8 +78,9 @@ type Folder struct {
 	last        string // why the last process crashed; "" if it did not
 }
 
-// Open creates a role's data folder if it does not exist, locks it, and reads why the last process on it crashed. It
-// rejects one that a process of the other role has filled.
+// Open creates a role's data folder if it does not exist, and locks it.
+//
+// It logs why the last process on it crashed, and rejects one that a process of the other role has filled.
 func Open(data, role string, logger *slog.Logger) (*Folder, error) {
 	lock, err := lockFolder(data, role)
 	if err != nil {
