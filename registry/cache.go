@@ -326,14 +326,8 @@ func (c *Cache) markLocked(account string, outdated func(*entry) bool) (marked [
 // isVerdict reports whether the server judged the request itself. Any other error, including
 // the server's own failures, does not withhold a cached copy from an app.
 func isVerdict(err error) bool {
-	for _, code := range []wire.Code{
-		wire.CodeNotFound, wire.CodeUnauthorized, wire.CodeForbidden, wire.CodeInvalid,
-	} {
-		if wire.IsCode(err, code) {
-			return true
-		}
-	}
-	return false
+	verdicts := []wire.Code{wire.CodeNotFound, wire.CodeUnauthorized, wire.CodeForbidden, wire.CodeInvalid}
+	return slices.ContainsFunc(verdicts, func(code wire.Code) bool { return wire.IsCode(err, code) })
 }
 
 // Upstream is the server as a sidecar's Cache sees it: Registry's methods over HTTP.

@@ -685,12 +685,9 @@ func (r *Registry) uses(
 }
 
 func refers(blueprint []byte, name, label string) bool {
-	for _, s := range render.Snippets(blueprint) {
-		if s.Name == name && (label == "" || s.Label == label) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(render.Snippets(blueprint), func(s render.Snippet) bool {
+		return s.Name == name && (label == "" || s.Label == label)
+	})
 }
 
 // checkUnused returns wire.CodeConflict if other templates use the template, or its

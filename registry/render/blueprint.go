@@ -211,15 +211,7 @@ func (c *checker) inputVariables(path string, o wire.Object, used []string) wire
 		return o
 	}
 
-	return rawjson.Set(o, "input_variables", quotedList(used))
-}
-
-func quotedList(names []string) json.RawMessage {
-	list := make([]json.RawMessage, len(names))
-	for i, name := range names {
-		list[i] = rawjson.Quote(name)
-	}
-	return rawjson.Array(list)
+	return rawjson.Set(o, "input_variables", rawjson.ArrayOf(used, rawjson.Quote))
 }
 
 // findingsMax bounds the findings of one blueprint.

@@ -438,5 +438,5 @@ func addVariables(o wire.Object, more []string) wire.Object {
 		return o
 	}
 
-	return rawjson.Set(o, "input_variables", quotedList(n.List))
+	return rawjson.Set(o, "input_variables", rawjson.ArrayOf(n.List, rawjson.Quote))
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"math/big"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -274,12 +275,7 @@ func (x *run) contains(hay, needle any) bool {
 		_, ok := hay.get(x, needle)
 		return ok
 	case *listValue:
-		for _, item := range hay.items {
-			if x.equal(item, needle) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(hay.items, func(item any) bool { return x.equal(item, needle) })
 	case *undefined:
 		return false
 	}

@@ -144,21 +144,20 @@ func (c *call) bedrockTools(kwargs wire.Object) wire.Object {
 		return kwargs
 	}
 
-	tools := make([]json.RawMessage, len(c.Tools))
-	for i, t := range c.Tools {
+	tools := rawjson.ArrayOf(c.Tools, func(t prompt.Tool) json.RawMessage {
 		if t.Kind != "function" {
-			c.reject(t.At, "is %q, and Converse takes functions only; take it out", language.Shorten(t.Kind))
+			return c.reject(t.At, "is %q, and Converse takes functions only; take it out", language.Shorten(t.Kind))
 		}
 		spec := declare(&t, "inputSchema", rawjson.Form(`{"json":$}`, schemaOf(&t)))
-		tools[i] = rawjson.Form(`{"toolSpec":$}`, spec)
-	}
+		return rawjson.Form(`{"toolSpec":$}`, spec)
+	})
 	if c.Choice.Mode == "none" {
 		c.reject("prompt_template.tool_choice",
 			"is none, which Converse does not have; take out the tools, or the choice")
 	}
 	// Converse keeps tools and their choice in one object.
 	config := rawjson.NewObject().
-		Raw("tools", rawjson.Array(tools)).
+		Raw("tools", tools).
 		SomeRaw("toolChoice", c.choice(bedrockChoices))
 
 	return append(kwargs, rawjson.MemberOf("toolConfig", config.End()))

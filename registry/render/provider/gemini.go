@@ -3,6 +3,7 @@ package provider
 import (
 	"cmp"
 	"encoding/json"
+	"promptspool/api/wire/jsonscan"
 	"slices"
 	"strings"
 
@@ -219,18 +220,8 @@ var geminiSchema = strings.Fields(`
 // isGeminiSchema reports whether a JSON schema is also a Schema of Gemini's.
 func isGeminiSchema(schema json.RawMessage) bool {
 	o := rawjson.Object(schema)
-	if o == nil {
-		return false
-	}
-
-	for _, m := range o {
-		// One member that Gemini does not know makes it reject the whole request.
-		if !isGeminiMember(m.Name, m.Value) {
-			return false
-		}
-	}
-
-	return true
+	// One member that Gemini does not know makes it reject the whole request.
+	return o != nil && !slices.ContainsFunc(o, func(m jsonscan.Member) bool { return !isGeminiMember(m.Name, m.Value) })
 }
 
 func isGeminiMember(name string, value json.RawMessage) bool {
@@ -241,19 +232,11 @@ func isGeminiMember(name string, value json.RawMessage) bool {
 	case "items":
 		return isGeminiSchema(value)
 	case "properties":
-		for _, p := range rawjson.Object(value) {
-			if !isGeminiSchema(p.Value) {
-				return false
-			}
-		}
-		return true
+		isOther := func(p jsonscan.Member) bool { return !isGeminiSchema(p.Value) }
+		return !slices.ContainsFunc(rawjson.Object(value), isOther)
 	case "anyOf":
-		for _, e := range rawjson.Elements(value) {
-			if !isGeminiSchema(e) {
-				return false
-			}
-		}
-		return true
+		isOther := func(e json.RawMessage) bool { return !isGeminiSchema(e) }
+		return !slices.ContainsFunc(rawjson.Elements(value), isOther)
 	}
 
 	return slices.Contains(geminiSchema, name)

@@ -37,22 +37,14 @@ func openAI(c *call) wire.Object {
 	kwargs = openAITools(kwargs, c)
 	// Functions are the older form of tools. OpenAI still takes them as they are.
 	if len(c.Functions) > 0 {
-		kwargs = append(kwargs, rawjson.MemberOf("functions", functionList(c.Functions)))
+		functions := rawjson.ArrayOf(c.Functions, func(f prompt.Tool) json.RawMessage { return f.Raw })
+		kwargs = append(kwargs, rawjson.MemberOf("functions", functions))
 		if c.Call.Raw != nil {
 			kwargs = append(kwargs, rawjson.MemberOf("function_call", c.Call.Raw))
 		}
 	}
 
 	return kwargs
-}
-
-func functionList(list []prompt.Tool) json.RawMessage {
-	raw := make([]json.RawMessage, len(list))
-	for i, f := range list {
-		raw[i] = f.Raw
-	}
-
-	return rawjson.Array(raw)
 }
 
 // openAIMessages writes the list of messages, into one buffer.
@@ -92,12 +84,10 @@ func openAICalls(calls []prompt.ToolCall) json.RawMessage {
 	if len(calls) == 0 {
 		return nil
 	}
-	list := make([]json.RawMessage, len(calls))
-	for i, call := range calls {
-		list[i] = rawjson.Form(`{"id":$,"type":"function","function":$}`, call.ID, functionOf(call))
-	}
 
-	return rawjson.Array(list)
+	return rawjson.ArrayOf(calls, func(call prompt.ToolCall) json.RawMessage {
+		return rawjson.Form(`{"id":$,"type":"function","function":$}`, call.ID, functionOf(call))
+	})
 }
 
 func functionOf(call prompt.ToolCall) json.RawMessage {

@@ -291,13 +291,9 @@ func (c *call) useTools() {
 }
 
 func (c *call) hasFunctionMessages() bool {
-	for i := range c.Messages {
-		if c.Messages[i].FunctionCall != nil || c.Messages[i].Role == "function" {
-			return true
-		}
-	}
-
-	return false
+	return slices.ContainsFunc(c.Messages, func(m prompt.Message) bool {
+		return m.FunctionCall != nil || m.Role == "function"
+	})
 }
 
 // Model is metadata.model.

@@ -54,12 +54,7 @@ func (c *call) withTools(
 		return kwargs
 	}
 
-	tools := make([]json.RawMessage, len(c.Tools))
-	for i, t := range c.Tools {
-		tools[i] = convert(t)
-	}
-
-	return append(kwargs, rawjson.MemberOf("tools", rawjson.Array(tools)))
+	return append(kwargs, rawjson.MemberOf("tools", rawjson.ArrayOf(c.Tools, convert)))
 }
 
 // functionTools adds tools, and the choice among them, in the form that several providers

@@ -131,6 +131,16 @@ func Array(values []json.RawMessage) json.RawMessage {
 	return AppendArray(make([]byte, 0, size), values)
 }
 
+// ArrayOf writes a list of what write makes of each element.
+func ArrayOf[T any](list []T, write func(T) json.RawMessage) json.RawMessage {
+	values := make([]json.RawMessage, len(list))
+	for i, e := range list {
+		values[i] = write(e)
+	}
+
+	return Array(values)
+}
+
 // AppendArray appends a list of values to b.
 func AppendArray(b []byte, values []json.RawMessage) []byte {
 	b = append(b, '[')
