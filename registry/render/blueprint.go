@@ -164,8 +164,7 @@ func (c *checker) tool(path string, raw json.RawMessage, isFunction bool) {
 	kind := c.text(path+".type", tool, "type", false)
 	if !isFunction && (kind == "" || kind == "function") {
 		path += ".function"
-		function, _ := tool.Get("function")
-		tool, ok = c.object(path, function)
+		tool, ok = c.object(path, rawjson.Of(tool, "function"))
 		if !ok {
 			return
 		}
@@ -494,8 +493,7 @@ func (c *checker) calls(path string, o wire.Object) {
 		at := fmt.Sprintf("%s.tool_calls[%d]", path, i)
 		if call, ok := c.object(at, e); ok {
 			c.text(at+".id", call, "id", true)
-			function, _ := call.Get("function")
-			c.call(at+".function", function)
+			c.call(at+".function", rawjson.Of(call, "function"))
 		}
 	}
 }
@@ -608,8 +606,7 @@ func (c *checker) block(path, kind, format string, o wire.Object) []string {
 	case "text":
 		source = c.text(path+".text", o, "text", false)
 	case "image_url", "media":
-		v, _ := o.Get(kind)
-		inner, ok := c.object(path+"."+kind, v)
+		inner, ok := c.object(path+"."+kind, rawjson.Of(o, kind))
 		if !ok {
 			return nil
 		}
@@ -649,7 +646,7 @@ var langchainRoles = map[string]string{
 //	{"type":"human","data":{"content":"..."}}
 //	{"lc":1,"type":"constructor","id":["langchain_core","messages","HumanMessage"],"kwargs":{"content":"..."}}
 func fromLangChain(o wire.Object) wire.Object {
-	member := func(name string) json.RawMessage { v, _ := o.Get(name); return v }
+	member := func(name string) json.RawMessage { return rawjson.Of(o, name) }
 	kind := cmp.Or(rawjson.Text(member("role")), rawjson.Text(member("type")))
 	if id := rawjson.Elements(member("id")); len(id) > 0 {
 		kind = rawjson.Text(id[len(id)-1])
@@ -677,12 +674,8 @@ func fromLangChain(o wire.Object) wire.Object {
 	for i := range calls {
 		call := rawjson.Object(calls[i])
 		if args, ok := call.Get("args"); ok {
-			name, _ := call.Get("name")
-			function := wire.Object{
-				rawjson.MemberOf("name", name),
-				rawjson.MemberOf("arguments", rawjson.Quote(string(args))),
-			}
-			calls[i] = rawjson.Encode(rawjson.Set(call, "function", rawjson.Encode(function)))
+			function := rawjson.Form(`{"name":$,"arguments":$}`, rawjson.Of(call, "name"), string(args))
+			calls[i] = rawjson.Encode(rawjson.Set(call, "function", function))
 		}
 	}
 	if calls == nil {

@@ -230,15 +230,14 @@ func (e *expander) checkPath(name string) {
 // source returns the text of a template that is used as a snippet.
 func (e *expander) source(r ResolvedSnippet) (format, source string) {
 	o := rawjson.Object(r.Blueprint)
-	content, _ := o.Get("content")
-	kind, _ := o.Get("type")
-	if rawjson.Text(kind) != "completion" {
+	kind := rawjson.Text(rawjson.Of(o, "type"))
+	if kind != "completion" {
 		e.reject("%s is a %s, and only a completion can be a snippet",
-			language.Shorten(r.Name), rawjson.Text(kind))
+			language.Shorten(r.Name), kind)
 	}
 
 	var b strings.Builder
-	for i, block := range rawjson.Elements(content) {
+	for i, block := range rawjson.Elements(rawjson.Of(o, "content")) {
 		if kind := rawjson.Text(rawjson.Member(block, "type")); kind != "text" {
 			e.reject("%s cannot be a snippet: its content[%d] is %q, and a snippet is text",
 				language.Shorten(r.Name), i, language.Shorten(kind))
@@ -357,8 +356,7 @@ func eachText(o wire.Object, change changeText) wire.Object {
 // eachTextOf changes the texts in the content of o in place, and returns the variables of
 // those that became different.
 func eachTextOf(o wire.Object, at string, change changeText) []string {
-	raw, _ := o.Get("content")
-	blocks := rawjson.Elements(raw)
+	blocks := rawjson.Elements(rawjson.Of(o, "content"))
 	format := prompt.FormatOf(o)
 	var used language.Names
 	for i, e := range blocks {
@@ -393,15 +391,13 @@ type blockText struct {
 }
 
 func textOf(b wire.Object) (t blockText, ok bool) {
-	kind, _ := b.Get("type")
 	place := b
-	switch kind := rawjson.Text(kind); kind {
+	switch kind := rawjson.Text(rawjson.Of(b, "type")); kind {
 	case "text":
 		t.name = "text"
 	case "image_url", "media":
 		t.inner, t.name = kind, "url"
-		v, _ := b.Get(kind)
-		place = rawjson.Object(v)
+		place = rawjson.Object(rawjson.Of(b, kind))
 	default:
 		return t, false
 	}
@@ -418,17 +414,15 @@ func (t blockText) replaced(b wire.Object, text string) wire.Object {
 		return rawjson.Set(b, t.name, rawjson.Quote(text))
 	}
 
-	v, _ := b.Get(t.inner)
-	inner := rawjson.Set(rawjson.Object(v), t.name, rawjson.Quote(text))
+	inner := rawjson.Set(rawjson.Object(rawjson.Of(b, t.inner)), t.name, rawjson.Quote(text))
 
 	return rawjson.Set(b, t.inner, rawjson.Encode(inner))
 }
 
 // addVariables appends to the input_variables of o those that are not listed yet.
 func addVariables(o wire.Object, more []string) wire.Object {
-	raw, _ := o.Get("input_variables")
 	var n language.Names
-	for _, e := range rawjson.Elements(raw) {
+	for _, e := range rawjson.Elements(rawjson.Of(o, "input_variables")) {
 		n.Add(rawjson.Text(e))
 	}
 

@@ -103,39 +103,33 @@ func (p *Prompt) Blocks(yield func(*Block) bool) {
 func (b *Block) IsUnfilled() bool { return b.Variable != "" && b.Text == "" }
 
 // Has reports whether the block has a member.
-func (b *Block) Has(name string) bool {
-	_, ok := b.Raw.Get(name)
-	return ok
-}
+func (b *Block) Has(name string) bool { return b.Raw.Has(name) }
 
 // StringMember returns a member that is a string; "" if there is none.
 func (b *Block) StringMember(name string) string {
-	v, _ := b.Raw.Get(name)
-	return rawjson.Text(v)
+	return rawjson.Text(rawjson.Of(b.Raw, name))
 }
 
 // Parse takes apart a blueprint that was checked.
 func Parse(o wire.Object) *Prompt {
-	member := func(name string) json.RawMessage { v, _ := o.Get(name); return v }
-
 	p := &Prompt{
-		Chat:   rawjson.Text(member("type")) == "chat",
-		Choice: parseChoice(member("tool_choice")),
-		Call:   parseChoice(member("function_call")),
+		Chat:   rawjson.Text(rawjson.Of(o, "type")) == "chat",
+		Choice: parseChoice(rawjson.Of(o, "tool_choice")),
+		Call:   parseChoice(rawjson.Of(o, "function_call")),
 	}
 	if p.Chat {
-		for i, m := range rawjson.Elements(member("messages")) {
+		for i, m := range rawjson.Elements(rawjson.Of(o, "messages")) {
 			at := fmt.Sprintf("prompt_template.messages[%d]", i)
 			p.Messages = append(p.Messages, ParseMessage(at, rawjson.Object(m), false))
 		}
-	} else if raw := member("content"); raw != nil {
+	} else if raw := rawjson.Of(o, "content"); raw != nil {
 		p.Content = parseContent("prompt_template.content", FormatOf(o), raw)
 	}
 
-	for i, e := range rawjson.Elements(member("tools")) {
+	for i, e := range rawjson.Elements(rawjson.Of(o, "tools")) {
 		p.Tools = append(p.Tools, parseTool(fmt.Sprintf("prompt_template.tools[%d]", i), e))
 	}
-	for i, e := range rawjson.Elements(member("functions")) {
+	for i, e := range rawjson.Elements(rawjson.Of(o, "functions")) {
 		p.Functions = append(p.Functions, parseFunction(fmt.Sprintf("prompt_template.functions[%d]", i), e))
 	}
 
@@ -144,7 +138,7 @@ func Parse(o wire.Object) *Prompt {
 
 // ParseMessage reads a message. If isData is set, braces in its texts mean nothing.
 func ParseMessage(at string, o wire.Object, isData bool) Message {
-	get := func(name string) string { v, _ := o.Get(name); return rawjson.Text(v) }
+	get := func(name string) string { return rawjson.Text(rawjson.Of(o, name)) }
 
 	m := Message{At: at, Role: get("role"), Name: get("name"), ToolCallID: get("tool_call_id")}
 	// Data that looks like a template must not be filled in a second time.
@@ -156,8 +150,7 @@ func ParseMessage(at string, o wire.Object, isData bool) Message {
 		m.Content = parseContent(at+".content", format, raw)
 	}
 
-	raw, _ := o.Get("tool_calls")
-	for _, e := range rawjson.Elements(raw) {
+	for _, e := range rawjson.Elements(rawjson.Of(o, "tool_calls")) {
 		call := parseCall(rawjson.Member(e, "function"))
 		call.ID = rawjson.Text(rawjson.Member(e, "id"))
 		m.Calls = append(m.Calls, call)
@@ -189,19 +182,17 @@ func parseContent(at, format string, raw json.RawMessage) []Block {
 }
 
 func parseBlock(at, format string, o wire.Object) Block {
-	get := func(name string) json.RawMessage { v, _ := o.Get(name); return v }
-
-	b := Block{At: at, Kind: rawjson.Text(get("type")), Raw: o}
+	b := Block{At: at, Kind: rawjson.Text(rawjson.Of(o, "type")), Raw: o}
 	switch b.Kind {
 	case "text":
-		b.Text = rawjson.Text(get("text"))
+		b.Text = rawjson.Text(rawjson.Of(o, "text"))
 	case "image_url":
-		b.Text = rawjson.Text(rawjson.Member(get("image_url"), "url"))
-		b.Variable = rawjson.Text(get("image_variable"))
+		b.Text = rawjson.Text(rawjson.Member(rawjson.Of(o, "image_url"), "url"))
+		b.Variable = rawjson.Text(rawjson.Of(o, "image_variable"))
 	case "media":
-		b.Text = rawjson.Text(rawjson.Member(get("media"), "url"))
+		b.Text = rawjson.Text(rawjson.Member(rawjson.Of(o, "media"), "url"))
 	case "media_variable":
-		b.Variable = rawjson.Text(get("name"))
+		b.Variable = rawjson.Text(rawjson.Of(o, "name"))
 	}
 
 	// Data has no variables, whatever its members are called.
@@ -216,8 +207,7 @@ func parseBlock(at, format string, o wire.Object) Block {
 
 // FormatOf returns the template format that an object asks for.
 func FormatOf(o wire.Object) string {
-	format, _ := o.Get("template_format")
-	return cmp.Or(rawjson.Text(format), "f-string")
+	return cmp.Or(rawjson.Text(rawjson.Of(o, "template_format")), "f-string")
 }
 
 // ParseTemplate parses a text. It returns nil for a text that renders to itself.

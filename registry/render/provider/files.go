@@ -26,7 +26,7 @@ const defaultImage = "image/jpeg"
 
 // fileOf reads a block of type image_url or media. A data: url gives its data.
 func fileOf(b *prompt.Block) file {
-	inner, _ := b.Raw.Get(b.Kind)
+	inner := rawjson.Of(b.Raw, b.Kind)
 	f := file{
 		url:   b.Text,
 		mime:  rawjson.Text(rawjson.Member(inner, "type")),

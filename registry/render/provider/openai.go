@@ -272,9 +272,8 @@ func (c *call) responseItems(m *prompt.Message) []json.RawMessage {
 }
 
 func reasoningItem(b *prompt.Block) json.RawMessage {
-	id, _ := b.Raw.Get("id")
 	return rawjson.Form(`{"type":"reasoning","id":$,"summary":[{"type":"summary_text","text":$}]}`,
-		id, b.StringMember("thinking"))
+		rawjson.Of(b.Raw, "id"), b.StringMember("thinking"))
 }
 
 func (c *call) responsePart(role string, b *prompt.Block) json.RawMessage {

@@ -32,11 +32,14 @@ func Object(raw json.RawMessage) wire.Object {
 	return o
 }
 
-// Member returns a member of an object, or nil if there is none.
-func Member(raw json.RawMessage, name string) json.RawMessage {
-	v, _ := Object(raw).Get(name)
+// Of returns a member of an object, or nil if there is none.
+func Of(o wire.Object, name string) json.RawMessage {
+	v, _ := o.Get(name)
 	return v
 }
+
+// Member is Of for an object that is not read yet.
+func Member(raw json.RawMessage, name string) json.RawMessage { return Of(Object(raw), name) }
 
 // Elements returns the elements of an array, or nil if raw is anything else.
 func Elements(raw json.RawMessage) []json.RawMessage {
