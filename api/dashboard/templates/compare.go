@@ -55,18 +55,16 @@ func (p *pages) comparePage(c *frame.Exchange, head templateHead) (err error) {
 		return err
 	}
 
-	source := func(version int) (wire.RawTemplate, error) {
-		return p.templates.Source(c.Context(), c.Identity(), head.Name, wire.Selector{Version: version})
+	var texts [2]string
+	for i, version := range []int{v.A, v.B} {
+		selector := wire.Selector{Version: version}
+		raw, err := p.templates.Source(c.Context(), c.Identity(), head.Name, selector)
+		if err != nil {
+			return err
+		}
+		texts[i] = versionText(raw)
 	}
-	left, err := source(v.A)
-	if err != nil {
-		return err
-	}
-	right, err := source(v.B)
-	if err != nil {
-		return err
-	}
-	v.Rows = textdiff.Lines(versionText(left), versionText(right))
+	v.Rows = textdiff.Lines(texts[0], texts[1])
 	if v.A != v.B {
 		f := c.Filter(nil).During(v.Span)
 		v.Calls, err = p.compareVersions(c, f, head.Name, v.A, v.B)

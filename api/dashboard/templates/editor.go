@@ -292,7 +292,7 @@ func (p *pages) renderDraft(c *frame.Exchange, v draft) previewView {
 	if err == nil {
 		read := calls.Read(encoded(map[string]any{"kwargs": plain.LLMKwargs}))
 		out.Messages = conversation.NewTexts(json.RawMessage(v.Variables)).Messages("input", read.Input)
-		out.Variables = variablesIn(plain.Blueprint)
+		out.Variables = readBlueprint(plain.Blueprint).Variables
 		for _, name := range slices.Sorted(maps.Keys(variables)) {
 			if !slices.Contains(out.Variables, name) {
 				out.Unused = append(out.Unused, name)
@@ -354,16 +354,6 @@ func previewFault(err error) *wire.Error {
 	}
 
 	return e
-}
-
-func variablesIn(blueprint json.RawMessage) []string {
-	var b struct {
-		Variables []string `json:"input_variables"`
-	}
-	// The registry made it.
-	_ = json.Unmarshal(blueprint, &b)
-
-	return b.Variables
 }
 
 // preview answers the page's script, which asks for the preview alone.

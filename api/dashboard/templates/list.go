@@ -131,17 +131,13 @@ func (p *pages) callsByTemplate(c *frame.Exchange) (map[string]wire.Totals, erro
 
 // kindAndModel returns what the list shows of a version.
 func kindAndModel(blueprint, metadata json.RawMessage) (kind, model string) {
-	var b struct {
-		Type string `json:"type"`
-	}
 	var m struct {
 		Model struct{ Name string }
 	}
-	// The registry has checked both.
-	_ = json.Unmarshal(blueprint, &b)
+	// The registry has checked it.
 	_ = json.Unmarshal(metadata, &m)
 
-	return b.Type, m.Model.Name
+	return readBlueprint(blueprint).Type, m.Model.Name
 }
 
 // pages are the pages of templates.

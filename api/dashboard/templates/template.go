@@ -163,12 +163,7 @@ func (p *pages) showVersion(c *frame.Exchange, v *templateView) (err error) {
 	// The texts are the template's own: there are no values of variables to mark.
 	v.Messages = conversation.NewTexts(nil).Messages("input", blueprintMessages(v.Raw.Blueprint))
 
-	var b struct {
-		Tools     json.RawMessage `json:"tools"`
-		Variables []string        `json:"input_variables"`
-	}
-	// The registry has checked it.
-	_ = json.Unmarshal(v.Raw.Blueprint, &b)
+	b := readBlueprint(v.Raw.Blueprint)
 	_, v.ModelName = kindAndModel(v.Raw.Blueprint, v.Raw.Metadata)
 	v.Variables, v.Tools, v.Model = b.Variables, markup.Indent(string(b.Tools)), markup.Indent(string(v.Raw.Metadata))
 
@@ -191,17 +186,26 @@ func versionParam(c *frame.Exchange, name string, byDefault int) (int, error) {
 	return n, nil
 }
 
+// blueprintParts are what pages show of a blueprint by itself.
+type blueprintParts struct {
+	Type      string          `json:"type"`
+	Messages  json.RawMessage `json:"messages"`
+	Content   json.RawMessage `json:"content"`
+	Tools     json.RawMessage `json:"tools"`
+	Variables []string        `json:"input_variables"`
+}
+
+func readBlueprint(raw json.RawMessage) (b blueprintParts) {
+	// The registry has checked it.
+	_ = json.Unmarshal(raw, &b)
+
+	return b
+}
+
 // blueprintMessages returns the messages of a blueprint. A completion is one message
 // without a role.
 func blueprintMessages(blueprint json.RawMessage) []calls.Message {
-	var b struct {
-		Type     string          `json:"type"`
-		Messages json.RawMessage `json:"messages"`
-		Content  json.RawMessage `json:"content"`
-	}
-	// The registry has checked it.
-	_ = json.Unmarshal(blueprint, &b)
-
+	b := readBlueprint(blueprint)
 	// The reader knows the messages of a call, so the text of a completion becomes one for it.
 	completion := b.Type == "completion"
 	if completion {
