@@ -15,6 +15,24 @@ func Of(path string, q url.Values) string {
 	return path + "?" + q.Encode()
 }
 
+// Some returns those of a query's parameters that have a value.
+func Some(q url.Values, names ...string) url.Values {
+	some := url.Values{}
+	for _, name := range names {
+		Set(some, name, q.Get(name))
+	}
+
+	return some
+}
+
+// Set sets a parameter of a query; "" takes it away.
+func Set(q url.Values, name, value string) {
+	q.Set(name, value)
+	if value == "" {
+		q.Del(name)
+	}
+}
+
 // With returns an address with one more parameter.
 func With(to, name, value string) string {
 	separator := "?"
@@ -25,11 +43,11 @@ func With(to, name, value string) string {
 	return to + separator + url.Values{name: {value}}.Encode()
 }
 
-// Template returns the address of a template's page. params are names and values.
+// Template returns the address of a template's page. params are names and values, of which "" is none.
 func Template(page, name string, params ...string) string {
 	q := url.Values{"name": {name}}
 	for i := 0; i+1 < len(params); i += 2 {
-		q.Set(params[i], params[i+1])
+		Set(q, params[i], params[i+1])
 	}
 
 	return Of(page, q)

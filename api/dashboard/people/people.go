@@ -431,12 +431,7 @@ func (p *pages) readAudit(
 }
 
 func (p *pages) auditPage(c *frame.Exchange) error {
-	query := url.Values{}
-	for _, name := range []string{"q", "since", "until"} {
-		if value := c.FormValue(name); value != "" {
-			query.Set(name, value)
-		}
-	}
+	query := address.Some(c.URL.Query(), "q", "since", "until")
 	v := auditView{Typed: query, Export: address.Of("/audit/export", query)}
 	f, err := readAuditFilter(c)
 	if err != nil {

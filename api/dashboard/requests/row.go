@@ -3,6 +3,7 @@ package requests
 import (
 	"cmp"
 	"encoding/base64"
+	"maps"
 	"math"
 	"net/url"
 	"slices"
@@ -295,10 +296,7 @@ func toggled(page *url.URL) string {
 // withParameter returns the address of a page with another value of a parameter; "" is none.
 func withParameter(page *url.URL, name, value string) string {
 	q := page.Query()
-	q.Set(name, value)
-	if value == "" {
-		q.Del(name)
-	}
+	address.Set(q, name, value)
 	q.Del("done")
 
 	return address.Of(page.Path, q)
@@ -326,11 +324,7 @@ func withPiece(page *url.URL, from int) string {
 // keepPlace adds to a query the record's place in its list, and which page of a long conversation another
 // query shows, and whether as sent.
 func keepPlace(to, from url.Values) url.Values {
-	for _, name := range []string{"cursor", "row", "n", "of", "piece", "view"} {
-		if value := from.Get(name); value != "" {
-			to.Set(name, value)
-		}
-	}
+	maps.Copy(to, address.Some(from, "cursor", "row", "n", "of", "piece", "view"))
 
 	return to
 }

@@ -362,10 +362,7 @@ func (s traceState) selected(all []tracetree.Row, found []int) int {
 // with returns the address of the page with another value.
 func (s traceState) with(name, value string) string {
 	q := maps.Clone(s.query)
-	q.Set(name, value)
-	if value == "" {
-		q.Del(name)
-	}
+	address.Set(q, name, value)
 
 	return address.Of(s.path, q)
 }
@@ -378,10 +375,8 @@ func (s traceState) toggled(id string, folded bool) string {
 	}
 	ids := strings.Split(s.query.Get(before), ",")
 	s.query = maps.Clone(s.query)
-	s.query.Set(before, strings.Join(slices.DeleteFunc(ids, func(other string) bool { return other == id }), ","))
-	if s.query.Get(before) == "" {
-		s.query.Del(before)
-	}
+	ids = slices.DeleteFunc(ids, func(other string) bool { return other == id })
+	address.Set(s.query, before, strings.Join(ids, ","))
 
 	return s.with(now, strings.TrimPrefix(s.query.Get(now)+","+id, ","))
 }

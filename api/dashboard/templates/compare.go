@@ -247,9 +247,10 @@ func (p *pages) backtestPage(c *frame.Exchange, head templateHead) (err error) {
 		return err
 	}
 
-	line := ""
+	sent, line := "", ""
 	if v.Sent > 0 {
-		line = "version:" + strconv.Itoa(v.Sent)
+		sent = strconv.Itoa(v.Sent)
+		line = "version:" + sent
 	}
 	v.Command = experimentCommand(head, v.With, line)
 
@@ -274,16 +275,14 @@ func (p *pages) backtestPage(c *frame.Exchange, head templateHead) (err error) {
 		v.Differ += v.Rows[i].changed()
 	}
 
-	params := []string{"v", strconv.Itoa(v.With)}
-	if v.Sent > 0 {
-		params = append(params, "sent", strconv.Itoa(v.Sent))
+	link := func(cursor string) string {
+		return address.Template("/template/backtest", head.Name, "v", strconv.Itoa(v.With), "sent", sent, "cursor", cursor)
 	}
 	if c.FormValue("cursor") != "" {
-		v.First = address.Template("/template/backtest", head.Name, params...)
+		v.First = link("")
 	}
 	if page.NextCursor != nil {
-		params = append(params, "cursor", *page.NextCursor)
-		v.Older = address.Template("/template/backtest", head.Name, params...)
+		v.Older = link(*page.NextCursor)
 	}
 
 	return c.Show(http.StatusOK, "backtest", head.Name+" · Backtest", "templates", v)

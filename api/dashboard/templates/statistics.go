@@ -5,11 +5,11 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
 
+	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/chart"
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
@@ -64,12 +64,8 @@ func (p *pages) statisticsPage(c *frame.Exchange, head templateHead) error {
 	}
 
 	// Only what changes the numbers identifies the page.
-	own := url.Values{"name": {head.Name}}
-	for _, name := range []string{"span", "score", "bucket"} {
-		if value := q.Get(name); value != "" {
-			own.Set(name, value)
-		}
-	}
+	own := address.Some(q, "span", "score", "bucket")
+	own.Set("name", head.Name)
 	page := c.CountedPage("/template/statistics", own)
 
 	f := c.Filter(nil).During(v.Span).With(filterline.Where("template", "", head.Name))
