@@ -276,7 +276,8 @@ func (p *pages) backtestPage(c *frame.Exchange, head templateHead) (err error) {
 	}
 
 	link := func(cursor string) string {
-		return address.Template("/template/backtest", head.Name, "v", strconv.Itoa(v.With), "sent", sent, "cursor", cursor)
+		return address.Template("/template/backtest", head.Name,
+			"v", strconv.Itoa(v.With), "sent", sent, "cursor", cursor)
 	}
 	if c.FormValue("cursor") != "" {
 		v.First = link("")

@@ -3,7 +3,6 @@ package provider
 import (
 	"cmp"
 	"encoding/json"
-	"promptspool/api/wire/jsonscan"
 	"slices"
 	"strings"
 
@@ -221,7 +220,8 @@ var geminiSchema = strings.Fields(`
 func isGeminiSchema(schema json.RawMessage) bool {
 	o := rawjson.Object(schema)
 	// One member that Gemini does not know makes it reject the whole request.
-	return o != nil && !slices.ContainsFunc(o, func(m jsonscan.Member) bool { return !isGeminiMember(m.Name, m.Value) })
+	isOther := func(m rawjson.NamedValue) bool { return !isGeminiMember(m.Name, m.Value) }
+	return o != nil && !slices.ContainsFunc(o, isOther)
 }
 
 func isGeminiMember(name string, value json.RawMessage) bool {
@@ -232,7 +232,7 @@ func isGeminiMember(name string, value json.RawMessage) bool {
 	case "items":
 		return isGeminiSchema(value)
 	case "properties":
-		isOther := func(p jsonscan.Member) bool { return !isGeminiSchema(p.Value) }
+		isOther := func(p rawjson.NamedValue) bool { return !isGeminiSchema(p.Value) }
 		return !slices.ContainsFunc(rawjson.Object(value), isOther)
 	case "anyOf":
 		isOther := func(e json.RawMessage) bool { return !isGeminiSchema(e) }

@@ -91,9 +91,12 @@ func Without(o wire.Object, name string) wire.Object {
 	return rest
 }
 
+// NamedValue is one member of an object.
+type NamedValue = jsonscan.Member
+
 // MemberOf makes one member of an object.
-func MemberOf(name string, value json.RawMessage) jsonscan.Member {
-	return jsonscan.Member{Name: name, Value: value}
+func MemberOf(name string, value json.RawMessage) NamedValue {
+	return NamedValue{Name: name, Value: value}
 }
 
 // Quote writes a string.
