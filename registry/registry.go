@@ -20,7 +20,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"promptspool/api/wire"
 	"promptspool/registry/render"
@@ -295,11 +294,8 @@ func notSelected(t *wire.Template, s wire.Selector) error {
 func quote(name string) string {
 	const bytesMax = 200
 	if len(name) > bytesMax {
-		cut := bytesMax
-		for !utf8.RuneStart(name[cut]) {
-			cut--
-		}
-		name = name[:cut] + "..."
+		// The cut may be within a character.
+		name = strings.ToValidUTF8(name[:bytesMax], "") + "..."
 	}
 
 	return "`" + name + "`"

@@ -57,17 +57,17 @@ func status(c *cli.Context) error {
 // the reason if one is not ready, so that `status` serves as a health check where nothing can ask /readyz.
 func statusBeside(c *cli.Context, data string, roles ...string) error {
 	var shown any
-	all := map[string]any{}
-	var parts []func(*print.Table)
+	var parts []described
+	all := map[string]described{}
 	var ready error
 	for _, role := range roles {
 		folder := filepath.Join(data, role)
-		s, describe, err := askStatus(c, folder)
+		s, err := askStatus(c, folder)
 		if err != nil {
 			return err
 		}
 		all[role], shown = s, s
-		parts = append(parts, describe)
+		parts = append(parts, s)
 		ready = errors.Join(ready, ops.Control(c.Context, folder, "GET", "/readyz", nil, &struct{}{}))
 	}
 	if len(roles) > 1 {
@@ -75,34 +75,37 @@ func statusBeside(c *cli.Context, data string, roles ...string) error {
 	}
 
 	err := print.Output(c, shown, func(t *print.Table) {
-		for i, describe := range parts {
+		for i, s := range parts {
 			if i > 0 {
 				t.Row()
 			}
-			describe(t)
+			s.describe(t)
 		}
 	})
 	return errors.Join(err, ready)
 }
 
-// askStatus asks the process on a data folder, and returns its status with what shows it to people.
-func askStatus(c *cli.Context, data string) (any, func(*print.Table), error) {
+// described is the status of a process, which people read as a table.
+type described interface{ describe(*print.Table) }
+
+// askStatus asks the process on a data folder.
+func askStatus(c *cli.Context, data string) (described, error) {
 	var told json.RawMessage
 	if err := ops.Control(c.Context, data, "GET", "/status", nil, &told); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	// The fields that both roles have are alike.
 	var sidecar sidecarStatus
 	err := json.Unmarshal(told, &sidecar)
 	if err != nil || sidecar.Role == "sidecar" {
-		return sidecar, func(t *print.Table) { describeSidecar(t, sidecar) }, err
+		return sidecar, err
 	}
 	var s serverStatus
 	err = json.Unmarshal(told, &s)
-	return s, func(t *print.Table) { describeServer(t, s) }, err
+	return s, err
 }
 
-func describeServer(t *print.Table, s serverStatus) {
+func (s serverStatus) describe(t *print.Table) {
 	t.Row("server", s.Name+", version "+s.Version)
 	t.Row("up", print.Age(time.Since(s.StartedAt)))
 	t.Row("archive", s.Archive)
@@ -126,7 +129,7 @@ func describeServer(t *print.Table, s serverStatus) {
 	describeDrops(t, "", s.DroppedToday)
 }
 
-func describeSidecar(t *print.Table, s sidecarStatus) {
+func (s sidecarStatus) describe(t *print.Table) {
 	h := s.heartbeat()
 	t.Row("sidecar", s.Name+", version "+s.Version)
 	t.Row("id", s.ID)

@@ -174,7 +174,9 @@ func readField(text string) (f *field, rest string) {
 	case rest[end] == '{':
 		fail("has a field within a field's format spec, which is not supported")
 	}
-	f.spec = parseSpec(strings.TrimPrefix(rest[:end], ":"))
+	if end > 0 {
+		f.spec = parseSpec(rest[1:end])
+	}
 
 	return f, rest[end+1:]
 }
@@ -196,6 +198,10 @@ func parsePlace(text string) *field {
 	if f.name == "" || path != "" && path[0] != '.' && path[0] != '[' {
 		fail("has {%s}, which is no variable's name; write {{ and }} for braces",
 			language.Shorten(text))
+	}
+
+	if path == "" {
+		return f
 	}
 
 	for _, step := range stepForm.FindAllStringSubmatch(path, -1) {
