@@ -46,7 +46,7 @@ func TestTheStatusNamesNodesThatAreAway(t *testing.T) {
 	// What nobody could count is not shown as 0.
 	var shown strings.Builder
 	app := cli.App{Writer: &shown, Flags: config.OutputFlags(), Action: func(c *cli.Context) error {
-		return print.Output(c, s, func(t *print.Table) { describeServer(t, s) })
+		return print.Output(c, s, s.describe)
 	}}
 	err := app.Run([]string{"status"})
 	text := shown.String()

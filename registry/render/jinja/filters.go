@@ -63,10 +63,10 @@ func init() {
 		"min":      extremeFilter(false),
 		"unique":   filterUnique,
 
-		"capitalize": plainFilter(capitalized),
-		"lower":      plainFilter(strings.ToLower),
-		"upper":      plainFilter(upper),
-		"title":      plainFilter(filterTitle),
+		"capitalize": textFilter(plain(capitalized)),
+		"lower":      textFilter(plain(strings.ToLower)),
+		"upper":      textFilter(plain(upper)),
+		"title":      textFilter(plain(filterTitle)),
 		"indent":     textFilter(filterIndent),
 		"replace":    textFilter(filterReplace),
 		"trim":       textFilter(filterTrim),
@@ -76,18 +76,13 @@ func init() {
 }
 
 // textFilter makes a filter that takes any value as a string.
-func textFilter(f func(x *run, s string, a arguments) any) filter {
+func textFilter(f textFunction) filter {
 	return func(x *run, v any, a arguments) any {
 		s := x.str(v)
 		// Enough for most results; those that can be longer pay for themselves.
 		x.pay(2 * len(s))
 		return f(x, s, a)
 	}
-}
-
-// plainFilter makes a textFilter that needs neither the run nor arguments.
-func plainFilter(f func(string) string) filter {
-	return textFilter(func(_ *run, s string, _ arguments) any { return f(s) })
 }
 
 func filterReplace(x *run, s string, a arguments) any {

@@ -288,7 +288,7 @@ func (p *parser) member(operand expression) expression {
 		p.at--
 		p.unexpected("a member's name")
 	case p.is("("):
-		if !slices.Contains(methodNames, t.text) {
+		if textMethods[t.text] == nil && !slices.Contains(dictMethods, t.text) {
 			p.unsupported(t.at, "method", t.text)
 		}
 		return &methodExpr{operand: operand, name: t.text, args: p.arguments()}

@@ -262,11 +262,51 @@ func (x *run) formatted(place string, v any) string {
 	return fmt.Sprintf(place, i)
 }
 
-// methodNames lists the methods that can be called: of strings, of lists, and of mappings.
-var methodNames = strings.Fields(`
-	upper lower title capitalize strip lstrip rstrip split splitlines replace startswith endswith
-	find rfind index join
-	get items keys values`)
+// textFunction makes a value from a string.
+type textFunction func(x *run, s string, a arguments) any
+
+// plain makes a textFunction that needs neither the run nor arguments.
+func plain(f func(string) string) textFunction {
+	return func(_ *run, s string, _ arguments) any { return f(s) }
+}
+
+// textMethods are the methods of strings.
+var textMethods = map[string]textFunction{
+	"upper":      plain(upper),
+	"lower":      plain(strings.ToLower),
+	"title":      plain(methodTitle),
+	"capitalize": plain(capitalized),
+	"strip":      func(_ *run, s string, a arguments) any { return stripped(s, "strip", a) },
+	"lstrip":     func(_ *run, s string, a arguments) any { return stripped(s, "lstrip", a) },
+	"rstrip":     func(_ *run, s string, a arguments) any { return stripped(s, "rstrip", a) },
+	"split":      func(x *run, s string, a arguments) any { return x.split(s, a) },
+	"splitlines": func(x *run, s string, _ arguments) any { return x.texts(lines(s)) },
+	"join":       func(x *run, s string, a arguments) any { return x.joined(x.list(a.must(0, "iterable")), s) },
+	"replace":    filterReplace,
+	"startswith": affixMethod("prefix", strings.HasPrefix),
+	"endswith":   affixMethod("suffix", strings.HasSuffix),
+	"find":       func(_ *run, s string, a arguments) any { return find(s, "find", a.text(0, "sub", "")) },
+	"rfind":      func(_ *run, s string, a arguments) any { return find(s, "rfind", a.text(0, "sub", "")) },
+	"index":      func(_ *run, s string, a arguments) any { return find(s, "index", a.text(0, "sub", "")) },
+}
+
+// affixMethod makes startswith and endswith, whose argument may be a list of texts.
+func affixMethod(argument string, has func(s, affix string) bool) textFunction {
+	return func(x *run, s string, a arguments) any {
+		affixes := a.must(0, argument)
+		if l, ok := affixes.(*listValue); ok {
+			return slices.ContainsFunc(l.items, func(e any) bool {
+				x.step()
+				return has(s, x.str(e))
+			})
+		}
+
+		return has(s, x.str(affixes))
+	}
+}
+
+// dictMethods lists the methods of mappings.
+var dictMethods = []string{"get", "items", "keys", "values"}
 
 type methodExpr struct {
 	operand expression
@@ -283,7 +323,13 @@ func (e *methodExpr) eval(x *run) any {
 	ok := false
 	switch operand := operand.(type) {
 	case string:
-		v, ok = x.textMethod(operand, e.name, a)
+		method := textMethods[e.name]
+		ok = method != nil
+		if ok {
+			// Enough for most results; those that can be longer pay for themselves.
+			x.pay(2 * len(operand))
+			v = method(x, operand, a)
+		}
 	case *dictValue:
 		v, ok = x.dictMethod(operand, e.name, a)
 	case *listValue:
@@ -332,43 +378,6 @@ func (x *run) listMethod(l *listValue, name string, a arguments) (any, bool) {
 	return nil, false
 }
 
-// textMethod calls a method of a string.
-func (x *run) textMethod(s, name string, a arguments) (any, bool) {
-	// Enough for most results; those that can be longer pay for themselves.
-	x.pay(2 * len(s))
-	switch name {
-	case "upper":
-		return upper(s), true
-	case "lower":
-		return strings.ToLower(s), true
-	case "title":
-		return methodTitle(s), true
-	case "capitalize":
-		return capitalized(s), true
-	case "strip", "lstrip", "rstrip":
-		return stripped(s, name, a), true
-	case "split":
-		return x.split(s, a), true
-	case "splitlines":
-		return x.texts(lines(s)), true
-	case "join":
-		return x.joined(x.list(a.must(0, "iterable")), s), true
-	case "replace":
-		return x.replace(s, a.text(0, "old", ""), a.text(1, "new", ""), a.number(2, "count", -1)), true
-
-	case "startswith":
-		hasPrefix := func(p string) bool { return strings.HasPrefix(s, p) }
-		return x.anyOf(a.must(0, "prefix"), hasPrefix), true
-	case "endswith":
-		hasSuffix := func(p string) bool { return strings.HasSuffix(s, p) }
-		return x.anyOf(a.must(0, "suffix"), hasSuffix), true
-	case "find", "index", "rfind":
-		return find(s, name, a.text(0, "sub", "")), true
-	}
-
-	return nil, false
-}
-
 // find returns the position of sub in s, in characters; -1 if it is not there.
 func find(s, method, sub string) int64 {
 	i := strings.Index(s, sub)
@@ -383,16 +392,4 @@ func find(s, method, sub string) int64 {
 	}
 
 	return int64(i)
-}
-
-// anyOf reports whether is holds for a string, or for one of a list.
-func (x *run) anyOf(v any, is func(string) bool) bool {
-	if l, ok := v.(*listValue); ok {
-		return slices.ContainsFunc(l.items, func(e any) bool {
-			x.step()
-			return is(x.str(e))
-		})
-	}
-
-	return is(x.str(v))
 }
