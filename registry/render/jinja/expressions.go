@@ -282,6 +282,14 @@ func (a *arguments) get(i int, name string) (any, bool) {
 	return nil, false
 }
 
+// or returns an argument, or else another value.
+func (a *arguments) or(i int, name string, absent any) any {
+	if v, ok := a.get(i, name); ok {
+		return v
+	}
+	return absent
+}
+
 func (a *arguments) must(i int, name string) any {
 	v, ok := a.get(i, name)
 	if !ok {

@@ -354,80 +354,51 @@ func filterDefault(x *run, v any, a arguments) any {
 		return v
 	}
 
-	other, ok := a.get(0, "default_value")
-	if !ok {
-		return ""
-	}
-
-	return other
+	return a.or(0, "default_value", "")
 }
 
 func filterString(x *run, v any, _ arguments) any { return x.str(v) }
 
 func filterToJSON(x *run, v any, a arguments) any { return x.toJSON(v, a.number(0, "indent", 0)) }
 
-func filterFloat(x *run, v any, a arguments) any {
-	// A number needs no parsing; what cannot be read gives the default.
-	if n, ok := toNumber(v); ok {
-		return toFloat(n)
-	}
-	if s, ok := v.(string); ok {
-		x.read(len(s))
-		if f, ok := parseFloat(withoutUnderscores(s)); ok {
-			return f
-		}
+// readNumber returns a number, or what Python's int() or else float() make of a text.
+func (x *run) readNumber(v any) (any, bool) {
+	s, isText := v.(string)
+	if !isText {
+		return toNumber(v)
 	}
 
-	if other, ok := a.get(0, "default"); ok {
-		return other
-	}
-
-	return 0.0
-}
-
-// parseFloat reads what Python's float() does: Go's hexadecimal form is not part of it.
-func parseFloat(s string) (float64, bool) {
-	f, err := strconv.ParseFloat(s, 64)
-	return f, err == nil && !strings.ContainsAny(s, "xXpP")
-}
-
-func withoutUnderscores(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "_", "") }
-
-func filterInt(x *run, v any, a arguments) any {
-	switch v := v.(type) {
-	case int64, bigInteger:
-		return v
-	case bool:
-		n, _ := toNumber(v)
-		return n
-	case float64:
-		if math.Abs(v) < 1<<63 {
-			return int64(v)
-		}
-	case string:
-		x.read(len(v))
-		if n, ok := parseInt(withoutUnderscores(v)); ok {
-			return n
-		}
-	}
-
-	if other, ok := a.get(0, "default"); ok {
-		return other
-	}
-
-	return int64(0)
-}
-
-// parseInt reads an integer, or else a float, which it truncates.
-func parseInt(s string) (int64, bool) {
+	x.read(len(s))
+	s = strings.ReplaceAll(strings.TrimSpace(s), "_", "")
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return n, true
 	}
-	if f, ok := parseFloat(s); ok && math.Abs(f) < 1<<63 {
-		return int64(f), true
+	f, err := strconv.ParseFloat(s, 64)
+	// Go's hexadecimal form is not part of it.
+	return f, err == nil && !strings.ContainsAny(s, "xXpP")
+}
+
+func filterFloat(x *run, v any, a arguments) any {
+	if n, ok := x.readNumber(v); ok {
+		return toFloat(n)
+	}
+	// What cannot be read gives the default.
+	return a.or(0, "default", 0.0)
+}
+
+func filterInt(x *run, v any, a arguments) any {
+	if isType[bigInteger](v) {
+		return v
 	}
 
-	return 0, false
+	n, ok := x.readNumber(v)
+	if i, isInt := n.(int64); isInt {
+		return i
+	}
+	if ok && math.Abs(n.(float64)) < 1<<63 {
+		return int64(n.(float64))
+	}
+	return a.or(0, "default", int64(0))
 }
 
 func filterLength(x *run, v any, _ arguments) any {
@@ -449,6 +420,9 @@ func filterLength(x *run, v any, _ arguments) any {
 	return nil
 }
 
+// roundings are the methods of round, but for common.
+var roundings = map[string]func(float64) float64{"ceil": math.Ceil, "floor": math.Floor}
+
 func filterRound(x *run, v any, a arguments) any {
 	n, ok := toNumber(v)
 	if !ok {
@@ -461,13 +435,11 @@ func filterRound(x *run, v any, a arguments) any {
 
 	// 10 to the power of 300 is still finite; the check above keeps it so.
 	f, scale := toFloat(n), math.Pow(10, float64(precision))
-	switch method := a.text(1, "method", "common"); method {
-	case "ceil":
-		return math.Ceil(f*scale) / scale
-	case "floor":
-		return math.Floor(f*scale) / scale
-	case "common":
-	default:
+	method := a.text(1, "method", "common")
+	if rounded := roundings[method]; rounded != nil {
+		return rounded(f*scale) / scale
+	}
+	if method != "common" {
 		fail("rounds by %q; it may be common, ceil or floor", language.Shorten(method))
 	}
 

@@ -350,8 +350,7 @@ func (x *run) dictMethod(d *dictValue, name string, a arguments) (any, bool) {
 		if v, ok := d.get(x, a.must(0, "key")); ok {
 			return v, true
 		}
-		v, _ := a.get(1, "default")
-		return v, true
+		return a.or(1, "default", nil), true
 	case "items":
 		return &listValue{items: x.pairs(d)}, true
 	case "keys":
