@@ -1,6 +1,9 @@
 package jinja
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // expression is an expression. eval returns one of the values in values.go.
 type expression interface{ eval(x *run) any }
@@ -381,12 +384,8 @@ func callRange(x *run, a arguments) any {
 		fail("calls range without a stop, or with the step 0")
 	}
 
-	n := 0
-	if step > 0 && to > from {
-		n = (to - from + step - 1) / step
-	} else if step < 0 && to < from {
-		n = (from - to - step - 1) / -step
-	}
+	// Rounded up, whichever the direction.
+	n := max(0, (to-from+step-cmp.Compare(step, 0))/step)
 	// The bound of Jinja's sandbox: what renders there renders here.
 	if n > rangeMax {
 		fail("calls range for more than %d numbers", rangeMax)
