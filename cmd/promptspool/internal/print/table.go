@@ -51,12 +51,13 @@ type Table struct {
 
 // column is how a column is shown, by the mark of its heading.
 type column struct {
-	name          string
-	right, narrow bool // aligned to the right; may be cut
-	times, hidden bool
-	halves        bool // texts of Halves
-	width         int  // the largest so far
+	name, mark string
+	hidden     bool
+	width      int // the largest so far
 }
+
+// narrow reports whether the column may be cut.
+func (c *column) narrow() bool { return c.mark == "~" || c.mark == "…" }
 
 // Cell is a text with its style.
 type Cell struct {
@@ -90,13 +91,7 @@ func (t *Table) Head(headings ...string) *Table {
 	for _, h := range headings {
 		name := strings.TrimLeft(h, ">@~…")
 		mark := strings.TrimSuffix(h, name)
-		t.columns = append(t.columns, column{
-			name:   name,
-			right:  mark == ">",
-			narrow: mark == "~" || mark == "…",
-			times:  mark == "@",
-			halves: mark == "…",
-		})
+		t.columns = append(t.columns, column{name: name, mark: mark})
 		names, head = append(names, name), append(head, Cell{name, Bold})
 	}
 	if t.c != nil && t.err == nil {
@@ -181,7 +176,7 @@ func (t *Table) Under(texts ...Cell) {
 // Flush prints the rows added since the last call, with columns at least as wide as before.
 func (t *Table) Flush() error {
 	for i, c := range t.columns {
-		if c.times && !t.headed && t.named != "" {
+		if c.mark == "@" && !t.headed && t.named != "" {
 			t.rows[0][i].text += t.named
 		}
 	}
@@ -237,7 +232,7 @@ func (t *Table) fit() {
 		for _, c := range t.columns {
 			switch {
 			case c.hidden:
-			case c.narrow:
+			case c.narrow():
 				sum += min(c.width, kept) + 2
 			default:
 				sum += c.width + 2
@@ -257,11 +252,11 @@ func (t *Table) fit() {
 	for t.edge() > 0 && over(math.MaxInt) > 0 {
 		widest := &column{width: narrowest}
 		for i := range t.columns {
-			if c := &t.columns[i]; c.narrow && !c.hidden && c.width > widest.width {
+			if c := &t.columns[i]; c.narrow() && !c.hidden && c.width > widest.width {
 				widest = c
 			}
 		}
-		if !widest.narrow {
+		if !widest.narrow() {
 			// At the edge, line cuts what is left.
 			return
 		}
@@ -307,18 +302,18 @@ func (t *Table) line(row []Cell) string {
 		// The end of a name tells versions apart; that of a heading does not.
 		end := ""
 		n := utf8.RuneCountInString(c.text)
-		if first, second, _ := strings.Cut(c.text, between); column.halves && n > column.width {
+		if first, second, _ := strings.Cut(c.text, between); column.mark == "…" && n > column.width {
 			c.text = Halves(first, second, column.width)
 		} else if n > column.width && c.Style != Bold {
 			end = string([]rune(c.text)[n-column.width/3:])
 		}
 		c.text = Cut(c.text, column.width-utf8.RuneCountInString(end)) + end
 		gap := strings.Repeat(" ", column.width-utf8.RuneCountInString(c.text))
-		if column.right {
+		if column.mark == ">" {
 			put(blank, gap)
 		}
 		put(c.Style, c.text)
-		if !column.right {
+		if column.mark != ">" {
 			put(blank, gap)
 		}
 		put(blank, "  ")
