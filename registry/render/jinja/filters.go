@@ -382,7 +382,7 @@ func filterFloat(x *run, v any, a arguments) any {
 	if n, ok := x.readNumber(v); ok {
 		return toFloat(n)
 	}
-	// What cannot be read gives the default.
+	// A text that cannot be read gives the default.
 	return a.or(0, "default", 0.0)
 }
 
