@@ -189,10 +189,13 @@ func (r *run) confirm(pastCost *float64) error {
 	}
 	r.say("Experiment %s: %s, versions %v of %s.", r.Name, print.Quantity(len(r.Rows), "row"), r.Versions, r.Template)
 	r.say("%s to make. Cost: %s.", print.Quantity(asks, "call"), cost)
-	if expensive && !r.c.Bool("yes") {
-		return errors.New("this needs --yes; nothing was asked")
+	if !expensive || r.c.Bool("yes") {
+		return nil
 	}
-	return nil
+	if len(r.steps) == 0 {
+		err = r.journal.end()
+	}
+	return errors.Join(errors.New("this needs --yes; nothing was asked"), err)
 }
 
 // answered reports whether a call has an answer.
