@@ -20,29 +20,17 @@ type usage struct {
 }
 
 // counts are those of some of the tokens, by their names in OpenAI's form.
-type counts []struct {
-	name string
-	n    *int64
-}
+type counts map[string]*int64
 
-// add adds a count that is known.
+// add adds a count that is known. The first of a name counts.
 func (c *counts) add(name string, n *int64) {
-	if n != nil {
-		*c = append(*c, counts{{name, n}}...)
+	if _, known := (*c)[name]; known || n == nil {
+		return
 	}
-}
-
-// MarshalJSON writes an object. The first of a name counts.
-func (c counts) MarshalJSON() ([]byte, error) {
-	o, seen := object{empty: true}, map[string]bool{}
-	for _, part := range c {
-		if !seen[part.name] {
-			o.add(part.name, part.n)
-			seen[part.name] = true
-		}
+	if *c == nil {
+		*c = counts{}
 	}
-
-	return o.close(), nil
+	(*c)[name] = n
 }
 
 // ownUsage are where responses that libraries keep have their usage, with all details and as the
