@@ -24,7 +24,8 @@ func (a *API) putTarget(c *exchange) error {
 	}
 	a.note(c, "put target", t.Name, t.Kind)
 
-	return answer(c, wire.TargetPut{Done: wire.Done{Success: true, Message: "The target is kept."}, Secret: secret}, nil)
+	done := wire.Done{Success: true, Message: "The target is kept."}
+	return answer(c, wire.TargetPut{Done: done, Secret: secret}, nil)
 }
 
 // testTarget delivers a test.

@@ -22,7 +22,7 @@ func (a *API) trackRequest(c *exchange) error {
 	blueprint, release := a.blueprint(c, string(w.ReturnBlueprint) == "true")
 	defer release()
 
-	if err := a.recordBody(c, wire.KindRequest, requestID, wire.PromptLink(w.CallLink)); err != nil {
+	if err := a.recordBody(c, wire.KindRequest, requestID, w.PromptLink); err != nil {
 		return err
 	}
 

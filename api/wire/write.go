@@ -49,7 +49,7 @@ type RequestWrite struct {
 	// The provider's response, as it came. The chunks of a stream go to /track-request.
 	Response json.RawMessage `json:"request_response" jsonschema:"type=object" read:"-"`
 	CallWrite
-	CallLink
+	PromptLink
 	// The kind of error.
 	ErrorType string `json:"error_type,omitempty"`
 	// The error's message.
@@ -59,18 +59,9 @@ type RequestWrite struct {
 	ReturnBlueprint json.RawMessage `json:"return_prompt_blueprint,omitempty"`
 }
 
-// PromptLink ties a request to a template version. Without Version it means the version
-// that was labelled or latest when the link was accepted. A label takes precedence over a
-// version.
+// PromptLink ties a request to a template version, as a track-request has it. Without Version it means the version
+// that was labelled or latest when the link was accepted. A label takes precedence over a version.
 type PromptLink struct {
-	Name           string
-	Version        int
-	Label          string
-	InputVariables json.RawMessage // an object; nil if absent
-}
-
-// CallLink is a PromptLink as a track-request has it.
-type CallLink struct {
 	// The template that the call was made with: its name or its id.
 	Name string `json:"prompt_id,omitempty" jsonschema:"anyof_type=string;integer,maxLength=512"`
 	// The template's version; without it and a label, the latest.

@@ -272,7 +272,7 @@ func TestDecodeRequestReadsEveryField(t *testing.T) {
 			GroupID:   "7",
 			Status:    "ERROR",
 		},
-		CallLink: CallLink{
+		PromptLink: PromptLink{
 			Name:           "12",
 			Version:        3,
 			Label:          "prod",

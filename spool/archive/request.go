@@ -105,7 +105,7 @@ func newRequest(w wire.RequestWrite) *Request {
 		End:          timeOrNil(w.End),
 		Tags:         w.Tags,
 		Metadata:     w.Metadata,
-		Prompt:       newLink(wire.PromptLink(w.CallLink)),
+		Prompt:       newLink(w.PromptLink),
 		GroupID:      w.GroupID,
 		Place:        Place(w.TracePlace),
 	}

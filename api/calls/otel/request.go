@@ -100,7 +100,7 @@ func (s *Span) Write() wire.RequestWrite {
 	w := wire.RequestWrite{
 		FunctionName: s.functionName(),
 		ProviderType: s.provider,
-		CallLink:     wire.CallLink(s.Prompt),
+		PromptLink:   s.Prompt,
 		ErrorType:    s.ErrorType,
 		ErrorMessage: s.ErrorMessage,
 	}
