@@ -276,18 +276,18 @@ var textMethods = map[string]textFunction{
 	"lower":      plain(strings.ToLower),
 	"title":      plain(methodTitle),
 	"capitalize": plain(capitalized),
-	"strip":      func(_ *run, s string, a arguments) any { return stripped(s, "strip", a) },
-	"lstrip":     func(_ *run, s string, a arguments) any { return stripped(s, "lstrip", a) },
-	"rstrip":     func(_ *run, s string, a arguments) any { return stripped(s, "rstrip", a) },
+	"strip":      stripMethod("strip"),
+	"lstrip":     stripMethod("lstrip"),
+	"rstrip":     stripMethod("rstrip"),
 	"split":      func(x *run, s string, a arguments) any { return x.split(s, a) },
 	"splitlines": func(x *run, s string, _ arguments) any { return x.texts(lines(s)) },
 	"join":       func(x *run, s string, a arguments) any { return x.joined(x.list(a.must(0, "iterable")), s) },
 	"replace":    filterReplace,
 	"startswith": affixMethod("prefix", strings.HasPrefix),
 	"endswith":   affixMethod("suffix", strings.HasSuffix),
-	"find":       func(_ *run, s string, a arguments) any { return find(s, "find", a.text(0, "sub", "")) },
-	"rfind":      func(_ *run, s string, a arguments) any { return find(s, "rfind", a.text(0, "sub", "")) },
-	"index":      func(_ *run, s string, a arguments) any { return find(s, "index", a.text(0, "sub", "")) },
+	"find":       findMethod("find"),
+	"rfind":      findMethod("rfind"),
+	"index":      findMethod("index"),
 }
 
 // affixMethod makes startswith and endswith, whose argument may be a list of texts.
@@ -377,18 +377,27 @@ func (x *run) listMethod(l *listValue, name string, a arguments) (any, bool) {
 	return nil, false
 }
 
-// find returns the position of sub in s, in characters; -1 if it is not there.
-func find(s, method, sub string) int64 {
-	i := strings.Index(s, sub)
-	if method == "rfind" {
-		i = strings.LastIndex(s, sub)
-	}
-	if i < 0 && method == "index" {
-		fail("calls index for a text that is not in the other")
-	}
-	if i > 0 {
-		i = utf8.RuneCountInString(s[:i])
-	}
+// stripMethod makes strip, lstrip and rstrip.
+func stripMethod(method string) textFunction {
+	return func(_ *run, s string, a arguments) any { return stripped(s, method, a) }
+}
 
-	return int64(i)
+// findMethod makes find, rfind and index, which return the position of a text in the string, in characters. Without
+// it, it is -1, and index fails.
+func findMethod(method string) textFunction {
+	return func(_ *run, s string, a arguments) any {
+		sub := a.text(0, "sub", "")
+		i := strings.Index(s, sub)
+		if method == "rfind" {
+			i = strings.LastIndex(s, sub)
+		}
+		if i < 0 && method == "index" {
+			fail("calls index for a text that is not in the other")
+		}
+		if i > 0 {
+			i = utf8.RuneCountInString(s[:i])
+		}
+
+		return int64(i)
+	}
 }

@@ -146,7 +146,8 @@ func (c *call) bedrockTools(kwargs wire.Object) wire.Object {
 
 	tools := rawjson.ArrayOf(c.Tools, func(t prompt.Tool) json.RawMessage {
 		if t.Kind != "function" {
-			return c.reject(t.At, "is %q, and Converse takes functions only; take it out", language.Shorten(t.Kind))
+			return c.reject(t.At, "is %q, and Converse takes functions only; take it out",
+				language.Shorten(t.Kind))
 		}
 		spec := declare(&t, "inputSchema", rawjson.Form(`{"json":$}`, schemaOf(&t)))
 		return rawjson.Form(`{"toolSpec":$}`, spec)

@@ -306,7 +306,9 @@ func (c *call) chunks(
 
 // namelessMessage writes a message with a content, nil for none, in OpenAI's form. None has a name but, with
 // namesTools, the result of a tool.
-func (c *call) namelessMessage(m *prompt.Message, content json.RawMessage, namesTools bool) json.RawMessage {
+func (c *call) namelessMessage(
+	m *prompt.Message, content json.RawMessage, namesTools bool,
+) json.RawMessage {
 	role := m.Role
 	if isSystem(m) {
 		role = "system"
