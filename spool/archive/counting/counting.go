@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"promptspool/api/admission"
@@ -31,6 +32,10 @@ const (
 	walkPatience = records.StatisticsBudget
 	walkUnasked  = 10 * time.Second // a walk ends when no caller has asked for it for this long
 	walkFreshFor = 10 * time.Second // an answer is kept this long before it is counted again
+
+	// How long a walk rests once a caller leaves with what is counted: what the caller makes of it comes
+	// first where processors are few.
+	walkRest = 50 * time.Millisecond
 )
 
 // Service is a records.Service whose statistics answer within StatisticsQuery.Budget.
@@ -317,7 +322,8 @@ type walk struct {
 	cancel  context.CancelCauseFunc
 	unasked *time.Timer
 
-	done chan struct{} // closed at the end
+	done  chan struct{} // closed at the end
+	rests atomic.Bool   // a caller has left: see walkRest
 
 	mu      sync.Mutex // held for one row at a time, so that part can answer between two
 	sums    query.Sums // nil once it is over
@@ -433,8 +439,16 @@ func (c *Service) finish(w *walk, progress wire.Progress, err error) {
 	}
 }
 
+// rest makes way for callers that have their answer.
+func (w *walk) rest() {
+	if w.rests.Load() && w.rests.Swap(false) {
+		time.Sleep(walkRest)
+	}
+}
+
 // Add counts a row.
 func (w *walk) Add(row *wire.Row) error {
+	w.rest()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -466,6 +480,7 @@ func (w *walk) Remove(row *wire.Row) {
 
 // Merge counts the rows of a summary, if it takes any.
 func (w *walk) Merge(summary []byte, exact bool) (bool, error) {
+	w.rest()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -498,6 +513,7 @@ func (w *walk) await(ctx context.Context, budget time.Duration) error {
 	case <-w.done:
 	// Not an error: the caller answers with what is counted by now.
 	case <-timer.C:
+		w.rests.Store(true)
 	case <-ctx.Done():
 		return wire.Unavailable(0, "The request ended before it had its answer: %w", ctx.Err())
 	}

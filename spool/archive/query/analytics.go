@@ -17,6 +17,7 @@ import (
 type Analytics struct {
 	clock       clock
 	metadataKey string // "" for all keys
+	noMetadata  bool   // values are not counted
 
 	whole     *dimension
 	models    *dimension
@@ -43,6 +44,7 @@ func NewAnalytics(q wire.StatisticsQuery) *Analytics {
 	a := &Analytics{
 		clock:       newClock(q),
 		metadataKey: q.MetadataKey,
+		noMetadata:  q.NoMetadata,
 		tags:        make(counts[string]),
 		keys:        make(counts[string]),
 		errors:      make(counts[string]),
@@ -124,7 +126,7 @@ func (a *Analytics) count(row *wire.Row, n int64) {
 
 	for _, m := range row.Metadata {
 		a.keys.add(m.Key, row, n)
-		if (a.metadataKey == "" || a.metadataKey == m.Key) && !a.wide[m.Key] {
+		if (a.metadataKey == "" || a.metadataKey == m.Key) && !a.wide[m.Key] && !a.noMetadata {
 			a.metadata.add(m, row, n)
 		}
 	}

@@ -56,6 +56,7 @@ func PartsColumns(q wire.PartsQuery) rowcode.Columns {
 
 // NewParts returns empty sums for a question.
 func NewParts(q wire.PartsQuery) *Parts {
+	q.NoMetadata = true
 	a := NewAnalytics(q.StatisticsQuery)
 	p := &Parts{query: q, of: cmp.Or(q.By, "version"), clock: &a.clock}
 	if q.IsSummed() {

@@ -158,14 +158,15 @@ func (a *Analytics) mergeMetadata(r *summaryReader) {
 		a.wide[key] = true
 	}
 
+	// If another summary leaves them out, their sums would be too low.
+	left := a.noMetadata || a.wide[key]
 	for range values {
-		value, n := r.Text(), r.counted()
-		if a.wide[key] {
-			// Another summary leaves them out, so their sums would be too low.
+		value, n := r.Take(r.Uvarint()), r.counted()
+		if left {
 			continue
 		}
 
-		if at := a.metadata.at(wire.MetadataRow{Key: key, Value: value}); at != nil {
+		if at := a.metadata.at(wire.MetadataRow{Key: key, Value: string(value)}); at != nil {
 			at.merge(n)
 		}
 	}
