@@ -43,8 +43,9 @@ type StatisticsQuery struct {
 	// continues for the next query with the same Key. 0: wait until the end.
 	Budget time.Duration `json:"-"`
 
-	// NoMetadata leaves out the values of metadata, which are most of what there is to count.
-	NoMetadata bool `json:"-"`
+	// Brief leaves out all but the totals, their series and the keys of metadata: what pages show takes a part of
+	// the time.
+	Brief bool `json:"-"`
 
 	// Definitions are those of the scores, which decide what fits.
 	Definitions ScoreDefinitions `json:"-"`

@@ -215,7 +215,7 @@ func (p CountedPage) Bounded(q wire.StatisticsQuery) wire.StatisticsQuery {
 	if p.patient {
 		q.Budget = patientMax
 	}
-	q.NoMetadata = true
+	q.Brief = true
 	// Today is another day elsewhere.
 	q.Key = address.Of(p.path, p.query) + "#" + p.zone.String()
 

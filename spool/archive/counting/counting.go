@@ -92,9 +92,13 @@ func (c *Service) Analyze(
 		return c.Service.Analyze(ctx, id, q)
 	}
 
+	want := query.AnalyticsColumns
+	if q.Brief {
+		want = query.BriefColumns
+	}
 	asked := question{
 		key:  countKey{id.Account, "analytics", q.Key},
-		want: query.AnalyticsColumns,
+		want: want,
 		sums: func(q wire.StatisticsQuery) (query.Sums, func() any) {
 			sums := query.NewAnalytics(q)
 			return sums, func() any { return sums.Answer() }
@@ -239,7 +243,9 @@ func (c *Service) keepLocked(w *walk, part countedPart) {
 
 	*best = part
 	bytes := len(w.asked.key.query)
-	if text, err := json.Marshal(part.answer); err == nil {
+	// A part is replaced soon, and its size takes long to find out.
+	if !part.progress.Incomplete {
+		text, _ := json.Marshal(part.answer) // answers always encode
 		bytes += len(text)
 	}
 	// Else others have displaced the question: its answer serves those who wait.

@@ -18,6 +18,7 @@ type Analytics struct {
 	clock       clock
 	metadataKey string // "" for all keys
 	noMetadata  bool   // values are not counted
+	brief       bool   // see wire.StatisticsQuery
 
 	whole     *dimension
 	models    *dimension
@@ -39,12 +40,16 @@ var AnalyticsColumns = tallyColumns | rowcode.ColumnsOf(
 	rowcode.ColumnTags, rowcode.ColumnMetadata, rowcode.ColumnErrorType, rowcode.ColumnTools,
 )
 
+// BriefColumns are the columns that brief Analytics look at.
+var BriefColumns = tallyColumns | rowcode.ColumnsOf(rowcode.ColumnTime, rowcode.ColumnMetadata)
+
 // NewAnalytics returns empty sums for a question.
 func NewAnalytics(q wire.StatisticsQuery) *Analytics {
 	a := &Analytics{
 		clock:       newClock(q),
 		metadataKey: q.MetadataKey,
-		noMetadata:  q.NoMetadata,
+		noMetadata:  q.Brief,
+		brief:       q.Brief,
 		tags:        make(counts[string]),
 		keys:        make(counts[string]),
 		errors:      make(counts[string]),
@@ -98,13 +103,27 @@ func (a *Analytics) count(row *wire.Row, n int64) {
 	bucket := a.clock.bucketOf(row.ListTime)
 	a.judged = judge(a.judged[:0], row.Scores)
 	a.whole.add(part{}, bucket, row, a.judged, n)
+	if t := a.whole.at(part{}, bucket); t != nil {
+		t.addStatus(row.Status, n)
+	}
+	if !a.brief {
+		a.countNamed(row, bucket, n)
+	}
+
+	for _, m := range row.Metadata {
+		a.keys.add(m.Key, row, n)
+		if (a.metadataKey == "" || a.metadataKey == m.Key) && !a.wide[m.Key] && !a.noMetadata {
+			a.metadata.add(m, row, n)
+		}
+	}
+}
+
+// countNamed counts a row n times by what it has names of.
+func (a *Analytics) countNamed(row *wire.Row, bucket, n int64) {
 	a.models.add(part{value: row.Engine}, bucket, row, a.judged, n)
 	a.providers.add(part{value: row.Provider}, bucket, row, a.judged, n)
 	if row.PromptName != nil {
 		a.templates.add(part{value: *row.PromptName}, bucket, row, a.judged, n)
-	}
-	if t := a.whole.at(part{}, bucket); t != nil {
-		t.addStatus(row.Status, n)
 	}
 
 	// A name that a row has twice counts once.
@@ -122,13 +141,6 @@ func (a *Analytics) count(row *wire.Row, n int64) {
 	// Every failed row has an error type, so that their counts add up to the failures.
 	if row.Status != "SUCCESS" {
 		a.errors.add(cmp.Or(row.ErrorType, row.Status), row, n)
-	}
-
-	for _, m := range row.Metadata {
-		a.keys.add(m.Key, row, n)
-		if (a.metadataKey == "" || a.metadataKey == m.Key) && !a.wide[m.Key] && !a.noMetadata {
-			a.metadata.add(m, row, n)
-		}
 	}
 }
 
@@ -216,8 +228,14 @@ func (a *Analytics) Answer() wire.Analytics {
 	}
 
 	a.series(&w, series)
-	a.dimensions(&w)
-	a.breakdowns(&w)
+	w.MetadataKeysTop = []wire.KeyCount{}
+	for _, key := range a.keys.top(byRequests, strings.Compare) {
+		w.MetadataKeysTop = append(w.MetadataKeysTop, wire.KeyCount{Key: key, Requests: a.keys[key].requests})
+	}
+	if !a.brief {
+		a.dimensions(&w)
+		a.breakdowns(&w)
+	}
 
 	return w
 }
@@ -355,18 +373,13 @@ func (a *Analytics) split(d *dimension) (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// breakdowns fills in what the answer has by tag, metadata, error type and tool.
+// breakdowns fills in what the answer has by tag, value of metadata, error type and tool.
 func (a *Analytics) breakdowns(w *wire.Analytics) {
 	w.TagsBreakdown = []wire.Breakdown{}
 	for _, tag := range a.tags.top(byRequests, strings.Compare) {
 		part := a.tags[tag].breakdown()
 		part.Tag = tag
 		w.TagsBreakdown = append(w.TagsBreakdown, part)
-	}
-
-	w.MetadataKeysTop = []wire.KeyCount{}
-	for _, key := range a.keys.top(byRequests, strings.Compare) {
-		w.MetadataKeysTop = append(w.MetadataKeysTop, wire.KeyCount{Key: key, Requests: a.keys[key].requests})
 	}
 
 	w.MetadataValueBreakdown = []wire.MetadataCost{}

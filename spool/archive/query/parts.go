@@ -56,8 +56,9 @@ func PartsColumns(q wire.PartsQuery) rowcode.Columns {
 
 // NewParts returns empty sums for a question.
 func NewParts(q wire.PartsQuery) *Parts {
-	q.NoMetadata = true
+	q.Brief = false
 	a := NewAnalytics(q.StatisticsQuery)
+	a.noMetadata = true
 	p := &Parts{query: q, of: cmp.Or(q.By, "version"), clock: &a.clock}
 	if q.IsSummed() {
 		named := map[string]*dimension{"model": a.models, "template": a.templates, "provider": a.providers}
