@@ -232,7 +232,7 @@ func (p *Parts) ranked() []share {
 	if rank := p.query.Rank; rank != nil {
 		ranks := make(map[part]float64, len(shares))
 		for _, s := range shares {
-			ranks[s.name] = rank(new(s.sum.totals(nil)))
+			ranks[s.name] = rank(new(s.sum.sums()))
 		}
 		slices.SortStableFunc(shares, func(a, b share) int { return cmp.Compare(ranks[b.name], ranks[a.name]) })
 	} else if p.of == "version" && p.all == nil {

@@ -416,7 +416,7 @@ func (d *dimension) rebucket() {
 // share is one name's part of the whole.
 type share struct {
 	name   part
-	sum    *tally // apart from latencies and scores
+	sum    *tally // to be read, apart from latencies and scores
 	scores *scoreSums
 	by     buckets
 }
@@ -425,9 +425,17 @@ type share struct {
 func (d *dimension) shares() []share {
 	all := make([]share, 0, len(d.by))
 	for name, b := range d.by {
-		// There may be many names, of which an answer has few: only these have their latencies added up.
-		sum := &tally{}
+		// There may be many names, most with one bucket, of which an answer has few: only these have their
+		// latencies added up.
+		var sum *tally
 		for _, t := range b {
+			if len(b) == 1 {
+				sum = t
+				break
+			}
+			if sum == nil {
+				sum = &tally{}
+			}
 			sum.mergeCounts(t)
 		}
 		all = append(all, share{name, sum, d.scoresOf(name), b})

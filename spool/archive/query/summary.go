@@ -386,6 +386,21 @@ func (c *count) tokens() int64 { return plus(c.input, c.output) }
 
 // totals returns the tally in the form of the API, with the scores given.
 func (t *tally) totals(scores []wire.ScoreSum) wire.Totals {
+	w := t.sums()
+	w.Scores = scores
+	w.Latency = wire.Percentiles{
+		Mean: t.latency.mean(),
+		P50:  t.latency.quantile(0.5),
+		P90:  t.latency.quantile(0.9),
+		P95:  t.latency.quantile(0.95),
+		P99:  t.latency.quantile(0.99),
+	}
+
+	return w
+}
+
+// sums returns the tally in the form of the API, apart from its latencies and scores.
+func (t *tally) sums() wire.Totals {
 	w := wire.Totals{
 		Requests:       t.requests,
 		Errors:         t.errors,
@@ -397,16 +412,6 @@ func (t *tally) totals(scores []wire.ScoreSum) wire.Totals {
 		CachedTokens:   t.cached,
 		CacheWrites:    t.written,
 		ThinkingTokens: t.thinking,
-		Scores:         scores,
-	}
-	if t.latency.total > 0 {
-		w.Latency = wire.Percentiles{
-			Mean: t.latency.mean(),
-			P50:  t.latency.quantile(0.5),
-			P90:  t.latency.quantile(0.9),
-			P95:  t.latency.quantile(0.95),
-			P99:  t.latency.quantile(0.99),
-		}
 	}
 	if t.requests > 0 {
 		w.ErrorRate = float64(t.errors) / float64(t.requests)
