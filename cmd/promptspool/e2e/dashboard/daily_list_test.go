@@ -289,7 +289,7 @@ func TestASpikeLeadsToItsCalls(t *testing.T) {
 	p.screenshots("list-spike")
 
 	// So does the tile.
-	b.visit("/")
+	b.visit("/?filter=")
 	b.press(".tiles .note a")
 	b.shows("#count", fmt.Sprint(demoFailed, " requests"))
 }
