@@ -30,9 +30,6 @@ import (
 //	    tags, metadata keys, error types and tools, each: n names; for each its text and a count
 //	n   metadata keys; for each its text, and 1 + n values, each a text and a count; or 0, if
 //	    there are more than wideMin
-//	    nothing, if the rows have neither cache_write_tokens nor unbilled calls, as before
-//	    SummaryForm 2; otherwise the sums of the former, varints, one for each tally above
-//	    nothing, if no call is unbilled, as before SummaryForm 3; otherwise their numbers, as many
 //
 // where n is a uvarint, a text its length and its bytes, and the numbers of tallies and
 // counts are varints. A tally ends with n scores, each a text and what scoreTally has of one
@@ -42,11 +39,13 @@ import (
 //	n   classes, each by its distance from the one before, and how often it came
 //	    the sum, as whole numbers and billionths, varints
 //	n   categories in place of these, each a text and how often it came; then how often the rest came
-const summaryVersion = 1
+//
+// Version 1, of 0.1.0, has tallies without written and unbilled.
+const summaryVersion = 2
 
-// SummaryForm is the number of what Summarize and Tops return. Those of an earlier one end before
-// what a later one adds, and can be read.
-const SummaryForm = 3
+// SummaryForm is the number of what Summarize and Tops return. That of 0.1.0, which has 1, is read;
+// no release made others.
+const SummaryForm = 4
 
 const (
 	summaryBytesMax = 256 << 10
@@ -159,24 +158,12 @@ func summarize(bucket string, rows int, row func(i int) *wire.Row) []byte {
 		}
 		w.counts(values[key], 1)
 	}
-	if w.writes || w.failed {
-		w.b = append(w.b, w.written...)
-	}
-	if w.failed {
-		w.b = append(w.b, w.unbilled...)
-	}
 
 	return w.b
 }
 
 // summaryWriter writes the parts of a summary.
-type summaryWriter struct {
-	b        []byte
-	written  []byte // tally.written of each tally
-	writes   bool   // one of them is not 0
-	unbilled []byte // tally.unbilled of each tally
-	failed   bool   // one of them is not 0
-}
+type summaryWriter struct{ b []byte }
 
 func (w *summaryWriter) uvarint(n int)  { w.b = binary.AppendUvarint(w.b, uint64(n)) }
 func (w *summaryWriter) varint(n int64) { w.b = binary.AppendVarint(w.b, n) }
@@ -202,7 +189,7 @@ func (w *summaryWriter) buckets(b buckets) {
 func (w *summaryWriter) tally(t *tally) {
 	for _, n := range []int64{
 		t.requests, t.errors, t.unpriced, t.costNanos, t.input, t.output, t.cached, t.thinking,
-		t.latency.sumMics,
+		t.latency.sumMics, t.written, t.unbilled,
 	} {
 		w.varint(n)
 	}
@@ -227,8 +214,6 @@ func (w *summaryWriter) tally(t *tally) {
 	}
 
 	w.scores(&t.scores)
-	w.written, w.writes = binary.AppendVarint(w.written, t.written), w.writes || t.written != 0
-	w.unbilled, w.failed = binary.AppendVarint(w.unbilled, t.unbilled), w.failed || t.unbilled != 0
 }
 
 func (w *summaryWriter) scores(s *scoreSums) {

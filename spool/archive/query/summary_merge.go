@@ -19,7 +19,8 @@ func (a *Analytics) Remove(row *wire.Row) { a.count(row, -1) }
 // be taken back from the sum of the others.
 func (a *Analytics) Merge(summary []byte, exact bool) (bool, error) {
 	r := summaryReader{Reader: rowcode.Reader{Rest: summary}}
-	if r.Uvarint() != summaryVersion {
+	r.version = r.Uvarint()
+	if r.version < 1 || r.version > summaryVersion {
 		return false, ErrSummary
 	}
 
@@ -142,12 +143,6 @@ func (a *Analytics) merge(r *summaryReader) {
 	for range r.count() {
 		a.mergeMetadata(r)
 	}
-	for i := 0; i < len(r.tallies) && len(r.Rest) > 0; i++ {
-		r.tallies[i].written = plus(r.tallies[i].written, r.Varint())
-	}
-	for i := 0; i < len(r.tallies) && len(r.Rest) > 0; i++ {
-		r.tallies[i].unbilled = plus(r.tallies[i].unbilled, r.Varint())
-	}
 }
 
 // mergeMetadata adds the values of one metadata key.
@@ -204,8 +199,8 @@ func (c *clock) covers(newest, oldest time.Time) bool {
 // callers need to check err only once.
 type summaryReader struct {
 	rowcode.Reader
+	version uint64
 	scored  scoreTally // that was read last; its memory is used again
-	tallies []*tally   // in the order in which they were read
 }
 
 // err returns ErrSummary after a fault.
@@ -237,11 +232,14 @@ func (r *summaryReader) counted() count {
 
 // tally adds what it reads to t, and calls scores for each name of a score.
 func (r *summaryReader) tally(t *tally, scores func(t *scoreTally, other bool)) {
-	r.tallies = append(r.tallies, t)
-	for _, n := range []*int64{
+	numbers := []*int64{
 		&t.requests, &t.errors, &t.unpriced, &t.costNanos, &t.input, &t.output, &t.cached, &t.thinking,
-		&t.latency.sumMics,
-	} {
+		&t.latency.sumMics, &t.written, &t.unbilled,
+	}
+	if r.version == 1 {
+		numbers = numbers[:len(numbers)-2]
+	}
+	for _, n := range numbers {
 		*n = plus(*n, r.Varint())
 	}
 
