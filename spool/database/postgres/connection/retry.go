@@ -48,20 +48,24 @@ func (p *Pool) SearchConn(ctx context.Context, fn func(conn *pgx.Conn) error) er
 }
 
 func (p *Pool) withConn(ctx context.Context, pool *pgxpool.Pool, fn func(conn *pgx.Conn) error) error {
-	return p.retry(ctx, true, func() (committing bool, err error) {
-		conn, err := p.acquire(ctx, pool)
-		if err != nil {
-			return false, err
-		}
-		defer conn.Release()
+	return p.retry(ctx, true, func() (committing bool, err error) { return false, p.once(ctx, pool, fn) })
+}
 
-		// The next connection may lead to the host that takes writes.
-		err = fn(conn.Conn())
-		if stale(err) {
-			_ = conn.Conn().Close(context.WithoutCancel(ctx))
-		}
-		return false, err
-	})
+// once runs fn on a connection.
+func (p *Pool) once(ctx context.Context, pool *pgxpool.Pool, fn func(conn *pgx.Conn) error) error {
+	conn, err := p.acquire(ctx, pool)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+
+	// The next connection may lead to the host that takes writes.
+	err = fn(conn.Conn())
+	if stale(err) {
+		_ = conn.Conn().Close(context.WithoutCancel(ctx))
+	}
+
+	return err
 }
 
 // impatient is the key of how long a statement waits for a worker of Citus.
@@ -130,35 +134,21 @@ func (p *Pool) retry(ctx context.Context, again bool, once func() (committing bo
 func (p *Pool) attempt(
 	ctx context.Context, pool *pgxpool.Pool, o pgx.TxOptions, fn func(tx pgx.Tx) error,
 ) (committing bool, err error) {
-	conn, err := p.acquire(ctx, pool)
-	if err != nil {
-		return false, err
-	}
-	defer conn.Release()
-
-	tx, err := conn.BeginTx(ctx, o)
-	if err != nil {
-		return false, asLate(ctx, err)
-	}
-	defer func() {
+	err = p.once(ctx, pool, func(conn *pgx.Conn) error {
+		tx, err := conn.BeginTx(ctx, o)
 		if err == nil {
-			return
+			err = fn(tx)
+			if err == nil {
+				committing, err = true, tx.Commit(ctx)
+			}
+			if err != nil {
+				_ = tx.Rollback(context.WithoutCancel(ctx))
+			}
 		}
-		// The next connection may lead to the host that takes writes.
-		if stale(err) {
-			_ = conn.Conn().Close(context.WithoutCancel(ctx))
-		}
-		_ = tx.Rollback(context.WithoutCancel(ctx))
-		err = asLate(ctx, err)
-	}()
+		return asLate(ctx, err)
+	})
 
-	err = fn(tx)
-	if err != nil {
-		return false, err
-	}
-	err = tx.Commit(ctx)
-
-	return true, err
+	return committing, err
 }
 
 // pause returns how long to wait before the next attempt: a random part of a time that
