@@ -68,14 +68,14 @@ func (u *uniting) compose(r *Record) error {
 	if r.Removed || r.State.Request == nil {
 		return nil
 	}
-	var other *Record
+	parts := []*Record{r}
 	of := r.State.Logs
 	if same := r.State.Same; same != nil && same.Words != "" {
-		var err error
-		other, err = u.AddLoaded(u.loader, u.account, same.Words)
+		other, err := u.AddLoaded(u.loader, u.account, same.Words)
 		if err != nil {
 			return err
 		}
+		parts = append(parts, other)
 		if h, ok := other.State.Searched(); ok {
 			of += " " + h.Hash
 		}
@@ -92,7 +92,7 @@ func (u *uniting) compose(r *Record) error {
 		return nil
 	}
 
-	body, err := u.composed(r, other)
+	body, err := u.composed(parts)
 	if err != nil {
 		return err
 	}
@@ -110,30 +110,22 @@ func (u *uniting) compose(r *Record) error {
 	return nil
 }
 
-func (u *uniting) composed(r, other *Record) (body json.RawMessage, err error) {
-	own, err := u.loader.Bodies(r)
-	if err != nil {
-		return nil, err
+// composed returns the joint body of records.
+func (u *uniting) composed(records []*Record) (body json.RawMessage, err error) {
+	for _, r := range records {
+		part := r.joined
+		if part == nil {
+			bodies, err := u.loader.Bodies(r)
+			if err != nil {
+				return nil, err
+			}
+			part = r.State.ShownBody(bodies)
+		}
+		body = append(append(body, ','), part...)
 	}
-	first := r.joined
-	if first == nil {
-		first = r.State.ShownBody(own)
-	}
-	body = slices.Concat([]byte("["), first)
-	if other == nil {
-		return append(body, ']'), nil
-	}
+	body[0] = '['
 
-	bodies, err := u.loader.Bodies(other)
-	if err != nil {
-		return nil, err
-	}
-	second := other.joined
-	if second == nil {
-		second = other.State.ShownBody(bodies)
-	}
-
-	return append(append(append(body, ','), second...), ']'), nil
+	return append(body, ']'), nil
 }
 
 // joinBytesMax bounds the log records that are joined to a span: with each it is written again.
