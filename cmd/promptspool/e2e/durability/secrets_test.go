@@ -210,7 +210,7 @@ func TestWhatAnOlderVersionStoredIsFoundMaskedAndNotRestored(t *testing.T) {
 		return out
 	}
 	out := scan()
-	if !strings.Contains(out, "kwargs.messages[0].content  sk-p...") || !strings.Contains(out, "--mask") {
+	if !strings.Contains(out, "provider_key  sk-p...") || !strings.Contains(out, "--mask") {
 		t.Errorf("the scan prints %s", out)
 	}
 	var masked wire.Scanned
