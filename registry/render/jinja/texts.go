@@ -50,10 +50,7 @@ func (x *run) split(s string, a arguments) *listValue {
 	// There are at most as many parts as bytes.
 	x.pay(16 * len(s))
 	if !given || separator == nil {
-		if most >= 0 {
-			fail("splits at blanks a number of times, which is not supported; give the separator")
-		}
-		return x.texts(strings.Fields(s))
+		return x.texts(splitBlank(s, most))
 	}
 
 	sep := x.str(separator)
@@ -66,6 +63,20 @@ func (x *run) split(s string, a arguments) *listValue {
 	}
 
 	return x.texts(strings.SplitN(s, sep, most))
+}
+
+// splitBlank splits at runs of whitespace, at most so many times unless that is negative.
+func splitBlank(s string, most int) (parts []string) {
+	for s = strings.TrimLeftFunc(s, unicode.IsSpace); s != ""; most-- {
+		i := strings.IndexFunc(s, unicode.IsSpace)
+		if i < 0 || most == 0 {
+			return append(parts, s)
+		}
+		parts = append(parts, s[:i])
+		s = strings.TrimLeftFunc(s[i:], unicode.IsSpace)
+	}
+
+	return parts
 }
 
 // lines splits at line breaks. One at the end does not begin another line.

@@ -106,7 +106,7 @@ a {%+ if t +%} b {% endif %}
 {{ i is eq 42 }}{{ i is equalto(42) }}{{ i is ne 1 }}{{ i is gt 3 }}{{ i is ge 42 }}{{ i is lt 3 }}{{ i is le 42 }}{{ 1 is in l }}{{ 5 is in(l) }}
 {{ 'a' if i is defined else 'b' }}{{ not i is defined }}{{ i is defined and s is string }}{{ i is not string }}
 {{ s.upper() }}{{ 'ABC'.lower() }}{{ s.title() }}{{ s.capitalize() }}{{ ' x '.strip() }}{{ 'xax'.strip('x') }}{{ ' x '.lstrip() }}|{{ ' x '.rstrip() }}|
-{{ 'a,b,c'.split(',') }}{{ 'a,b,c'.split(',', 1) }}{{ ' a  b '.split() }}{{ ml.splitlines() }}{{ ''.split() }}{{ ''.split(',') }}
+{{ 'a,b,c'.split(',') }}{{ 'a,b,c'.split(',', 1) }}{{ ' a  b '.split() }}{{ 'a b c'.split(none, 1) }}{{ ml.splitlines() }}{{ ''.split() }}{{ ''.split(',') }}
 {{ s.replace('o', '0') }}{{ s.replace('o', '0', 1) }}{{ s.startswith('he') }}{{ s.endswith('x') }}{{ s.startswith(('x', 'h')) }}{{ s.find('o') }}{{ s.find('z') }}{{ s.rfind('o') }}{{ s.index('w') }}{{ u.find('猫') }}
 {{ ','.join(ls) }}
 {{ m.get('b') }}{{ m.get('zz') }}{{ m.get('zz', 'd') }}{{ m.keys()|list }}{{ m.values()|list }}{{ m.items()|list }}{{ m['items'] }}{{ l.index(1) }}
