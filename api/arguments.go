@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"slices"
@@ -251,7 +252,7 @@ func (c *exchange) checkMembers() error {
 		if isKey || isKnown || string(sent.Value) == "null" {
 			continue
 		}
-		reason := "is not known to this route, which takes " + strings.Join(m.read, ", ")
+		reason := "is not known to this route, which takes " + cmp.Or(strings.Join(m.read, ", "), "none")
 		if near := words.Closest(name, m.read); len(near) > 0 {
 			reason = "is not known to this route; the closest is " + near[0]
 		}
