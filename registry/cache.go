@@ -459,7 +459,7 @@ func (c *Cache) findCopy(id wire.Identity, k key) (found, freshness, error) {
 	f := found{
 		entry:  e,
 		source: "stale",
-		age:    max(0, time.Now().Sub(c.confirmedLocked(e))),
+		age:    max(0, time.Since(c.confirmedLocked(e))),
 	}
 	if state == current {
 		f.source = "hit"

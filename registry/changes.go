@@ -331,7 +331,7 @@ func (c *Cache) poll(ctx context.Context, f *feed) (productive bool, err error) 
 	}
 	c.applyLocked(f, changes)
 
-	held := time.Now().Sub(asked) >= q.Wait/2
+	held := time.Since(asked) >= q.Wait/2
 
 	return !wasConnected || changes.Reset || changes.Revision != q.Since || held, nil
 }

@@ -169,7 +169,7 @@ func (c *Cache) newest(id wire.Identity) (newest, lastRead map[string]*entry, ag
 
 	// The list is as old as its oldest part.
 	for _, e := range lastRead {
-		age = max(age, time.Now().Sub(c.confirmedLocked(e)))
+		age = max(age, time.Since(c.confirmedLocked(e)))
 	}
 
 	return newest, lastRead, age
