@@ -45,6 +45,7 @@ func (c *command) ask(id string, line, answer any) error {
 	if err != nil {
 		return err
 	}
+	text = append(text, '\n')
 	var p *process
 	select {
 	case p = <-c.idle:
@@ -89,7 +90,7 @@ func (c *command) start() (*process, error) {
 // exchange writes a line and reads the next one.
 func (p *process) exchange(timeout time.Duration, id string, line []byte, answer any) error {
 	// A process that reads nothing must not hold us. The write ends with the process.
-	go func() { _, _ = p.input.Write(append(line, '\n')) }()
+	go func() { _, _ = p.input.Write(line) }()
 	late := time.AfterFunc(timeout, func() { _ = p.cmd.Cancel() })
 	var ended error
 	if !p.lines.Scan() {
