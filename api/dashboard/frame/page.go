@@ -184,7 +184,7 @@ func (v view) May(pattern string) bool {
 const (
 	// countingMax is how long a page waits for requests that must be counted one by one
 	// because of its filter.
-	countingMax = 60 * time.Millisecond
+	countingMax = 40 * time.Millisecond
 
 	// patientMax is the same for readers who asked to count everything.
 	patientMax = 20 * time.Second
