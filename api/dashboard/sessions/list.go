@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"promptspool/api/calls"
@@ -111,7 +112,8 @@ func (p *pages) list(c *frame.Exchange) error {
 
 // Bounds of the reading of the texts of a page's rows. A search is as cheap as its time is short.
 const (
-	textsTimeMax = 300 * time.Millisecond // the page is of use without them
+	textsTimeMax = 100 * time.Millisecond // the page is of use without them
+	textsReaders = 4                      // rows at once
 	textsWithin  = 10 * time.Minute       // of its first and of its last moment, a row's calls are looked for
 	textsTurns   = 10                     // that are read at once
 )
@@ -119,41 +121,56 @@ const (
 // readTexts reads the texts of the rows, those of the first ones if there is no time for more.
 func (p *pages) readTexts(c *frame.Exchange, v listView) {
 	end := time.Now().Add(textsTimeMax)
+	rows := make(chan *row, len(v.Rows))
 	for i := range v.Rows {
-		r := &v.Rows[i]
-		if time.Now().After(end) {
-			return
-		}
-		of := wire.Where(v.One+"_id", "is", r.ID)
-		// Lists are to the millisecond.
-		from, to := r.FirstSeen, r.LastSeen.Add(time.Millisecond)
-		read := func(from, to time.Time, order string, most int) []wire.Row {
-			page, _ := p.records.Search(c.Context(), c.Identity(), wire.Search{
-				FilterGroup: &wire.Filter{Filters: []wire.Filter{
-					of, wire.Where(filter.ByTime, "gte", from), wire.Where(filter.ByTime, "lte", to),
-				}},
-				SortBy:    filter.ByTime,
-				SortOrder: order,
-				PerPage:   most,
-			})
-			return page.Items
-		}
+		rows <- &v.Rows[i]
+	}
+	close(rows)
 
-		first, turns := to.Add(-textsWithin), 1
-		if isShort := r.Turns <= textsTurns && from.After(first); isShort {
-			first, turns = from, textsTurns
-		}
-		newest := read(first, to, "desc", turns)
-		oldest := newest
-		if turns == 1 {
-			oldest = read(from, from.Add(textsWithin), "asc", 1)
-		}
-		if len(oldest) > 0 {
-			r.Input = oldest[len(oldest)-1].InputExcerpt
-		}
-		if len(newest) > 0 {
-			r.Output = newest[0].OutputExcerpt
-		}
+	var readers sync.WaitGroup
+	for range textsReaders {
+		readers.Go(func() {
+			for r := range rows {
+				if time.Now().Before(end) {
+					p.readText(c, v.One, r)
+				}
+			}
+		})
+	}
+	readers.Wait()
+}
+
+// readText reads the texts of a row of a list of traces or sessions.
+func (p *pages) readText(c *frame.Exchange, one string, r *row) {
+	of := wire.Where(one+"_id", "is", r.ID)
+	// Lists are to the millisecond.
+	from, to := r.FirstSeen, r.LastSeen.Add(time.Millisecond)
+	read := func(from, to time.Time, order string, most int) []wire.Row {
+		page, _ := p.records.Search(c.Context(), c.Identity(), wire.Search{
+			FilterGroup: &wire.Filter{Filters: []wire.Filter{
+				of, wire.Where(filter.ByTime, "gte", from), wire.Where(filter.ByTime, "lte", to),
+			}},
+			SortBy:    filter.ByTime,
+			SortOrder: order,
+			PerPage:   most,
+		})
+		return page.Items
+	}
+
+	first, turns := to.Add(-textsWithin), 1
+	if isShort := r.Turns <= textsTurns && from.After(first); isShort {
+		first, turns = from, textsTurns
+	}
+	newest := read(first, to, "desc", turns)
+	oldest := newest
+	if turns == 1 {
+		oldest = read(from, from.Add(textsWithin), "asc", 1)
+	}
+	if len(oldest) > 0 {
+		r.Input = oldest[len(oldest)-1].InputExcerpt
+	}
+	if len(newest) > 0 {
+		r.Output = newest[0].OutputExcerpt
 	}
 }
 
