@@ -227,8 +227,9 @@ func (b *Block) testEntries(t *query.Test, c *column) (v Verdict) {
 		column: c,
 		oneKey: t.Column == rowcode.ColumnMetadata && c != &b.columns[rowcode.ColumnMetadata].column,
 	}
-	// Tags are in an entry as they are, and rows may have thousands of combinations of them.
-	verbatim := t.Column == rowcode.ColumnTags && t.Texts != nil
+	// These are in an entry as they are, and a block may have thousands of them.
+	verbatim := t.Texts != nil &&
+		(t.Column == rowcode.ColumnTags || t.Column == rowcode.ColumnTrace || ask.oneKey)
 	for i, entry := range c.entries {
 		has := func(text string) bool { return bytes.Contains(entry, []byte(text)) }
 		if verbatim && !slices.ContainsFunc(t.Texts, has) {
