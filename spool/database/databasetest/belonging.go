@@ -458,6 +458,18 @@ func sameAsFold(
 	return states
 }
 
+// patient is a store to which a batch is sent again as long as it says so, as sidecars do.
+type patient struct{ archive.Store }
+
+func (p patient) Apply(ctx context.Context, account string, events []archive.Event) ([]wire.Result, error) {
+	for {
+		results, err := p.Store.Apply(ctx, account, events)
+		if !wire.IsCode(err, wire.CodeUnavailable) {
+			return results, err
+		}
+	}
+}
+
 // RunTogether checks that writers at all servers of a database lose nothing and take nothing twice.
 // Records that arrive at the same time find each other.
 func RunTogether(t *testing.T, servers ...archive.Store) {
@@ -475,7 +487,7 @@ func RunTogether(t *testing.T, servers ...archive.Store) {
 				for i := range events {
 					from := (i + w*5) % len(events)
 					batch := events[from:min(from+1+w%3, len(events))]
-					for _, r := range apply(t, servers[w%len(servers)], account, batch...) {
+					for _, r := range apply(t, patient{servers[w%len(servers)]}, account, batch...) {
 						if r.Code == wire.ResultAccepted {
 							accepted.Add(1)
 						}
