@@ -50,9 +50,10 @@ func (s *Store) ChangeAlerts(
 			}
 			if now == nil {
 				tx.Delete(keys[i])
-				return err
+			} else {
+				err = cmp.Or(err, tx.Put(keys[i], now))
 			}
-			if err := cmp.Or(err, tx.Put(keys[i], now)); err != nil {
+			if err != nil {
 				return err
 			}
 		}
