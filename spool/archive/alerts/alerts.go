@@ -131,15 +131,22 @@ func (s *Service) Judge(ctx context.Context) error {
 func (s *Service) due(ctx context.Context, now time.Time) (map[string]map[string]*watch, error) {
 	due := map[string]map[string]*watch{}
 	err := s.Store.EachAlert(ctx, func(account string, a wire.Alert) error {
-		w, err := s.compile(ctx, account, a.AlertRule)
-		switch {
-		case err != nil:
-			s.Logger.Warn("an alert cannot be judged", "project", account, "alert", a.Name, "error", err)
-		case w.due(a.State.Until, now) && due[account] == nil:
-			due[account] = map[string]*watch{a.Name: w}
-		case w.due(a.State.Until, now):
-			due[account][a.Name] = w
+		// Few are due in a minute. The others need not be compiled, nor their views be read.
+		next := watch{AlertRule: a.AlertRule}
+		if !next.due(a.State.Until, now) {
+			return nil
 		}
+		w, err := s.compile(ctx, account, a.AlertRule)
+		if err != nil {
+			s.Logger.Warn("an alert cannot be judged", "project", account, "alert", a.Name, "error", err)
+			return nil
+		}
+
+		w.open(next.end)
+		if due[account] == nil {
+			due[account] = map[string]*watch{}
+		}
+		due[account][a.Name] = w
 		return nil
 	})
 	return due, err
