@@ -121,14 +121,7 @@ func TestATargetIsToldAndTriedAgain(t *testing.T) {
 		w.WriteHeader(int(status.Load()))
 	}))
 	defer hook.Close()
-	send := func(path string, want int, pairs ...string) string {
-		t.Helper()
-		got := s.call(ann, "POST", path, s.form(ann, pairs...))
-		if got.Code != want {
-			t.Fatalf("%s answers %d: %s", path, got.Code, got.Body)
-		}
-		return got.Body.String() + got.Header().Get("Location")
-	}
+	send := s.sender(ann)
 
 	if page := s.call(ann, "GET", "/targets", nil); !says(page, "No targets yet") {
 		t.Errorf("no targets:\n%s", page.Body)
@@ -196,14 +189,7 @@ func TestAnAlertIsTriedAndSaved(t *testing.T) {
 	s := openSite(t)
 	const ann = "ann@example.com"
 	s.call(ann, "GET", "/", nil)
-	send := func(path string, want int, pairs ...string) string {
-		t.Helper()
-		got := s.call(ann, "POST", path, s.form(ann, pairs...))
-		if got.Code != want {
-			t.Fatalf("%s answers %d: %s", path, got.Code, got.Body)
-		}
-		return got.Body.String() + got.Header().Get("Location")
-	}
+	send := s.sender(ann)
 	if page := s.call(ann, "GET", "/alerts", nil); !says(page, "No alerts yet") {
 		t.Errorf("no alerts:\n%s", page.Body)
 	}

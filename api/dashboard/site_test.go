@@ -207,6 +207,19 @@ func (s *site) request(email, method, path string, form url.Values) *http.Reques
 	return r
 }
 
+// sender returns what sends a person's forms, which must have the wanted status. It returns the page, or where
+// it leads.
+func (s *site) sender(email string) func(path string, want int, pairs ...string) string {
+	return func(path string, want int, pairs ...string) string {
+		s.t.Helper()
+		got := s.call(email, "POST", path, s.form(email, pairs...))
+		if got.Code != want {
+			s.t.Fatalf("%s answers %d: %s", path, got.Code, got.Body)
+		}
+		return got.Body.String() + got.Header().Get("Location")
+	}
+}
+
 // form returns a form with these fields and the token of this person.
 func (s *site) form(email string, pairs ...string) url.Values {
 	f := url.Values{"csrf": {s.signed[email].CSRF()}}
