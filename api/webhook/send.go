@@ -24,11 +24,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// answerMax bounds what is read of an answer, and excerptMax what is shown of it.
-const (
-	answerMax  = 64 << 10
-	excerptMax = 200
-)
+// excerptMax bounds what is read and shown of an answer that refuses.
+const excerptMax = 200
 
 // holdsFor is how long an Alertmanager holds what it is not told again. Prometheus takes four rounds as well.
 const holdsFor = 4 * time.Minute
@@ -88,7 +85,7 @@ func sign(header http.Header, secret, id string, now time.Time, body []byte) {
 	header.Set("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 }
 
-// post sends a body, and reads a part of the answer.
+// post sends a body. The status of the answer decides: whatever follows one of success is not waited for.
 func (s *Service) post(ctx context.Context, to string, header http.Header, body []byte) *failure {
 	request, err := http.NewRequestWithContext(ctx, "POST", to, bytes.NewReader(body))
 	if err != nil {
@@ -108,12 +105,12 @@ func (s *Service) post(ctx context.Context, to string, header http.Header, body 
 	}
 	defer answer.Body.Close()
 
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, answerMax))
 	code := answer.StatusCode
 	if code/100 == 2 {
 		return nil
 	}
-	f := failed("it answered %d: %s", code, strings.ToValidUTF8(string(text[:min(len(text), excerptMax)]), "?"))
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, excerptMax))
+	f := failed("it answered %d: %s", code, strings.ToValidUTF8(string(text), "?"))
 	f.refused = code/100 == 3 || code/100 == 4 && code != 408 && code != 425 && code != 429
 	after := answer.Header.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(after, 10, 16); err == nil {
