@@ -120,11 +120,11 @@ func (h help) flags(flags []cli.Flag) {
 	}
 }
 
-// filters writes the flag of a filter line, and of the flags that stand for a part of one only the names.
+// filters writes the flags of a filter line, and of the flags that stand for a part of one only the names.
 func (h help) filters(rows [][2]string) {
-	h.entries("FILTER", rows[:1])
-	names := make([]string, len(rows)-1)
-	for i, row := range rows[1:] {
+	h.entries("FILTER", rows[:2])
+	names := make([]string, len(rows)-2)
+	for i, row := range rows[2:] {
 		names[i], _, _ = strings.Cut(row[0], " ")
 	}
 	more := strings.Join(names, ", ") + ": one condition each; `promptspool docs commands` explains them"

@@ -81,7 +81,7 @@ func TestFiltersOfTheCommands(t *testing.T) {
 		`{"field":"group_id","operator":"is","value":"g"},`+
 		`{"field":"text","operator":"matches","value":"broken"},`+
 		`{"field":"text","operator":"matches","value":"kettle"}]},`+
-		`"sort_by":"cost","sort_order":"desc","per_page":20}`)
+		`"sort_by":"cost","per_page":20}`)
 
 	say(t, "requests", "search", "--template", "a@prod", "--output", "json", "--url", url, "--key", "k")
 	Equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[`+

@@ -20,6 +20,8 @@ func Flags() []cli.Flag {
 	return config.Group("Filter",
 		config.TextFlag("filter", "", "only what this `line` finds, such as "+
 			"'status:error latency:>2s since:yesterday'; `promptspool docs filter` explains it"),
+		config.TextFlag("view", "", "only what the filter of the project's saved view with this `name` finds; "+
+			"its own list has its order, too"),
 
 		config.ListFlag("tag", "only with this `tag`; may be repeated"),
 		config.ListFlag("metadata", "only with this `key=value`; may be repeated"),
@@ -68,13 +70,17 @@ func read[S any](
 	v *config.Reader, compile func(filterline.Line, filterline.Clock) (S, error),
 ) (filterline.Line, S) {
 	clock := filterline.Clock{Now: time.Now(), Zone: v.Zone()}
-	line, err := filterline.Parse(v.Text("filter"))
-	if err == nil {
-		_, err = compile(line, clock)
+	parse := func(flag, text string) filterline.Line {
+		line, err := filterline.Parse(text)
+		if err == nil {
+			_, err = compile(line, clock)
+		}
+		if err != nil {
+			v.Reject(flag, wire.AsError(err).Fields[0].Reason)
+		}
+		return line
 	}
-	if err != nil {
-		v.Reject("filter", wire.AsError(err).Fields[0].Reason)
-	}
+	line := parse("filter", v.Text("filter"))
 
 	// Each alone first, so that a fault names its flag.
 	add := func(flag, value string, t filterline.Term) {
@@ -115,6 +121,7 @@ func read[S any](
 		v.Reject("text", wire.AsError(err).Fields[0].Reason)
 	}
 	line = line.With(words.Terms...)
+	line = line.With(parse("view", v.View().Filter()).Terms...)
 
 	selection, err := compile(line, clock)
 	if err != nil && v.Sound() {

@@ -33,9 +33,7 @@ func Command() *cli.Command {
 		}, config.RemoteFlags()),
 
 		config.Command("search", "list records, newest first",
-			searchRequests, listFlags("records", wire.SortWords), []cli.Flag{
-				config.TextFlag("view", "", "those of the project's saved view with this `name`, in its order"),
-			}),
+			searchRequests, listFlags("records", wire.SortWords)),
 
 		config.Command("tail",
 			"follow new requests, oldest first, until Ctrl-C; arrivals more than a minute late are not shown",

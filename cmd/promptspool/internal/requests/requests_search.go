@@ -2,7 +2,6 @@ package requests
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,7 +11,6 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api/client"
 	"promptspool/api/dashboard/number"
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
@@ -55,10 +53,10 @@ func pageOf[P any](number int, cursor string, get func(cursor string) (P, *strin
 
 func searchRequests(c *cli.Context) error {
 	v := config.Read(c)
-	line, selected := filter.Read(v)
 	limit := v.Count("limit", wire.PageItemsMax)
 	number := v.Count("page", wire.PageOffsetMax)
 	sortBy := v.OneOf("sort")
+	line, selected := filter.Read(v)
 	cl, id, err := v.Remote()
 	if err != nil {
 		return err
@@ -66,17 +64,11 @@ func searchRequests(c *cli.Context) error {
 
 	search := wire.Search{
 		FilterGroup: selected,
-		SortBy:      sortBy,
 		Page:        number,
 		PerPage:     limit,
 		Cursor:      v.Text("cursor"),
 	}
-	if search.SortBy != "" {
-		search.SortOrder = "desc"
-	}
-	if err := addView(c.Context, cl, id, v, &search); err != nil {
-		return err
-	}
+	search.SortBy, search.SortOrder = readOrder(v, sortBy, "/requests")
 	page, err := cl.Search(c.Context, id, search)
 	if err != nil {
 		return err
@@ -92,27 +84,14 @@ func searchRequests(c *cli.Context) error {
 	})
 }
 
-// addView adds the filter and the order of the saved view that --view names.
-func addView(ctx context.Context, cl *client.Client, id wire.Identity, v *config.Reader, s *wire.Search) error {
-	name := v.Text("view")
-	if name == "" {
-		return nil
-	}
-	all, err := cl.Views(ctx, id)
-	if err != nil {
-		return err
-	}
-	at := slices.IndexFunc(all, func(saved wire.View) bool { return saved.Name == name })
-	if at < 0 {
-		return fmt.Errorf("the project has no saved view %q; the dashboard lists them under All views", name)
+// readOrder returns how a list is sorted: by --sort, else as a saved view of its page is.
+func readOrder(v *config.Reader, sortBy, page string) (by, order string) {
+	view := v.View()
+	if sortBy == "" && view.Path() == page {
+		return view.Query().Get("sort"), view.Query().Get("order")
 	}
 
-	s.FilterLine = wire.FilterLine{Line: all[at].Filter(), Zone: filter.Zone(v)}
-	if s.SortBy == "" {
-		s.SortBy, s.SortOrder = all[at].Query().Get("sort"), all[at].Query().Get("order")
-	}
-
-	return nil
+	return sortBy, ""
 }
 
 // tellTotal says how much there is beyond what is listed of a page, and how to get it.

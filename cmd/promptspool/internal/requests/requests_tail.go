@@ -28,11 +28,11 @@ const (
 
 func tailRequests(c *cli.Context) error {
 	v := config.Read(c)
-	line, selected := filter.Read(v)
 	limit, asData := v.Count("limit", wire.PageItemsMax), v.AsData()
 	if v.Form() == config.FormCSV {
 		v.Reject("output", "needs all records for its columns, and a tail has no end; give ndjson")
 	}
+	line, selected := filter.Read(v)
 	cl, id, err := v.Remote()
 	if err != nil {
 		return err

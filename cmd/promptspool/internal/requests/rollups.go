@@ -50,11 +50,12 @@ func rollupCommand(of, usage string, more ...*cli.Command) *cli.Command {
 
 func searchRollups(c *cli.Context, of string) error {
 	v := config.Read(c)
+	sortBy, limit := v.OneOf("sort"), v.Count("limit", wire.PageItemsMax)
+	number, begin := max(1, v.Count("page", wire.PageOffsetMax)), v.Text("cursor")
 	line, selected := filter.ReadRollup(v)
 	search := selected.Search(of)
-	search.SortBy = v.OneOf("sort")
-	search.PerPage = v.Count("limit", wire.PageItemsMax)
-	number, begin := max(1, v.Count("page", wire.PageOffsetMax)), v.Text("cursor")
+	search.PerPage = limit
+	search.SortBy, search.SortOrder = readOrder(v, sortBy, "/"+of)
 	cl, id, err := v.Remote()
 	if err != nil {
 		return err
