@@ -199,7 +199,7 @@ func TestATargetIsSetUpAndLookedAt(t *testing.T) {
 	b.accessible(source, "a rule that is tried")
 	b.screenshots("alert-tried")
 	b.press(".new-key .primary")
-	b.shows("main", "The alert is saved.", "requests above 10 in 5 min, by customer", "failures", "in order")
+	b.shows("main", "The alert is saved.", "requests above 10 in 5 min, by customer", "failures", "ok")
 	b.accessible(source, "alerts")
 	b.screenshots("alerts")
 	b.do("on a phone", chromedp.EmulateViewport(390, 900))
