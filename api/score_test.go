@@ -229,6 +229,7 @@ const targets = "/api/public/v2/targets"
 func withTargets(log *auditLog) func(*api.Config) {
 	return func(c *api.Config) {
 		c.Targets = webhook.New(webhook.Config{
+			Key:     "key",
 			Store:   accounts.New(&keyedtest.Memory{}, time.Now),
 			Allow:   []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 			Metrics: metrics.New("server", "test"),

@@ -104,6 +104,7 @@ func TestASidecarInNeedIsSeen(t *testing.T) {
 // onLoopback makes targets of a site, which may be on this machine.
 func onLoopback(s *site) *webhook.Service {
 	return webhook.New(webhook.Config{
+		Key:     "key",
 		Store:   s.store,
 		Allow:   []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Metrics: metrics.New("server", "test"),

@@ -75,8 +75,8 @@ func (s *Service) send(ctx context.Context, a *wire.Attempt) *failure {
 // sign adds the headers of Standard Webhooks: an id that is the same with each attempt, the time of this
 // one, and their HMAC with the body.
 func sign(header http.Header, secret, id string, now time.Time, body []byte) {
-	// It was checked when it was set.
-	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, wire.WebhookSecretPrefix))
+	// It was made here.
+	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
 	at := strconv.FormatInt(now.Unix(), 10)
 	mac := hmac.New(sha256.New, key)
 	_, _ = mac.Write([]byte(id + "." + at + "." + string(body)))

@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -23,19 +22,22 @@ type sealed struct {
 	Secret string `json:"secret,omitempty"`
 }
 
-// newSealer returns what encrypts with a key, and a name of the key.
-func newSealer(key [32]byte) (cipher.AEAD, string) {
+// secretPrefix is before the secrets of Standard Webhooks.
+const secretPrefix = "whsec_"
+
+// newSealer returns what encrypts with a key.
+func newSealer(key wire.Secret) cipher.AEAD {
+	sum := sha256.Sum256([]byte(key))
 	// A key of 32 bytes fits.
-	block, _ := aes.NewCipher(key[:])
-	aead, _ := cipher.NewGCMWithRandomNonce(block)
-	sum := sha256.Sum256(key[:])
-	return aead, hex.EncodeToString(sum[:4])
+	block, _ := aes.NewCipher(sum[:])
+	sealer, _ := cipher.NewGCMWithRandomNonce(block)
+	return sealer
 }
 
 // seal encrypts. The result belongs to the target: it does not open for another one.
 func (s *Service) seal(t *wire.SealedTarget, v sealed) {
 	text, _ := json.Marshal(v)
-	t.Sealed, t.SealedBy = s.sealer.Seal(nil, nil, text, []byte(t.ID)), s.sealedBy
+	t.Sealed = s.sealer.Seal(nil, nil, text, []byte(t.ID))
 }
 
 func (s *Service) open(t *wire.SealedTarget) (v sealed, err error) {
@@ -52,9 +54,6 @@ func (s *Service) Targets(ctx context.Context, id wire.Identity) ([]wire.Target,
 	stored, err := s.SealedTargets(ctx, id)
 	all := make([]wire.Target, len(stored))
 	for i, t := range stored {
-		if _, unopened := s.open(&t); unopened != nil {
-			t.Error = unopened.Error()
-		}
 		if t.Tries > 0 && t.Holder == "" {
 			t.RetryAt = &t.DueAt
 		}
@@ -65,6 +64,10 @@ func (s *Service) Targets(ctx context.Context, id wire.Identity) ([]wire.Target,
 
 // PutTarget makes or changes a target; see wire.Targets.
 func (s *Service) PutTarget(ctx context.Context, id wire.Identity, n wire.TargetSettings) (made string, err error) {
+	if s.c.Key == "" {
+		return "", wire.Errorf(wire.CodeConflict, "This server has no --seal-key, so it cannot keep a secret. "+
+			"With PostgreSQL, start all servers with the same one.")
+	}
 	err = s.ChangeTarget(ctx, id, n.Name, func(t *wire.SealedTarget) error {
 		was := sealed{}
 		if t.Kind == n.Kind {
@@ -79,7 +82,7 @@ func (s *Service) PutTarget(ctx context.Context, id wire.Identity, n wire.Target
 			random := make([]byte, 32)
 			// Never fails.
 			_, _ = rand.Read(random)
-			made = wire.WebhookSecretPrefix + base64.StdEncoding.EncodeToString(random)
+			made = secretPrefix + base64.StdEncoding.EncodeToString(random)
 			now.Secret = made
 		}
 

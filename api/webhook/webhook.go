@@ -51,7 +51,7 @@ type Store interface {
 // Config configures a Service.
 type Config struct {
 	Store     Store
-	Key       [32]byte       // seals URLs and secrets
+	Key       wire.Secret    // seals URLs and secrets: no target can be made without one
 	Allow     []netip.Prefix // addresses that are called although they are private
 	PublicURL string         // before the paths of notices; "" if it is unknown
 	Metrics   *metrics.Metrics
@@ -61,12 +61,11 @@ type Config struct {
 // Service delivers notices, and is a wire.Targets. It is safe for concurrent use.
 type Service struct {
 	Store
-	c        Config
-	client   *http.Client
-	holder   string // this process, among the servers of a database
-	sealer   cipher.AEAD
-	sealedBy string // names Config.Key
-	every    time.Duration
+	c      Config
+	client *http.Client
+	holder string // this process, among the servers of a database
+	sealer cipher.AEAD
+	every  time.Duration
 }
 
 // New makes a Service.
@@ -74,8 +73,7 @@ type Service struct {
 // It calls public addresses, and those that are allowed. Redirects are not followed, and proxies of the
 // environment not used.
 func New(c Config) *Service {
-	s := &Service{Store: c.Store, c: c, holder: wire.NewID(), every: lookEvery}
-	s.sealer, s.sealedBy = newSealer(c.Key)
+	s := &Service{Store: c.Store, c: c, holder: wire.NewID(), sealer: newSealer(c.Key), every: lookEvery}
 	s.client = &http.Client{
 		Timeout:       sendTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -117,7 +115,7 @@ func (s *Service) Run(ctx context.Context) error {
 				waiting += t.Waiting
 				dead += t.Dead
 				// Each has its own goroutine: a slow target delays no other.
-				if _, is := busy.Load(t.ID); !is && t.SealedBy == s.sealedBy && t.IsDue(time.Now()) {
+				if _, is := busy.Load(t.ID); !is && t.IsDue(time.Now()) {
 					busy.Store(t.ID, true)
 					sending.Go(func() {
 						defer busy.Delete(t.ID)

@@ -85,7 +85,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 // service returns a service that does not run.
 func (w *world) service() *Service {
 	s := New(Config{
-		Store: w.store, Metrics: metrics.New("server", "test"), Logger: slog.New(slog.DiscardHandler),
+		Store: w.store, Key: "key", Metrics: metrics.New("server", "test"), Logger: slog.New(slog.DiscardHandler),
 		PublicURL: "https://spool.example",
 	})
 	s.client.Transport = w
@@ -549,18 +549,25 @@ func TestSecretsAreSealed(t *testing.T) {
 			t.Errorf("a kind without its URL: %v", err)
 		}
 
-		// Another server's key opens nothing, so it leaves the delivery to the one with the key.
-		other := New(Config{Store: w.store, Key: [32]byte{1}, Metrics: s.c.Metrics, Logger: s.c.Logger})
-		other.client.Transport = w
-		if err := other.TestTarget(ctx, project, "hook"); !strings.Contains(fmt.Sprint(err), "--seal-key") {
-			t.Errorf("another key: %v", err)
+		// Another server's key opens nothing, and without one no target is made. The notices wait.
+		for _, key := range []wire.Secret{"another", ""} {
+			other := New(Config{Store: w.store, Key: key, Metrics: s.c.Metrics, Logger: s.c.Logger})
+			other.client.Transport = w
+			if err := other.TestTarget(ctx, project, "hook"); !strings.Contains(fmt.Sprint(err), "--seal-key") {
+				t.Errorf("the key %q: %v", key, err)
+			}
+			_, err := other.PutTarget(ctx, project, wire.TargetSettings{Name: "new", Kind: wire.TargetSlack, URL: url})
+			if refused := wire.IsCode(err, wire.CodeConflict); refused != (key == "") {
+				t.Errorf("a new target with the key %q: %v", key, err)
+			}
+			w.notice(wire.Notice{Type: wire.NoticeKeyCreated})
+			running, cancel := context.WithTimeout(ctx, time.Minute)
+			_ = other.Run(running)
+			cancel()
 		}
-		w.notice(wire.Notice{Type: wire.NoticeKeyCreated})
-		running, cancel := context.WithTimeout(ctx, time.Minute)
-		defer cancel()
-		_ = other.Run(running)
-		if state := w.state(s, "hook"); state.Tries != 0 || state.Waiting != 1 {
-			t.Errorf("the other server tried: %+v", state)
+		state := w.state(s, "hook")
+		if state.Dead != 0 || state.Waiting != 2 || !strings.Contains(state.Error, "another key") {
+			t.Errorf("without the key: %+v", state)
 		}
 	})
 }

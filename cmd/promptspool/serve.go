@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -133,7 +132,8 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	defer counted.Close()
 
 	// Notices, which go to the targets of their projects.
-	if c.sealKey == "" {
+	// Several servers may have one PostgreSQL, and need the same key.
+	if c.sealKey == "" && c.archive == "" {
 		c.sealKey, err = keyFile(filepath.Join(c.data, "seal.key"))
 		if err != nil {
 			return fmt.Errorf("the key that seals targets: %w", err)
@@ -141,7 +141,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	}
 	targets := webhook.New(webhook.Config{
 		Store:     db,
-		Key:       sha256.Sum256([]byte(c.sealKey)),
+		Key:       c.sealKey,
 		Allow:     c.webhookAllow,
 		PublicURL: c.public.or(""),
 		Metrics:   m,

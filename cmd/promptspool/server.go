@@ -224,8 +224,8 @@ func pricesOf(r *config.Reader) *prices.Table {
 // targetFlags are about the targets of notices.
 func targetFlags() []cli.Flag {
 	return append(config.SecretFlags("seal-key",
-		"the `key` that seals the URLs and secrets of targets, at least 32 characters, the same for all servers of a "+
-			"database (default: a file in the data folder)"),
+		"the `key` that seals the URLs and secrets of targets, at least 32 characters; with PostgreSQL, the same for "+
+			"all servers (default without PostgreSQL: a file in the data folder)"),
 		config.ListFlag("webhook-allow",
 			"a private `network`, such as 10.1.0.0/16, whose addresses targets may have; may be repeated"))
 }
