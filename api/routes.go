@@ -160,7 +160,7 @@ var routes = expandSpellings([]route{
 	{method: "GET", name: "list-alerts", path: "/api/public/v2/alerts",
 		needs: alerts, handling: knowing[struct{}]((*API).listAlerts)},
 	{name: "test-alert", path: "/api/public/v2/alerts/test",
-		needs: alerts, body: objectBody, handling: knowing[wire.AlertRule]((*API).testAlert)},
+		needs: alerts, body: objectBody, handling: asking(wire.Alerts.TestAlert)},
 	{method: "PUT", name: "put-alert", path: "/api/public/v2/alerts/",
 		needs: alerts, body: objectBody, handling: knowing[wire.AlertRule]((*API).putAlert)},
 	{method: "DELETE", name: "remove-alert", path: "/api/public/v2/alerts/",

@@ -14,7 +14,7 @@ func (a *API) listTargets(c *exchange) error {
 
 // putTarget makes a target, or changes it.
 func (a *API) putTarget(c *exchange) error {
-	t, err := wire.DecodeTarget(c.object, c.ident)
+	t, err := wire.DecodeNamed[wire.TargetSettings](c.object, c.ident)
 	if err != nil {
 		return err
 	}
@@ -64,19 +64,9 @@ func (a *API) listAlerts(c *exchange) error {
 
 // putAlert makes an alert, or replaces its rule.
 func (a *API) putAlert(c *exchange) error {
-	r, err := wire.DecodeAlertRule(c.object, c.ident)
+	r, err := wire.DecodeNamed[wire.AlertRule](c.object, c.ident)
 	if err == nil {
 		err = a.c.Alerts.PutAlert(c.context, c.id, r)
 	}
 	return a.done(c, err, "save alert", r.Name, wire.AuditFilter(r.Filter), "The alert is saved.")
-}
-
-// testAlert looks at how often a rule would have fired.
-func (a *API) testAlert(c *exchange) error {
-	r, err := wire.DecodeAlertRule(c.object, "")
-	if err != nil {
-		return err
-	}
-	tried, err := a.c.Alerts.TestAlert(c.context, c.id, r)
-	return answer(c, tried, err)
 }

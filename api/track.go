@@ -276,7 +276,7 @@ func (a *API) listScoreDefinitions(c *exchange) error {
 
 // defineScore makes a definition, or replaces it.
 func (a *API) defineScore(c *exchange) error {
-	d, err := wire.DecodeScoreDefinition(c.object, c.ident)
+	d, err := wire.DecodeNamed[wire.ScoreDefinition](c.object, c.ident)
 	if err == nil {
 		err = a.c.Scoring.DefineScore(c.context, c.id, d)
 	}
@@ -291,7 +291,7 @@ func (a *API) listViews(c *exchange) error {
 
 // putView saves a view of the project.
 func (a *API) putView(c *exchange) error {
-	v, err := wire.DecodeView(c.object, c.ident)
+	v, err := wire.DecodeNamed[wire.View](c.object, c.ident)
 	if err == nil {
 		err = a.c.Views.PutView(c.context, c.id, v)
 	}

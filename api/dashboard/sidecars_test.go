@@ -131,7 +131,8 @@ func TestATargetIsToldAndTriedAgain(t *testing.T) {
 	if !strings.Contains(wrong, `value="On call"`) || !strings.Contains(wrong, "https://") {
 		t.Errorf("what is wrong:\n%s", wrong)
 	}
-	made := send("/targets", 200, "name", "on-call", "kind", "webhook", "url", hook.URL+"/t0ken", "type", "key.created")
+	made := send("/targets", 200,
+		"name", "on-call", "kind", "webhook", "url", hook.URL+"/t0ken", "types", "key.created")
 	if !strings.Contains(made, `<code id="secret">whsec_`) || strings.Contains(made, "t0ken") {
 		t.Errorf("it was made:\n%s", made)
 	}
@@ -203,7 +204,7 @@ func TestAnAlertIsTriedAndSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	rule := []string{"name", "costly", "measure", "cost", "when", "above", "threshold", "10", "by", "customer",
-		"window_minutes", "60", "view", "failures", "target", "ops", "target", "on-call"}
+		"window_minutes", "60", "view", "failures", "targets", "ops", "targets", "on-call"}
 	tried := send("/alerts", 200, append(rule, "try", "1")...)
 	if !strings.Contains(tried, "would have fired 0 times") {
 		t.Errorf("the try says %s", tried)
@@ -212,7 +213,7 @@ func TestAnAlertIsTriedAndSaved(t *testing.T) {
 	if !strings.Contains(wrong, "aria-invalid") {
 		t.Errorf("a wrong filter is answered %s", wrong)
 	}
-	unknown := send("/alerts", 422, append(rule, "target", "pager")...)
+	unknown := send("/alerts", 422, append(rule, "targets", "pager")...)
 	if !strings.Contains(unknown, "there is no target pager") {
 		t.Errorf("an unknown target is answered %s", unknown)
 	}

@@ -73,7 +73,7 @@ func (s *Service) PutTarget(ctx context.Context, id wire.Identity, n wire.Target
 		if t.Kind == n.Kind {
 			was, err = s.open(t)
 		}
-		now := sealed{URL: cmp.Or(n.URL, was.URL), Secret: cmp.Or(n.Secret, was.Secret)}
+		now := sealed{URL: cmp.Or(n.URL, was.URL), Secret: was.Secret}
 		if now.URL == "" {
 			return cmp.Or(err, error(wire.Invalid(wire.FieldError{Field: "url", Reason: "is missing"})))
 		}

@@ -1,14 +1,18 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"promptspool/api/wire/jsonscan"
 )
 
 // Limits of what is accepted. Beyond them a request gets a 422 that names the field, or a
@@ -54,6 +58,25 @@ func Decode[T any](object Object) (T, error) {
 // name may come several times.
 func DecodeQuery[T any](object Object) (T, error) {
 	return decode[T](fields{object: object, isQuery: true})
+}
+
+// DecodeForm is DecodeQuery for the form of a page, whose texts have no white space around them.
+func DecodeForm[T any](form url.Values) (T, error) {
+	f := fields{isQuery: true}
+	for name, values := range form {
+		for _, text := range values {
+			text = strings.TrimSpace(text)
+			if text != "" {
+				f.object = append(f.object, jsonscan.Member{Name: name, Value: jsonscan.AppendString(nil, text)})
+			}
+		}
+	}
+	return decode[T](f)
+}
+
+// DecodeNamed is Decode for what has a name: in the path or, without one there, in the body.
+func DecodeNamed[T any](object Object, name string) (T, error) {
+	return decode[T](fields{object: object, name: name})
 }
 
 func decode[T any](f fields) (body T, err error) {
@@ -192,8 +215,11 @@ func (f *fields) readText(m *member) string {
 		return f.fitting(m.name, SortWords, IsSortField)
 	case m.read == "rollup sort":
 		return f.oneOf(m.name, RollupSortFields, false)
+	case m.read == "name":
+		return f.named(m)
 	case m.words != nil:
-		return f.oneOf(m.name, m.words, m.read == "any case")
+		_, _ = f.raw(m.name, m.required)
+		return cmp.Or(f.oneOf(m.name, m.words, m.read == "any case"), m.absent)
 	case m.types != nil:
 		return f.textOrInteger(m.name, m.required, int(m.most))
 	default:

@@ -32,7 +32,8 @@ type fields struct {
 	now  time.Time // when a call was accepted; see UnixTime
 	note string    // a sentence for each time that is not in seconds, with a space before it
 
-	isQuery bool // see DecodeQuery
+	isQuery bool   // see DecodeQuery
+	name    string // see DecodeNamed
 }
 
 // faultsMax bounds the faults that are reported: a hostile body may have millions.
@@ -199,12 +200,13 @@ func (f *fields) tags(name string) (tags []string) {
 		return nil
 	}
 	if f.isQuery {
+		var all []json.RawMessage
 		for _, m := range f.object {
 			if m.Name == name {
-				tags = append(tags, jsonscan.Unquote(m.Value))
+				all = append(all, m.Value)
 			}
 		}
-		return tags
+		v, _ = json.Marshal(all)
 	}
 	if v[0] != '[' {
 		f.fault(name, "must be an array of strings")
@@ -433,6 +435,9 @@ func (f *fields) number(name string, least, most float64) *float64 {
 		return nil
 	}
 
+	if f.isQuery {
+		v = []byte(jsonscan.Unquote(v))
+	}
 	x, err := strconv.ParseFloat(string(v), 64)
 	if !isNumber(v) || err != nil || x < least || x > most {
 		f.fault(name, "must be a number from %d to %d", int64(least), int64(most))

@@ -269,7 +269,7 @@ const (
 // ScoreDefinition is what a project expects of the scores of one name.
 type ScoreDefinition struct {
 	// The scores' name, which is in the path of a definition.
-	Name string `json:"name,omitempty" read:"-" jsonschema:"maxLength=512"`
+	Name string `json:"name,omitempty" read:"name" jsonschema:"maxLength=512"`
 	// The kind of the values. A number may also be sent as score.
 	Kind string `json:"kind" jsonschema:"enum=number,enum=boolean,enum=category"`
 	// The least number that fits.
@@ -333,21 +333,11 @@ func (d *ScoreDefinition) Expected() string {
 	return "a number" + bound(" from ", d.Min) + bound(" to ", d.Max)
 }
 
-// Check returns CodeInvalid for a definition that makes no sense.
-func (d *ScoreDefinition) Check() error {
-	f := fields{}
-	d.check(&f)
-	return f.err()
-}
-
 func (d *ScoreDefinition) check(f *fields) {
 	f.checkName(d.Name)
 	f.bound("description", d.Description, AboutRunesMax)
-	if !slices.Contains(DefinedKinds, d.Kind) {
-		f.fault("kind", "must be one of: %s", strings.Join(DefinedKinds, ", "))
-	}
-	if d.Better != "" && (d.Kind == "category" || !slices.Contains(Directions, d.Better)) {
-		f.fault("better", "must be higher or lower, and is for numbers and booleans only")
+	if d.Better != "" && d.Kind == "category" {
+		f.fault("better", "is for numbers and booleans only")
 	}
 
 	if d.Kind != "number" && (d.Min != nil || d.Max != nil) {
@@ -376,24 +366,13 @@ func (f *fields) checkName(name string) {
 	f.bound("name", name, NameRunesMax)
 }
 
-// DecodeScoreDefinition reads the definition of the scores of a name.
-func DecodeScoreDefinition(object Object, name string) (ScoreDefinition, error) {
-	f := fields{object: object}
-	d := ScoreDefinition{}
-	f.read(&d)
-	d.Name = f.named(name)
-	d.check(&f)
-
-	return d, f.err()
-}
-
 // named returns the name in the path or, without one, that of the body.
-func (f *fields) named(name string) string {
-	own := f.text("name", false, NameRunesMax)
-	if name != "" && own != "" && own != name {
-		f.fault("name", "differs from the name in the path")
+func (f *fields) named(m *member) string {
+	own := f.text(m.name, false, int(m.most))
+	if f.name != "" && own != "" && own != f.name {
+		f.fault(m.name, "differs from the name in the path")
 	}
-	return cmp.Or(name, own)
+	return cmp.Or(f.name, own)
 }
 
 // ScoreDefinitions are those of a project, sorted by name.

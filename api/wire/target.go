@@ -1,9 +1,7 @@
 package wire
 
 import (
-	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"net/url"
 	"regexp"
@@ -72,20 +70,14 @@ const (
 // TargetsMax bounds the targets of a project.
 const TargetsMax = 20
 
-// WebhookSecretPrefix is before the secrets of Standard Webhooks, which have 24 to 64 bytes.
-const WebhookSecretPrefix = "whsec_"
-
 // TargetSettings are what people say about a target.
 type TargetSettings struct {
 	// The target's name, which is in the path.
-	Name string `json:"name,omitempty" read:"-" jsonschema:"maxLength=64"`
+	Name string `json:"name,omitempty" read:"name" jsonschema:"maxLength=64"`
 	// The form in which it is told.
 	Kind string `json:"kind" jsonschema:"enum=webhook,enum=slack,enum=alertmanager"`
 	// Where it is. It may be left out when a target of the kind is replaced: that one's stays.
 	URL string `json:"url,omitempty" jsonschema:"maxLength=2000"`
-	// The key of a webhook's signatures: whsec_ and 24 to 64 bytes in base64. Without one, that of the
-	// target that is replaced stays, or one is made.
-	Secret string `json:"secret,omitempty" jsonschema:"maxLength=100"`
 	// The types of notices that it is told; all without any.
 	Types []string `json:"types,omitempty"`
 }
@@ -93,44 +85,19 @@ type TargetSettings struct {
 var targetName = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
 
 func (t *TargetSettings) check(f *fields) {
-	if t.Kind == "" && len(f.errs) == 0 {
-		f.fault("kind", "is missing")
+	if !targetName.MatchString(t.Name) {
+		f.fault("name", "must have 1 to 64 of a-z 0-9 . _ and -")
 	}
 	u, err := url.Parse(t.URL)
 	if t.URL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Fragment != "") {
 		f.fault("url", "must begin with https:// or http:// and a host")
 	}
-
-	encoded, isPrefixed := strings.CutPrefix(t.Secret, WebhookSecretPrefix)
-	key, err := base64.StdEncoding.DecodeString(encoded)
-	switch {
-	case t.Secret == "":
-	case t.Kind != TargetWebhook:
-		f.fault("secret", "is for a webhook: others are not signed")
-	case !isPrefixed || err != nil || len(key) < 24 || len(key) > 64:
-		f.fault("secret", "must be whsec_ and 24 to 64 bytes in base64")
-	}
-
 	for _, name := range t.Types {
 		if !slices.Contains(NoticeTypes, name) {
 			f.fault("types", "must be some of %s", strings.Join(NoticeTypes, ", "))
 			break
 		}
 	}
-}
-
-// DecodeTarget reads the settings of the target of a name.
-func DecodeTarget(object Object, name string) (TargetSettings, error) {
-	f := fields{object: object}
-	t := TargetSettings{}
-	f.read(&t)
-	t.Name = name
-	if !targetName.MatchString(name) {
-		f.fault("name", "must have 1 to 64 of a-z 0-9 . _ and -")
-	}
-	t.check(&f)
-
-	return t, f.err()
 }
 
 // Target is where a project's notices go, with what became of them.
@@ -174,11 +141,10 @@ func (t *Target) Takes(n *Notice) bool {
 // SealedTarget is a target as a database keeps it.
 type SealedTarget struct {
 	Target
-	ID       string    `json:"id"`               // a UUIDv7: a queue belongs to it, not to the name
-	Sealed   []byte    `json:"sealed"`           // its URL and secret
-	SealedBy string    `json:"sealed_by"`        // which key opens them
-	Holder   string    `json:"holder,omitempty"` // the server that delivers at the moment
-	DueAt    time.Time `json:"due_at,omitzero"`  // the end of its time, or of a pause
+	ID     string    `json:"id"`               // a UUIDv7: a queue belongs to it, not to the name
+	Sealed []byte    `json:"sealed"`           // its URL and secret
+	Holder string    `json:"holder,omitempty"` // the server that delivers at the moment
+	DueAt  time.Time `json:"due_at,omitzero"`  // the end of its time, or of a pause
 
 	Held     map[string]Notice `json:"held,omitempty"`     // what an Alertmanager is told again
 	RepeatAt time.Time         `json:"repeat_at,omitzero"` // when
@@ -269,7 +235,7 @@ const (
 // AlertRule says which calls are measured, and when people are told.
 type AlertRule struct {
 	// The alert's name, which is in the path of a rule.
-	Name string `json:"name,omitempty" read:"-" jsonschema:"maxLength=512"`
+	Name string `json:"name,omitempty" read:"name" jsonschema:"maxLength=512"`
 	// The calls that count, as a filter line without times and without words of prompts; all if it is empty.
 	Filter string `json:"filter,omitempty" jsonschema:"maxLength=1000"`
 	// A view that is saved for the project, by its name: its filter line counts, too.
@@ -296,16 +262,11 @@ type AlertRule struct {
 	Targets []string `json:"targets,omitempty"`
 }
 
-// The words of rules.
-var (
-	AlertMeasures = []string{
-		"requests", "error_rate", "cost", "tokens", "latency_p50", "latency_p90", "latency_p95", "latency_p99",
-		ScoreSort + "NAME",
-	}
-	AlertWhens      = []string{"above", "below", "rises", "falls"}
-	AlertNoData     = []string{"ok", "keep", "fire"}
-	AlertSeverities = []string{"info", "warning", "critical"}
-)
+// AlertMeasures are the words for what a rule measures.
+var AlertMeasures = []string{
+	"requests", "error_rate", "cost", "tokens", "latency_p50", "latency_p90", "latency_p95", "latency_p99",
+	ScoreSort + "NAME",
+}
 
 // IsChange reports whether a window is compared with the one before.
 func (r AlertRule) IsChange() bool { return r.When == "rises" || r.When == "falls" }
@@ -313,10 +274,7 @@ func (r AlertRule) IsChange() bool { return r.When == "rises" || r.When == "fall
 // Key returns the metadata key by whose values calls are measured; "" for all together.
 func (r AlertRule) Key() string { return strings.TrimPrefix(r.By, ByMetadata) }
 
-// check completes a rule, and finds what makes no sense in it.
 func (r *AlertRule) check(f *fields) {
-	r.Window, r.Windows = cmp.Or(r.Window, 5), cmp.Or(r.Windows, 1)
-	r.NoData, r.Severity = cmp.Or(r.NoData, "ok"), cmp.Or(r.Severity, "warning")
 	f.checkName(r.Name)
 	score, ofScore := strings.CutPrefix(r.Measure, ScoreSort)
 	if ofScore && score == "" || !ofScore && !slices.Contains(AlertMeasures, r.Measure) {
@@ -328,9 +286,6 @@ func (r *AlertRule) check(f *fields) {
 	if r.By != "" && r.NoData == "fire" {
 		f.fault("no_data", "must be ok or keep, because values of %s come and go", r.By)
 	}
-	if r.When == "" {
-		f.fault("when", "must be one of: %s", strings.Join(AlertWhens, ", "))
-	}
 
 	switch x := r.Threshold; {
 	case x == nil:
@@ -340,17 +295,6 @@ func (r *AlertRule) check(f *fields) {
 	case !r.IsChange() && r.Measure == "error_rate" && (*x < 0 || *x > 1):
 		f.fault("threshold", "must be from 0 to 1: 0.05 is 5 percent")
 	}
-}
-
-// DecodeAlertRule reads the rule of a name, and completes it.
-func DecodeAlertRule(object Object, name string) (AlertRule, error) {
-	f := fields{object: object}
-	r := AlertRule{}
-	f.read(&r)
-	r.Name = f.named(name)
-	r.check(&f)
-
-	return r, f.err()
 }
 
 // Alert is a rule and what came of it.

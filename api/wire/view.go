@@ -24,7 +24,7 @@ var passing = []string{"all", "cursor", "csrf", "done", "n", "named", "of", "pro
 // View is a page of the dashboard under a name: its filter, columns, order and time.
 type View struct {
 	// The name, by which alert rules and commands find it. To save a view, it is in the path.
-	Name string `json:"name,omitempty" jsonschema:"maxLength=100"`
+	Name string `json:"name,omitempty" read:"name" jsonschema:"maxLength=100"`
 	// The page's address without the server: its path and its query.
 	Address string `json:"address" jsonschema:"maxLength=4000"`
 	// Own is set for a view that only the person sees who saved it. It is the project's otherwise.
@@ -49,23 +49,9 @@ type ViewList struct {
 	Items   []View `json:"items"` // the project's, sorted by name
 }
 
-// DecodeView reads the view of a name.
-func DecodeView(object Object, name string) (View, error) {
-	f := fields{object: object}
-	v := View{}
-	f.read(&v)
-	v.Name = name
-	if len(f.errs) > 0 {
-		return v, f.err()
-	}
-
-	return v, v.Check()
-}
-
-// Check returns CodeInvalid for a view without a name, or whose address is not one of a page in ViewPaths. It
-// leaves out of the address what a view does not keep.
-func (v *View) Check() error {
-	f := fields{}
+// check finds a fault in a view without a name, or whose address is not one of a page in ViewPaths. It leaves
+// out of the address what a view does not keep.
+func (v *View) check(f *fields) {
 	f.checkName(v.Name)
 	f.bound("name", v.Name, ViewNameMax)
 
@@ -82,8 +68,6 @@ func (v *View) Check() error {
 		v.Address += "?" + q.Encode()
 	}
 	f.bound("address", v.Address, ViewAddressMax)
-
-	return f.err()
 }
 
 // Path returns the path of the view's page.

@@ -39,14 +39,6 @@ func (view) Condition(r wire.AlertRule) string { return number.Condition(r) }
 // Measured prints what an alert has measured.
 func (view) Measured(r wire.AlertRule, v *float64) string { return number.Measured(r.Measure, v) }
 
-// Threshold is what the form shows of the rule's.
-func (v view) Threshold() any {
-	if v.Typed.Threshold == nil {
-		return ""
-	}
-	return *v.Typed.Threshold
-}
-
 // Tells reports whether the form has a target checked.
 func (v view) Tells(name string) bool { return slices.Contains(v.Typed.Targets, name) }
 
@@ -82,7 +74,11 @@ func (p *pages) show(c *frame.Exchange, status int, v view) (err error) {
 
 // put saves the rule of the form, or only tries it.
 func (p *pages) put(c *frame.Exchange) error {
-	r, err := readRule(c)
+	// In rules, a metadata key has a prefix.
+	if key := c.PostForm.Get("by"); key != "" {
+		c.PostForm.Set("by", wire.ByMetadata+strings.TrimPrefix(key, wire.ByMetadata))
+	}
+	r, err := wire.DecodeForm[wire.AlertRule](c.PostForm)
 	v := view{Typed: r}
 	switch {
 	case err == nil && c.PostForm.Get("try") != "":
@@ -106,38 +102,8 @@ func (p *pages) put(c *frame.Exchange) error {
 	return p.show(c, v.Error.Status(), v)
 }
 
-// readRule reads the form.
-func readRule(c *frame.Exchange) (wire.AlertRule, error) {
-	field := func(name string) string { return strings.TrimSpace(c.PostForm.Get(name)) }
-	members := map[string]any{}
-	for _, name := range []string{"filter", "view", "measure", "when", "no_data", "severity"} {
-		members[name] = field(name)
-	}
-	if key := field("by"); key != "" {
-		members["by"] = wire.ByMetadata + strings.TrimPrefix(key, wire.ByMetadata)
-	}
-	for _, name := range []string{"threshold", "window_minutes", "windows"} {
-		if text := field(name); text != "" {
-			members[name] = frame.Typed(text, nil)
-		}
-	}
-	if targets := c.PostForm["target"]; len(targets) > 0 {
-		members["targets"] = targets
-	}
-
-	object, err := frame.Object(members)
-	if err != nil {
-		return wire.AlertRule{}, err
-	}
-	return wire.DecodeAlertRule(object, field("name"))
-}
-
 func (p *pages) remove(c *frame.Exchange) error {
-	name := c.PathValue("id")
-	if err := p.alerts.RemoveAlert(c.Context(), c.Identity(), name); err != nil {
-		return err
-	}
-	return c.Done("remove alert", name, "", "/alerts", "alert-removed")
+	return c.Remove(p.alerts.RemoveAlert, "remove alert", "/alerts", "alert-removed")
 }
 
 // pages are the pages of alerts, and what their rules name.

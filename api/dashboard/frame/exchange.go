@@ -89,12 +89,15 @@ func Correctable(err error) *wire.Error {
 	return wire.AsError(err)
 }
 
-// Object returns the members of a form as a body of the API, under whose rules it then is. They are
-// texts, finite numbers and lists of these.
-func Object(members map[string]any) (wire.Object, error) {
-	// Such always encode.
-	body, _ := json.Marshal(members)
-	return wire.ParseObject(body)
+// Remove answers a form by removing what its path names.
+func (c *Exchange) Remove(
+	by func(ctx context.Context, id wire.Identity, name string) error, action, to, word string,
+) error {
+	name := c.PathValue("id")
+	if err := by(c.Context(), c.Identity(), name); err != nil {
+		return err
+	}
+	return c.Done(action, name, "", to, word)
 }
 
 // Show answers with a page. It is rendered before the first byte is sent, so that a

@@ -4,7 +4,6 @@ package scores
 
 import (
 	"cmp"
-	"context"
 	"embed"
 	"net/http"
 	"net/url"
@@ -171,34 +170,17 @@ func (p *pages) refuse(c *frame.Exchange, v scoresView, err error) error {
 
 // readDefinition reads the form of a definition. Fields that its kind does not have are ignored.
 func readDefinition(form url.Values) (wire.ScoreDefinition, error) {
-	kind := form.Get("kind")
-	members := map[string]any{"kind": kind, "description": strings.TrimSpace(form.Get("description"))}
-	if kind != "category" {
-		members["better"] = form.Get("better")
+	if form.Get("kind") == "category" {
+		form.Del("better")
+		form["categories"] = slices.Collect(strings.Lines(form.Get("categories")))
+	} else {
+		form.Del("categories")
 	}
-
-	switch kind {
-	case "category":
-		var categories []string
-		for line := range strings.Lines(form.Get("categories")) {
-			if text := strings.TrimSpace(line); text != "" {
-				categories = append(categories, text)
-			}
-		}
-		members["categories"] = categories
-	case "number":
-		for _, name := range []string{"min", "max"} {
-			if text := strings.TrimSpace(form.Get(name)); text != "" {
-				members[name] = frame.Typed(text, nil)
-			}
-		}
+	if form.Get("kind") != "number" {
+		form.Del("min")
+		form.Del("max")
 	}
-
-	object, err := frame.Object(members)
-	if err != nil {
-		return wire.ScoreDefinition{}, err
-	}
-	return wire.DecodeScoreDefinition(object, strings.TrimSpace(form.Get("name")))
+	return wire.DecodeForm[wire.ScoreDefinition](form)
 }
 
 // unfit returns what finds the calls with a score that does not fit. Of booleans and of listed categories,
@@ -236,22 +218,11 @@ func unfit(d wire.ScoreDefinition) []filterline.Term {
 }
 
 func (p *pages) undefine(c *frame.Exchange) error {
-	return remove(c, p.scoring.UndefineScore, "remove score definition", "undefined")
+	return c.Remove(p.scoring.UndefineScore, "remove score definition", "/scores", "undefined")
 }
 
 func (p *pages) removeQueue(c *frame.Exchange) error {
-	return remove(c, p.scoring.RemoveReviewQueue, "remove review queue", "unqueued")
-}
-
-// remove removes what is named in the path.
-func remove(
-	c *frame.Exchange, by func(ctx context.Context, id wire.Identity, name string) error, action, notice string,
-) error {
-	name := c.PathValue("id")
-	if err := by(c.Context(), c.Identity(), name); err != nil {
-		return err
-	}
-	return c.Done(action, name, "", "/scores", notice)
+	return c.Remove(p.scoring.RemoveReviewQueue, "remove review queue", "/scores", "unqueued")
 }
 
 func (p *pages) putQueue(c *frame.Exchange) error {

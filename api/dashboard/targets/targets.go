@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
@@ -82,19 +81,8 @@ func (p *pages) show(c *frame.Exchange, status int, v view) (err error) {
 // put makes or changes the target that a form describes. Its page comes in the answer itself: a secret is
 // shown once, and must not appear in an address.
 func (p *pages) put(c *frame.Exchange) error {
-	members := map[string]any{"kind": c.PostForm.Get("kind"), "types": c.PostForm["type"]}
-	for _, name := range []string{"url", "secret"} {
-		if text := strings.TrimSpace(c.PostForm.Get(name)); text != "" {
-			members[name] = text
-		}
-	}
-	object, err := frame.Object(members)
-	if err != nil {
-		return err
-	}
-
-	v := view{}
-	v.Typed, err = wire.DecodeTarget(object, strings.TrimSpace(c.PostForm.Get("name")))
+	typed, err := wire.DecodeForm[wire.TargetSettings](c.PostForm)
+	v := view{Typed: typed}
 	if err == nil {
 		v.Secret, err = p.targets.PutTarget(c.Context(), c.Identity(), v.Typed)
 	}
@@ -131,11 +119,7 @@ func (p *pages) test(c *frame.Exchange) error {
 }
 
 func (p *pages) remove(c *frame.Exchange) error {
-	name := c.PathValue("id")
-	if err := p.targets.RemoveTarget(c.Context(), c.Identity(), name); err != nil {
-		return err
-	}
-	return c.Done("remove target", name, "", "/targets", "target-removed")
+	return c.Remove(p.targets.RemoveTarget, "remove target", "/targets", "target-removed")
 }
 
 // take replays or discards the delivery that a form names or, without an id, the first 200.

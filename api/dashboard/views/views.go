@@ -6,7 +6,6 @@ import (
 	"embed"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
@@ -64,8 +63,8 @@ func (p *pages) show(c *frame.Exchange, status int, v listView) error {
 
 // save saves a page under a name.
 func (p *pages) save(c *frame.Exchange, own bool) error {
-	v := wire.View{Name: strings.TrimSpace(c.PostForm.Get("name")), Address: c.PostForm.Get("address"), Own: own}
-	err := v.Check()
+	v, err := wire.DecodeForm[wire.View](c.PostForm)
+	v.Own = own
 	if err == nil {
 		err = p.put(c, v)
 	}

@@ -108,7 +108,7 @@ func rule(t *testing.T, name, settings string) wire.AlertRule {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := wire.DecodeAlertRule(o, name)
+	r, err := wire.DecodeNamed[wire.AlertRule](o, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestAWindowWithoutCallsMeansWhatTheRuleSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
 		defer run(s.Service)()
-		for _, means := range wire.AlertNoData {
+		for _, means := range []string{"ok", "keep", "fire"} {
 			s.put(means,
 				`"measure":"error_rate","when":"above","threshold":0.5,"window_minutes":1,"no_data":"`+means+`"`)
 		}
@@ -305,7 +305,7 @@ func TestAWindowWithoutCallsMeansWhatTheRuleSays(t *testing.T) {
 			t.Errorf("it has told %q", s.told())
 		}
 		time.Sleep(time.Minute)
-		for _, name := range wire.AlertNoData {
+		for _, name := range []string{"ok", "keep", "fire"} {
 			a := s.alert(name)
 			if fires := len(a.State.Firing()) > 0; fires != (a.Name != "ok") {
 				t.Errorf("%s fires: %v", a.Name, fires)
@@ -324,9 +324,9 @@ func TestWhatFiresEndsWithItsRule(t *testing.T) {
 		s.calls.add(time.Now(), 1)
 		time.Sleep(90 * time.Second)
 
-		// Other targets are no other rule.
-		s.put("a", settings+`,"targets":["ops"]`)
-		s.put("a", settings+`,"targets":["ops"],"severity":"critical"`)
+		// Saved as it is, it goes on.
+		s.put("a", settings)
+		s.put("a", settings+`,"severity":"critical"`)
 		if err := s.RemoveAlert(t.Context(), project, "b"); err != nil {
 			t.Fatal(err)
 		}
@@ -485,9 +485,10 @@ func TestARuleFiresAsOftenAsItsTestSays(t *testing.T) {
 				measures := []string{"requests", "error_rate", "cost", "tokens", "latency_p50", "score.ok"}
 				r := fmt.Sprintf(
 					`"measure":"%s","when":"%s","threshold":1,"window_minutes":%d,"windows":%d,"no_data":"%s"`,
-					rapid.SampledFrom(measures).Draw(t, "of"), rapid.SampledFrom(wire.AlertWhens).Draw(t, "when"),
+					rapid.SampledFrom(measures).Draw(t, "of"),
+					rapid.SampledFrom([]string{"above", "below", "rises", "falls"}).Draw(t, "when"),
 					rapid.IntRange(1, 7).Draw(t, "window"), rapid.IntRange(1, 3).Draw(t, "windows"),
-					rapid.SampledFrom(wire.AlertNoData[:2]).Draw(t, "no data"))
+					rapid.SampledFrom([]string{"ok", "keep"}).Draw(t, "no data"))
 				if rapid.Bool().Draw(t, "by") {
 					r += `,"by":"metadata.customer"`
 				}

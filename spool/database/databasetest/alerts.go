@@ -83,7 +83,7 @@ func RunAlerts(t *testing.T, servers ...Watching) {
 	put := func(name, settings string) {
 		object, err := wire.ParseObject([]byte("{" + settings + "}"))
 		must(t, err)
-		r, err := wire.DecodeAlertRule(object, name)
+		r, err := wire.DecodeNamed[wire.AlertRule](object, name)
 		must(t, err)
 		must(t, judge(0).PutAlert(t.Context(), id, r))
 	}

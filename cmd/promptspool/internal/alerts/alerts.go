@@ -3,7 +3,6 @@
 package alerts
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,6 +57,9 @@ func list(c *cli.Context) error {
 		t.Head("NAME", "STATE", "BY", ">VALUE", "FIRES", "FILTER")
 		for _, a := range answer {
 			values := slices.Sorted(maps.Keys(a.State.Values))
+			if len(values) == 0 {
+				values = []string{""}
+			}
 			for _, by := range values {
 				v := a.State.Values[by]
 				state := print.Styled("ok", print.Green)
@@ -65,9 +67,6 @@ func list(c *cli.Context) error {
 					state = print.Styled("firing since "+t.Moment(*v.Firing), print.Red)
 				}
 				t.Row(a.Name, state, by, number.Measured(a.Measure, v.Value), number.Condition(a.AlertRule), a.Filter)
-			}
-			if len(values) == 0 {
-				t.Row(a.Name, print.Styled("ok", print.Green), "", "", number.Condition(a.AlertRule), a.Filter)
 			}
 		}
 	})
@@ -102,7 +101,7 @@ func read(path string) (map[string]wire.AlertRule, error) {
 			object, err = wire.ParseObject(body)
 		}
 		if err == nil {
-			all[name], err = wire.DecodeAlertRule(object, name)
+			all[name], err = wire.DecodeNamed[wire.AlertRule](object, name)
 		}
 		if err != nil {
 			faults = append(faults, ofAlert(path, name, err))
@@ -135,11 +134,7 @@ func text(all map[string]wire.AlertRule) ([]byte, error) {
 	if err := yaml.Unmarshal(body, &members); err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	to := yaml.NewEncoder(&b)
-	to.SetIndent(2)
-	err = errors.Join(to.Encode(members), to.Close())
-	return b.Bytes(), err
+	return yaml.Marshal(members)
 }
 
 // opened returns the file that a command is about, and the server.
