@@ -12,7 +12,6 @@
 package alerts
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -172,10 +171,6 @@ func same(a, b wire.AlertRule) bool { return reflect.DeepEqual(a, b) }
 
 // measure gives the rows of the watches' windows to them.
 func (s *Service) measure(ctx context.Context, account string, due []*watch) error {
-	// Rules with the same filter follow each other, so that it is asked once.
-	slices.SortFunc(due, func(a, b *watch) int {
-		return cmp.Or(cmp.Compare(a.View, b.View), cmp.Compare(a.Filter, b.Filter))
-	})
 	start, end, want := due[0].start, due[0].end, rowcode.Columns(0)
 	for _, w := range due {
 		want |= w.columns()
@@ -188,16 +183,9 @@ func (s *Service) measure(ctx context.Context, account string, due []*watch) err
 	}
 
 	return s.scan(ctx, account, received(start, end), want, func(row *wire.Row) bool {
-		subject, matches := query.Subject{Row: row}, false
-		var asked *watch
+		subject := query.Subject{Row: row}
 		for _, w := range due {
-			if !w.has(row.AcceptedAt) {
-				continue
-			}
-			if asked == nil || asked.View != w.View || asked.Filter != w.Filter {
-				asked, matches = w, w.query.Match(&subject)
-			}
-			if matches {
+			if w.has(row.AcceptedAt) && w.query.Match(&subject) {
 				w.add(row)
 			}
 		}
@@ -255,11 +243,8 @@ func (s *Service) PutAlert(ctx context.Context, id wire.Identity, r wire.AlertRu
 				return a, nil, nil
 			}
 
-			// Other targets change neither what is measured nor the labels of what fires.
-			is := r
-			is.Targets = was.Targets
-			if same(was.AlertRule, is) {
-				was.Targets = r.Targets
+			// What fires by it is not disturbed.
+			if same(was.AlertRule, r) {
 				return was, nil, nil
 			}
 			ended := endAll(was, now)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"promptspool/api/wire"
@@ -110,21 +111,19 @@ func (q *targetQueue) add(d wire.Delivery, dead bool) error {
 // SpreadNotices puts the notices of all accounts into the queues of their targets. Any number of servers
 // may do so at the same time.
 func (s *Store) SpreadNotices(ctx context.Context) error {
-	// Those of a project follow each other.
-	project := wire.Account{}
+	projects := sync.OnceValues(func() ([]keyed.Item[wire.Account], error) {
+		return keyed.List[wire.Account](ctx, s.rows, keyed.Key{Kind: accounts})
+	})
 	return keyed.EachOfAll(ctx, s.rows, notices, func(key keyed.Key, n *wire.Notice) error {
-		if project.ID != key.Account {
-			is := func(a *wire.Account) bool { return a.ID == key.Account }
-			found, err := find(ctx, s.rows, accounts, is)
-			if err != nil {
-				return err
-			}
-			project = wire.Account{ID: key.Account}
-			if found != nil {
-				project = *found.Of
+		all, err := projects()
+		if err != nil {
+			return err
+		}
+		for _, a := range all {
+			if a.Of.ID == key.Account {
+				n.Project = a.Of.Name
 			}
 		}
-		n.Project = project.Name
 
 		return s.rows.Change(ctx, key.Account, true, func(tx *keyed.Tx) error {
 			was, err := tx.Get(ctx, key)
