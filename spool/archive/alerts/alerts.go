@@ -243,7 +243,7 @@ func (s *Service) PutAlert(ctx context.Context, id wire.Identity, r wire.AlertRu
 				return a, nil, nil
 			}
 
-			// What fires by it is not disturbed.
+			// An unchanged rule keeps its state.
 			if same(was.AlertRule, r) {
 				return was, nil, nil
 			}
