@@ -29,8 +29,8 @@ func TestSessionsTracesAndUsersAreListed(t *testing.T) {
 		`{"field":"cost","operator":"gte","value":0.1}]},"sort_by":"mean_score",`+
 		`"per_page":1,"cursor":"c1"}`)
 	Equal(t, "the list", "\n"+got.Out, `
-SESSION ID  LAST SEEN                DURATION  TURNS  SPANS  ERRORS   TOKENS   COST  SCORE
-chat-17     2026-11-21 10:00:08 UTC    8.00 s      3      4       1  1000+20  $0.25   62.5
+SESSION ID  LAST SEEN                DURATION  TURNS  SPANS  ERRORS    TOKENS   COST  SCORE
+chat-17     2026-11-21 10:00:08 UTC    8.00 s      3      4       1  1,000+20  $0.25   62.5
 
 1 of 1,200
 

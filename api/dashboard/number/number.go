@@ -98,11 +98,8 @@ func Cost(dollars *float64) string {
 // Dollars prints US dollars as Cost does.
 func Dollars(v float64) string { return Cost(&v) }
 
-// Grouped prints a number with a thin space between its thousands.
-func Grouped(n int64) string {
-	// A narrow blank that breaks no line, since a comma is a decimal point to some.
-	return strings.ReplaceAll(humanize.Comma(n), ",", "\u202f")
-}
+// Grouped prints a number with commas between its thousands, as the terminal and the documentation do.
+func Grouped(n int64) string { return humanize.Comma(n) }
 
 // Quantity prints a number of things, such as "1 request" or "12 requests".
 func Quantity(n int64, noun string) string {

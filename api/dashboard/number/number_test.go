@@ -17,7 +17,7 @@ func TestATimeIsPrintedInItsUnit(t *testing.T) {
 
 func TestNumbersBesideEachOtherArePrintedAlike(t *testing.T) {
 	for v, want := range map[float64]string{
-		0: "0", 0.125: "0.125", 68.625: "68.62", 999.96: "1\u202f000", 3855: "3\u202f855", 9999: "9\u202f999",
+		0: "0", 0.125: "0.125", 68.625: "68.62", 999.96: "1,000", 3855: "3,855", 9999: "9,999",
 		10_000: "10 k", 50_000: "50 k", 65_432: "65.4 k",
 	} {
 		if got := Count(v); got != want {
@@ -25,7 +25,7 @@ func TestNumbersBesideEachOtherArePrintedAlike(t *testing.T) {
 		}
 	}
 	for n, want := range map[int64]string{
-		0: "0", 999: "999", 3140: "3\u202f140", 9999: "9\u202f999", 12_700: "12.7 k", 14_000: "14.0 k",
+		0: "0", 999: "999", 3140: "3,140", 9999: "9,999", 12_700: "12.7 k", 14_000: "14.0 k",
 		99_960: "100 k", 610_400: "610 k", 999_600: "1.00 M", 1_016_852: "1.02 M", 23_000_000: "23.0 M",
 	} {
 		if got := Brief(n); got != want {

@@ -85,7 +85,7 @@ var (
 	}
 	forbiddenText = forbidden{
 		regexp.MustCompile(`\{\{|[nN]o such|\bNaN\b|\bundefined\b|` +
-			`(?:^|[^0-9.,:\x{202f}-])1 (?:bars|bytes|calls|changes|characters|columns|days|entries|events|` +
+			`(?:^|[^0-9.,:-])1 (?:bars|bytes|calls|changes|characters|columns|days|entries|events|` +
 			`hours|keys|lines|messages|minutes|people|records|requests|scores|sidecars|templates|tokens|` +
 			`values|versions)\b`),
 		[]string{"{{", "o such", "NaN", "undefined", "1 "},
@@ -93,7 +93,7 @@ var (
 )
 
 // listCount finds the length that a list of requests states, if it does.
-var listCount = regexp.MustCompile(`\n([0-9][0-9,\x{202f}]*) requests?, newest first`)
+var listCount = regexp.MustCompile(`\n([0-9][0-9,]*) requests?, newest first`)
 
 func isSpacing(r rune) bool { return r < '0' || r > '9' }
 

@@ -192,7 +192,7 @@ func TestYesterdaysFailuresOfAVersionAreWalkedByKeys(t *testing.T) {
 	}
 
 	p := b.opens("requests")
-	p.shows("#count", "3\u202f140 requests, newest first")
+	p.shows("#count", "3,140 requests, newest first")
 	p.filters(filter)
 	p.tookSteps(2)
 	p.shows("#count", fmt.Sprint(demoYesterdayFailed, " requests"))

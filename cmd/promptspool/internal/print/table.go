@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/cmd/promptspool/internal/config"
@@ -141,7 +142,7 @@ func (t *Table) Known(name, value string) {
 	}
 }
 
-// Row adds a line of cells, each a text or a cell with its style. A single one is a sentence, and shown whole.
+// Row adds a line of cells, each a text, a count or a cell with its style. A single one is a sentence, and shown whole.
 func (t *Table) Row(cells ...any) {
 	if len(cells) != t.headings && (t.headings > 0 || len(cells) < 2) {
 		t.Head()
@@ -151,10 +152,18 @@ func (t *Table) Row(cells ...any) {
 		most = math.MaxInt
 	}
 	for _, c := range at(cells, t.picked) {
-		shown, ok := c.(Cell)
-		if !ok {
-			shown = Cell{text: fmt.Sprint(c)}
+		shown := Cell{}
+		switch c := c.(type) {
+		case Cell:
+			shown = c
+		case int:
+			shown.text = humanize.Comma(int64(c))
+		case int64:
+			shown.text = humanize.Comma(c)
+		default:
+			shown.text = fmt.Sprint(c)
 		}
+
 		shown.text = Cut(Printable(shown.text), most)
 		line = append(line, shown)
 	}

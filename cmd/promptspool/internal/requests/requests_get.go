@@ -167,7 +167,7 @@ func describe(t *print.Table, r wire.Record) {
 	if !r.IsSpan() {
 		t.Row("tokens", usage(r))
 		if n := r.CacheWrites; n != nil && *n > 0 {
-			t.Row("cache writes", fmt.Sprint(*n, " tokens"))
+			t.Row("cache writes", number.Quantity(*n, "token"))
 		}
 		t.Row("cost", cmp.Or(known(r.Price, number.Cost), "unknown"))
 	}
@@ -208,10 +208,10 @@ func usage(r wire.Record) string {
 	side := func(n, part *int64, direction, what string) string {
 		s := "? " + direction
 		if n != nil {
-			s = fmt.Sprintf("%d %s", *n, direction)
+			s = number.Tokens(n) + " " + direction
 		}
 		if part != nil && *part > 0 {
-			s += fmt.Sprintf(" (%d %s)", *part, what)
+			s += fmt.Sprintf(" (%s %s)", number.Tokens(part), what)
 		}
 		return s
 	}

@@ -103,7 +103,7 @@ func tellTotal(t *print.Table, listed int, page wire.SearchPage) {
 			of = "at least " + of
 		}
 		t.Row()
-		t.Row(print.Styled(fmt.Sprintf("%d of %s", listed, of), print.Faint))
+		t.Row(print.Styled(humanize.Comma(int64(listed))+" of "+of, print.Faint))
 	}
 
 	if page.BudgetMS > 0 && !page.Complete {
@@ -231,5 +231,5 @@ func tokens(r wire.Row) string {
 	if r.InputTokens == nil || r.OutputTokens == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%d+%d", *r.InputTokens, *r.OutputTokens)
+	return number.Tokens(r.InputTokens) + "+" + number.Tokens(r.OutputTokens)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -110,7 +109,7 @@ func listRollups(t *print.Table, of string, rollups ...wire.Rollup) {
 			failed = print.Red
 		}
 		t.Row(print.Styled(id, print.Cyan), t.Moment(r.LastSeen), number.Span(r.LastSeen.Sub(r.FirstSeen)),
-			r.Turns, r.Spans, print.Styled(strconv.FormatInt(r.Errors, 10), failed),
+			r.Turns, r.Spans, print.Styled(number.Grouped(r.Errors), failed),
 			tokens(wire.Row{InputTokens: &r.InputTokens, OutputTokens: &r.OutputTokens}), money(&r.Cost),
 			cmp.Or(r.Score(), "-"), r.Name)
 	}

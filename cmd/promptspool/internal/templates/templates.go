@@ -147,7 +147,7 @@ func listTemplates(c *cli.Context) error {
 			for j, l := range i.Labels {
 				labels[j] = fmt.Sprintf("%s=%d", l.Name, l.Version)
 			}
-			t.Row(i.ID, i.Name, i.Version, strings.Join(labels, " "), strings.Join(i.Tags, ","))
+			t.Row(fmt.Sprint(i.ID), i.Name, i.Version, strings.Join(labels, " "), strings.Join(i.Tags, ","))
 		}
 	})
 }
@@ -168,7 +168,7 @@ func showTemplate(c *cli.Context) error {
 
 	err = print.Output(c, template, func(t *print.Table) {
 		t.Row("template", template.Name)
-		t.Row("id", template.ID)
+		t.Row("id", fmt.Sprint(template.ID))
 		t.Row("version", template.Version)
 		t.Row("labels", strings.Join(template.Labels, ", "))
 		t.Row("tags", strings.Join(template.Tags, ", "))
