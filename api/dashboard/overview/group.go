@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -208,12 +209,12 @@ func (v *overviewView) showGroups(q overviewQuery, a *wire.Analytics, parts *wir
 		g.Groupings = append(g.Groupings, g.Grouping)
 	}
 
-	drawn := slices.DeleteFunc(slices.Clone(parts.Items), func(t wire.ValueTotals) bool { return len(t.Series) == 0 })
+	drawn := slices.DeleteFunc(slices.Clone(parts.Items), func(t wire.ValueTotals) bool { return !g.Metric.draws(&t) })
 	g.Chart = q.draw(g.Grouping, g.Metric, drawn, parts)
 	q.list(g, parts)
 }
 
-// draw returns the chart of the groups with a series, and of what is beside them: the other calls where groups
+// draw returns the chart of some groups, and of what is beside them: the other calls where groups
 // add up to all, otherwise all calls.
 func (q overviewQuery) draw(g grouping, m metric, drawn []wire.ValueTotals, parts *wire.Statistics) *chart.Chart {
 	of := q.filter
@@ -268,6 +269,11 @@ func (q overviewQuery) draw(g grouping, m metric, drawn []wire.ValueTotals, part
 	return c
 }
 
+// draws reports whether the chart of the metric has a group: one with a series, in which the metric is known.
+func (m metric) draws(group *wire.ValueTotals) bool {
+	return len(group.Series) > 0 && !math.IsNaN(m.value(&group.Totals))
+}
+
 // beside returns how much of all calls is not of some groups.
 func beside(m metric, all *wire.Totals, groups []wire.ValueTotals) float64 {
 	left := m.value(all)
@@ -297,8 +303,8 @@ func (q overviewQuery) list(v *groupsView, parts *wire.Statistics) {
 		row := groupRow{Totals: item.Totals, Name: v.Grouping.name(item), value: column.value(&item.Totals)}
 		_, row.Value = column.figure(&item.Totals)
 		row.Href = q.filter.With(v.Grouping.terms(item)...).Requests()
-		// The chart has those with a series, in the same order.
-		if len(item.Series) > 0 {
+		// The chart has them in the same order.
+		if v.Metric.draws(item) {
 			row.Class = v.Chart.Class(drawn)
 			drawn++
 		}

@@ -79,7 +79,9 @@ func (r *requestRow) showHit(sought []words.Sought) {
 		return false
 	}
 	if !slices.ContainsFunc(sought, inSight) {
-		*shown = words.Tail(r.Snippet.Before, beforeRunes) + r.Snippet.Match + r.Snippet.After
+		text := words.Tail(r.Snippet.Before, beforeRunes) + r.Snippet.Match + r.Snippet.After
+		// As in other excerpts, emphasis has no marks.
+		*shown = strings.ReplaceAll(text, "**", "")
 	}
 }
 

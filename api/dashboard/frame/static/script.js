@@ -206,7 +206,10 @@ document.addEventListener("focusin", async (event) => {
 document.documentElement.classList.add("scripted");
 document.addEventListener("change", (event) => {
   const field = event.target, form = field.form;
-  if (!form?.matches("[data-apply]") || !field.matches("select, [type=checkbox]")) return;
+  if (!form?.matches("[data-apply]")) return;
+  // A day is sent by Enter, or when the form is left: the other end of the time may follow.
+  if (field.matches("[pattern]")) setTimeout(() => form.contains(document.activeElement) || form.requestSubmit());
+  if (!field.matches("select, [type=checkbox]")) return;
   try {
     if (form.matches(".pop")) sessionStorage.setItem("open", field.value);
   } catch { /* without storage it is opened again by hand */ }

@@ -99,11 +99,11 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 
 	b.visit("/requests?col=model&col=latency")
 	b.shows("main", "2 requests", "gpt-demo", "gpt-other", "1.50 s")
-	b.fill("#line", `Tag:"demo" status:success`)
+	b.fill("#line", `Tag:"demo" status:(success or warning or error)`)
 	b.press(".line button")
 	b.shows("main", "1 request,", "gpt-demo", "tag:demo")
 	b.holds("the line is in the address",
-		`new URL(location).searchParams.get("filter") === 'Tag:"demo" status:success'`)
+		`new URL(location).searchParams.get("filter") === 'Tag:"demo" status:(success or warning or error)'`)
 	b.screenshots("requests")
 	if strings.Contains(b.text("table"), "gpt-other") {
 		t.Error("the filter finds what it should not")
@@ -114,12 +114,15 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 		document.getSelection().toString() === "tag:demo"`)
 	b.press(".chips a:last-child")
 	b.shows("main", "2 requests")
-	b.filteredBy("status:success")
+	b.filteredBy("status:(success or warning or error)")
 	b.holds("one condition stands in the line only", `document.querySelector(".chips") === null`)
 	b.do("unfold", chromedp.Click(".times summary"))
 	b.press(".times a[href*=today]")
 	b.shows(".chips", "since:today")
 	b.shows("main", "2 requests")
+	b.visit("/requests?filter=status:success+tag:demo")
+	b.holds("a line that is seen whole has no chips",
+		`getComputedStyle(document.querySelector(".chips")).display === "none"`)
 
 	// A mistake is shown at its place.
 	b.visit("/requests?filter=tag:demo+latency:fast")
@@ -169,7 +172,7 @@ func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
 	b.visit("/requests/" + id)
 	b.shows(".talk", "system", hostile, "Calls weather", `"city": "Oslo"`, "answers call_1", `"sky": "clear"`,
 		"Show all 977 KiB, 1 line", "response", "Clear.")
-	b.shows(".facts", "1.50 s", "1\u202f200", "stop", "ann", "demo")
+	b.shows(".facts", "1.50 s", "1,200", "stop", "ann", "demo")
 	b.shows("mark", "Oslo")
 
 	b.do("stay", chromedp.Evaluate[chromedp.Void](`window.stays = true`))

@@ -113,7 +113,8 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	b.visit("/template/statistics?name=greet+customers")
 	b.shows("table", "prod", "61.5 · 4 scores", "85.5 · 4 scores", "first version")
 	b.press("tbody tr:last-child a")
-	b.shows("main", "4 requests", "version:1")
+	b.shows("main", "4 requests")
+	b.holds("they are of the version", `document.querySelector("#line").value.includes("version:1")`)
 
 	b.visit("/template/backtest?name=greet+customers&v=3&sent=1")
 	b.shows("main", "As it was sent", "With version 3", "Never promise a discount.")
@@ -188,6 +189,10 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	b.visit("/audit")
 	b.shows("table", "save template", "greet customers", "version 4: like friends", "move label", "prod to version 2")
 	b.screenshots("audit")
+	b.fill("[name=since]", "2026-01-01")
+	b.fill("[name=until]", "2026-01-01")
+	b.does("leave the days", chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
+	b.shows(".empty", "Nothing was found.")
 }
 
 // usesWork runs what the page of a template offers to paste into an app.
