@@ -205,15 +205,16 @@ func (f *folding) Sets(account string, keys []uuid) error {
 
 // OfTraces reads the ids of traces' records; see archive.Loader.
 func (f *folding) OfTraces(_ string, traces []uuid, limit int) (map[uuid][]uuid, error) {
+	// One for all: each sorts what the transaction has written so far.
+	it := f.txn.NewIterator(badger.IteratorOptions{Prefix: f.keys.table(tableTrace)})
+	defer it.Close()
+
 	found := make(map[uuid][]uuid)
 	for _, trace := range traces {
 		prefix := append(f.keys.table(tableTrace), trace[:]...)
-		err := f.db.each(context.Background(), f.txn, prefix, nil, func(key, _ []byte) (bool, error) {
+		for it.Seek(prefix); it.ValidForPrefix(prefix) && len(found[trace]) < limit; it.Next() {
+			key := it.Item().Key()
 			found[trace] = append(found[trace], uuid(key[len(key)-16:]))
-			return len(found[trace]) < limit, nil
-		})
-		if err != nil {
-			return nil, err
 		}
 	}
 	return found, nil
