@@ -163,7 +163,7 @@ func TestAGroupBeyondOneTransactionIsSplit(t *testing.T) {
 	before := db.bdb.MaxVersion()
 
 	var answers []<-chan error
-	for b := range 4 {
+	for b := range 8 {
 		answers = append(answers, start(db, 0, func(txn *badger.Txn) (writes []write, err error) {
 			// Each batch builds on the one before, even across the split.
 			count, err := loadCount(txn, testKey("count"))
@@ -186,8 +186,8 @@ func TestAGroupBeyondOneTransactionIsSplit(t *testing.T) {
 		count, err = loadCount(txn, testKey("count"))
 		return err
 	})
-	if err != nil || count != 4 {
-		t.Errorf("the last batch counted %d (%v), want 4", count, err)
+	if err != nil || count != 8 {
+		t.Errorf("the last batch counted %d (%v), want 8", count, err)
 	}
 	if n := db.bdb.MaxVersion() - before; n < 2 {
 		t.Errorf("8 MB of small values made %d transactions, want more than one", n)

@@ -108,9 +108,10 @@ type DB struct {
 	closeErr  error
 }
 
-// valueThreshold is the size from which values go to the value log. Bodies and large rows
-// so stay out of the tables, and count little towards the limit of a transaction.
-const valueThreshold = 1 << 10
+// valueThreshold is the size from which values go to the value log. Bodies, large rows and
+// most packed states so stay out of the tables, where each would be written several times,
+// and count little towards the limit of a transaction.
+const valueThreshold = 1 << 9
 
 // badgerOptions returns options for a small server. Two caches, the memtables and the
 // builders of tables bound the memory, however large the database is; the mappings of its

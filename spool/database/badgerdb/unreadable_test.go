@@ -134,7 +134,7 @@ func TestABlockThatCannotBeReadLosesWhatIsInItAndTheServerStarts(t *testing.T) {
 	inDepth := []bad{
 		{"*.vlog", deep, true, 2},
 		{"*.mem", 200_000, true, 16},
-		{"*.sst", 80_000, false, 32},
+		{"*.sst", 30_000, false, 48},
 	}
 	volumes := map[string][]bad{"xfs": inDepth, "ext4": append(inDepth,
 		bad{"*.vlog", 0, true, 2},
