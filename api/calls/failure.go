@@ -60,9 +60,10 @@ func newFailure(member func(string) node, provided *Failure) *Failure {
 // batches, Cohere v2 at the end of a stream, OpenAI's assistants, and lists of errors.
 var errorPlaces = placesOf("error Error response.error result.error delta.error last_error errors")
 
-// errorMarks are bytes that all of them have one of. Most streams have none.
+// errorMarks are bytes that all of them have one of: of error, exception, blockReason, block_reason and so on. Most
+// streams have none. They begin with rare letters, which are found faster.
 var errorMarks = []string{
-	"rror", "xception", "lockReason", "lock_reason", `"code"`, "failed", "expired", "canceled", "__type", "$fault",
+	"rror", "xception", "kReason", "k_reason", `"code"`, "failed", "xpired", "nceled", "__type", "$fault",
 }
 
 // mayFail reports whether a response may have an error: searching its bytes is much faster than reading members.
