@@ -24,7 +24,7 @@ func (a *API) putTarget(c *exchange) error {
 	}
 	a.note(c, "put target", t.Name, t.Kind)
 
-	done := wire.Done{Success: true, Message: "The target is kept."}
+	done := wire.Done{Success: true, Message: "The target is saved."}
 	return answer(c, wire.TargetPut{Done: done, Secret: secret}, nil)
 }
 

@@ -141,7 +141,10 @@ var slackEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // slackMessage is a message of an incoming webhook.
 func slackMessage(n *wire.Notice) any {
-	text := "*" + slackEscaper.Replace(n.Title) + "* (" + slackEscaper.Replace(n.Project) + ")"
+	text := "*" + slackEscaper.Replace(n.Title) + "*"
+	if n.Project != "" {
+		text += " (" + slackEscaper.Replace(n.Project) + ")"
+	}
 	if n.Text != "" {
 		text += "\n" + slackEscaper.Replace(n.Text)
 	}

@@ -504,7 +504,7 @@ func TestAWebhookIsSignedAndSlackIsNot(t *testing.T) {
 		if err := json.Unmarshal([]byte(w.got("slack")[0].body), &message); err != nil {
 			t.Fatal(err)
 		}
-		want := "*a &lt;b&gt; &amp; c* ()\nby ann\n<https://spool.example/template?name=greet|Open>"
+		want := "*a &lt;b&gt; &amp; c*\nby ann\n<https://spool.example/template?name=greet|Open>"
 		if message.Text != want || w.got("slack")[0].header.Get("webhook-signature") != "" {
 			t.Errorf("Slack was told %q, want %q", message.Text, want)
 		}

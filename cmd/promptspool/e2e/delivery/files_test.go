@@ -225,7 +225,8 @@ func TestAlertsAreMadeFromAFileAndPulledBack(t *testing.T) {
 	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
 	dir := templateFiles(t, map[string]string{
 		"alerts.yaml": alertsFile, "less.yaml": strings.Replace(alertsFile, "dear", "new", 1),
-		"faulty.yaml": "slow: {measure: speed}\n", "list.yaml": "[slow]\n",
+		"faulty.yaml": "slow: {measure: speed, when: above}\n", "list.yaml": "[slow]\n",
+		"slip.yaml": "slow: {measure: cost, when: above, threshold: 1, window: 60}\n",
 	})
 	run := func(code int, want string, args ...string) {
 		t.Helper()
@@ -248,7 +249,9 @@ func TestAlertsAreMadeFromAFileAndPulledBack(t *testing.T) {
 		t.Errorf("%v: %s", err, kept)
 	}
 	run(0, "dear is removed.\nnew is made.\n", "push", "less.yaml", "--prune")
-	run(1, "faulty.yaml: alert slow: ", "push", "faulty.yaml")
+	run(1, "faulty.yaml: alert slow: invalid: measure must", "push", "faulty.yaml")
+	run(1, "; threshold: is missing", "push", "faulty.yaml")
+	run(1, `slip.yaml: alert slow: json: unknown field "window"`, "push", "slip.yaml")
 	run(1, "list.yaml does not have the names of alerts", "push", "list.yaml")
 
 	out, _ := harness.Run(t, 0, "alerts", "list", "--url", "http://"+server.Addr)

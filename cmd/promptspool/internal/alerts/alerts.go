@@ -3,6 +3,7 @@
 package alerts
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -95,12 +96,15 @@ func read(path string) (map[string]wire.AlertRule, error) {
 
 	all, faults := map[string]wire.AlertRule{}, []error{}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		var object wire.Object
 		body, err := json.Marshal(members[name])
+		// A setting that is misspelled would have its default.
+		strict := json.NewDecoder(bytes.NewReader(body))
+		strict.DisallowUnknownFields()
 		if err == nil {
-			object, err = wire.ParseObject(body)
+			err = strict.Decode(new(wire.AlertRule))
 		}
 		if err == nil {
+			object, _ := wire.ParseObject(body)
 			all[name], err = wire.DecodeNamed[wire.AlertRule](object, name)
 		}
 		if err != nil {
@@ -113,7 +117,7 @@ func read(path string) (map[string]wire.AlertRule, error) {
 
 // ofAlert names the alert that an error is about.
 func ofAlert(path, name string, err error) error {
-	return fmt.Errorf("%s: alert %s: %s", path, print.Printable(name), wire.AsError(err).Message)
+	return fmt.Errorf("%s: alert %s: %v", path, print.Printable(name), err)
 }
 
 // text returns a file of rules.
