@@ -19,7 +19,7 @@ import (
 // liar is a target that answers each call with the same bytes, and what then writes.
 type liar struct {
 	answer string
-	then   func(net.Conn) // nil: the connection is used again
+	then   func(net.Conn) // nil: it waits for the next call
 	fails  string         // part of the error of an attempt; "" if that counts as delivered
 }
 
@@ -35,7 +35,7 @@ func (c countedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// serve answers the calls of a connection.
+// serve answers what comes on a connection.
 func (l *liar) serve(w *world, c countedConn) {
 	defer c.Close()
 	calls := bufio.NewReader(c)
@@ -75,7 +75,6 @@ func (m mixed) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestATargetThatLiesIsToldOnceAndDelaysNoOther(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\n"
 	closed := func(net.Conn) {}
-	silent := func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }
 	again := func(text string, pause time.Duration) func(net.Conn) {
 		return func(c net.Conn) {
 			for {
@@ -92,7 +91,7 @@ func TestATargetThatLiesIsToldOnceAndDelaysNoOther(t *testing.T) {
 		"a body that is cut":       {ok + "Content-Length: 100\r\n\r\nhalf", closed, ""},
 		"a body without an end":    {ok + "\r\n", endless, ""},
 		"a body that trickles":     {ok + "Content-Length: 1000\r\n\r\n", again("x", time.Second), ""},
-		"a body that never begins": {ok + "Content-Length: 1\r\n\r\n", silent, ""},
+		"a body that never begins": {ok + "Content-Length: 1\r\n\r\n", nil, ""},
 		"garbage":                  {ok + "Content-Length: 4\r\n\r\n\x00\xff{{", nil, ""},
 		"garbage as gzip":          {ok + "Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nhalf", nil, ""},
 		"garbage as chunks":        {ok + "Transfer-Encoding: chunked\r\n\r\nzz\r\nhalf", nil, ""},
@@ -107,7 +106,7 @@ func TestATargetThatLiesIsToldOnceAndDelaysNoOther(t *testing.T) {
 		"a header without end":   {ok + "X: ", endless, "headers exceeded"},
 		"a header that trickles": {ok, again("X: x\r\n", time.Second), "Timeout"},
 		"always more to come":    {"", again("HTTP/1.1 103 Early Hints\r\n\r\n", 0), "headers exceeded"},
-		"another protocol":       {"HTTP/1.1 101 Switching Protocols\r\n\r\n", silent, "101"},
+		"another protocol":       {"HTTP/1.1 101 Switching Protocols\r\n\r\n", nil, "101"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -123,7 +122,6 @@ func TestATargetThatLiesIsToldOnceAndDelaysNoOther(t *testing.T) {
 				s.client.Transport = mixed{w, transport}
 				defer func() {
 					kill()
-					transport.CloseIdleConnections()
 					// Who writes slowly notices it then.
 					time.Sleep(2 * time.Second)
 				}()

@@ -90,11 +90,13 @@ func newDialer(allow []netip.Prefix) *net.Dialer {
 	return &net.Dialer{Timeout: sendTimeout, Control: guard.Safe}
 }
 
+// newTransport returns a transport that uses each connection once: what a target writes after its answer must
+// not count for the next notice.
 func newTransport(dialer *net.Dialer) *http.Transport {
 	return &http.Transport{
 		DialContext:            dialer.DialContext,
 		DisableCompression:     true,
-		IdleConnTimeout:        time.Minute,
+		DisableKeepAlives:      true,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
 }
@@ -104,7 +106,6 @@ func newTransport(dialer *net.Dialer) *http.Transport {
 func (s *Service) Run(ctx context.Context) error {
 	var sending sync.WaitGroup
 	defer sending.Wait()
-	var busy sync.Map // ids of targets for which this server delivers
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()
 	for {
@@ -114,13 +115,9 @@ func (s *Service) Run(ctx context.Context) error {
 			err = s.EachTarget(ctx, func(account string, t *wire.SealedTarget) {
 				waiting += t.Waiting
 				dead += t.Dead
-				// Each has its own goroutine: a slow target delays no other.
-				if _, is := busy.Load(t.ID); !is && t.IsDue(time.Now()) {
-					busy.Store(t.ID, true)
-					sending.Go(func() {
-						defer busy.Delete(t.ID)
-						s.deliver(ctx, account, t.Name)
-					})
+				// Each has its own goroutine: a slow target delays no other. One that a server holds is not due.
+				if t.IsDue(time.Now()) {
+					sending.Go(func() { s.deliver(ctx, account, t.Name) })
 				}
 			})
 		}

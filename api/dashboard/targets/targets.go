@@ -30,11 +30,6 @@ type list struct {
 	Items []wire.Delivery
 }
 
-// Kinds are the forms in which targets are told.
-func (view) Kinds() []string {
-	return []string{wire.TargetWebhook, wire.TargetSlack, wire.TargetAlertmanager}
-}
-
 // Types are what a target can be told.
 func (view) Types() []string { return wire.NoticeTypes }
 
