@@ -11,9 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,9 +30,6 @@ const excerptMax = 200
 // holdsFor is how long an Alertmanager holds what it is not told again. Prometheus takes four rounds as well.
 const holdsFor = 4 * time.Minute
 
-// alertmanagerPath is where an Alertmanager takes alerts.
-const alertmanagerPath = "/api/v2/alerts"
-
 // send sends what an attempt is about, once.
 func (s *Service) send(ctx context.Context, a *wire.Attempt) *failure {
 	to, err := s.open(&a.Target)
@@ -41,11 +38,10 @@ func (s *Service) send(ctx context.Context, a *wire.Attempt) *failure {
 	}
 	about := slices.Clone(a.About)
 	for i := range about {
+		about[i].URL = s.c.PublicURL + about[i].URL
 		// A path alone leads nowhere.
 		if s.c.PublicURL == "" {
 			about[i].URL = ""
-		} else if strings.HasPrefix(about[i].URL, "/") {
-			about[i].URL = s.c.PublicURL + about[i].URL
 		}
 	}
 
@@ -57,9 +53,7 @@ func (s *Service) send(ctx context.Context, a *wire.Attempt) *failure {
 		body = slackMessage(&about[0])
 	case wire.TargetAlertmanager:
 		body = alertsOf(about, now)
-		if !strings.HasSuffix(to.URL, alertmanagerPath) {
-			to.URL = strings.TrimRight(to.URL, "/") + alertmanagerPath
-		}
+		to.URL = strings.TrimRight(to.URL, "/") + "/api/v2/alerts"
 	default:
 		body = webhookBody(&about[0])
 	}
@@ -154,9 +148,6 @@ func slackMessage(n *wire.Notice) any {
 	return map[string]string{"text": text}
 }
 
-// notInLabels is what the name of a label must not have.
-var notInLabels = regexp.MustCompile(`^[0-9]|[^a-zA-Z0-9_]`)
-
 // alertsOf are notices as alerts of Alertmanager. An alert is known by its labels, so those of a condition's end
 // are those of its beginning.
 func alertsOf(about []wire.Notice, now time.Time) any {
@@ -172,9 +163,7 @@ func alertsOf(about []wire.Notice, now time.Time) any {
 	for i, n := range about {
 		begins, holds := n.Condition()
 		labels := map[string]string{"alertname": cmp.Or(begins, n.Type), "project": n.Project}
-		for name, value := range n.Labels {
-			labels[notInLabels.ReplaceAllString(name, "_")] = value
-		}
+		maps.Copy(labels, n.Labels)
 		alerts[i] = alert{
 			Labels:      labels,
 			Annotations: map[string]string{"summary": n.Title, "description": n.Text},

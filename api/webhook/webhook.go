@@ -106,6 +106,7 @@ func newTransport(dialer *net.Dialer) *http.Transport {
 func (s *Service) Run(ctx context.Context) error {
 	var sending sync.WaitGroup
 	defer sending.Wait()
+	var busy sync.Map // ids of targets for which this server delivers
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()
 	for {
@@ -115,9 +116,14 @@ func (s *Service) Run(ctx context.Context) error {
 			err = s.EachTarget(ctx, func(account string, t *wire.SealedTarget) {
 				waiting += t.Waiting
 				dead += t.Dead
-				// Each has its own goroutine: a slow target delays no other. One that a server holds is not due.
-				if t.IsDue(time.Now()) {
-					sending.Go(func() { s.deliver(ctx, account, t.Name) })
+				// Each has its own goroutine: a slow target delays no other. It has one, also while the database is
+				// slow to lend the target.
+				if _, is := busy.Load(t.ID); !is && t.IsDue(time.Now()) {
+					busy.Store(t.ID, true)
+					sending.Go(func() {
+						defer busy.Delete(t.ID)
+						s.deliver(ctx, account, t.Name)
+					})
 				}
 			})
 		}

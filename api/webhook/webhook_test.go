@@ -402,7 +402,7 @@ func TestAnAlertmanagerIsToldAgainUntilItEnds(t *testing.T) {
 		s, kill := w.server()
 		defer func() { kill() }()
 		w.target(s, "alertmanager", wire.TargetAlertmanager)
-		labels := map[string]string{"rule": "errors", "gen ai.model": "gpt-4o"}
+		labels := map[string]string{"rule": "errors", "model": "gpt-4o"}
 		began := time.Now()
 		firing := wire.Notice{Type: wire.NoticeAlertFiring, Title: "Errors", Labels: labels, URL: "/alerts/errors"}
 		w.notice(firing)
@@ -414,7 +414,7 @@ func TestAnAlertmanagerIsToldAgainUntilItEnds(t *testing.T) {
 		}
 		a := alerts(t, calls[0])[0]
 		want := map[string]string{
-			"alertname": "alert.firing", "project": "", "rule": "errors", "gen_ai_model": "gpt-4o",
+			"alertname": "alert.firing", "project": "", "rule": "errors", "model": "gpt-4o",
 		}
 		if diff := cmp.Diff(want, a.Labels); diff != "" || a.GeneratorURL != "https://spool.example/alerts/errors" {
 			t.Errorf("labels (-want +got):\n%s\n%+v", diff, a)

@@ -36,9 +36,10 @@ type Notice struct {
 	Project string    `json:"project"`        // the project's name, which the server fills in
 	Title   string    `json:"title"`          // one line
 	Text    string    `json:"text,omitempty"` // more about it, for people
-	URL     string    `json:"url,omitempty"`  // of its page; it may begin with the path
+	URL     string    `json:"url,omitempty"`  // of its page: a path of the server
 
-	// Labels identify what it is about. An alert's end has exactly the labels of its beginning.
+	// Labels identify what it is about, by names that Prometheus takes. An alert's end has exactly the labels of its
+	// beginning.
 	Labels map[string]string `json:"labels,omitempty"`
 	Data   json.RawMessage   `json:"data,omitempty"` // what else a program wants to know
 
