@@ -113,10 +113,12 @@ func TestAListOfSessionsThatIsEmptyOrWronglyAskedForHelps(t *testing.T) {
 	s := openSite(t)
 	const ann = "ann@example.com"
 	for path, want := range map[string]string{
-		"/sessions":                    `"session_id": "chat-17"`,
-		"/users":                       "Send a <code>user_id</code>",
-		"/traces":                      `href="/docs/log-opentelemetry"`,
-		"/sessions?filter=turns:>1":    "No sessions match these filters.",
+		"/sessions":                 `"session_id": "chat-17"`,
+		"/users":                    "Send a <code>user_id</code>",
+		"/traces":                   `href="/docs/log-opentelemetry"`,
+		"/sessions?filter=turns:>1": "No sessions match these filters. <a",
+		"/users?filter=mia+cost:>1": `Did you mean <a href="/users?filter=user%3Amia&#43;cost%3A%3E1">` +
+			`<code>user:mia cost:&gt;1</code></a>?`,
 		"/sessions?filter=a+-turns:>1": "a <mark>-turns:&gt;1</mark>",
 		"/requests?filter=turns:>1":    "only sessions, traces and users have turns",
 		"/users?filter=turns:>x":       "turns takes a number",

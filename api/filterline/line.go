@@ -293,6 +293,32 @@ func (t Term) Negated() Term {
 // Absent returns the term that a field has no value.
 func Absent(name string) Term { return Where(name, "", "").With(Exists).Negated() }
 
+// listedBy are the fields of what lists of sessions and users show first.
+var listedBy = map[string]string{"sessions": "session", "users": "user"}
+
+// Meant returns the line with a meaning for its words: the time that one names, or the session or user. These are
+// meant in a list of them. It reports false if no word has one.
+func (l Line) Meant(list string) (Line, bool) {
+	meant := Line{Terms: slices.Clone(l.Terms)}
+	found := false
+	for i, t := range l.Terms {
+		name := listedBy[list]
+		if t.Field != nil || t.Any != nil {
+			continue
+		}
+		if slices.Contains(TimeWords, t.Values[0].Text) {
+			name = "time"
+		}
+		if name != "" {
+			meant.Terms[i] = Where(name, "", t.Values[0].Text)
+			meant.Terms[i].Not = t.Not
+			found = true
+		}
+	}
+
+	return meant, found
+}
+
 // Demanded returns the one text that the term demands, without a template's version or label. It
 // reports false if it demands another thing.
 func (t Term) Demanded() (string, bool) {

@@ -202,6 +202,25 @@ func TestWordsWithoutKeys(t *testing.T) {
 	}
 }
 
+func TestWhatWordsMayHaveMeant(t *testing.T) {
+	for _, c := range []struct{ list, line, want string }{
+		{"requests", "status:error yesterday -today refund", "status:error time:yesterday -time:today refund"},
+		{"users", "user-42 last-week cost:>1", "user:user-42 time:last-week cost:>1"},
+		{"sessions", `"a b" (x OR y)`, `session:"a b" (x OR y)`},
+		{"requests", "status:error refund", ""},
+		{"traces", "user-42", ""},
+	} {
+		line, err := filterline.Parse(c.line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := line.Meant(c.list)
+		if ok != (c.want != "") || ok && got.String() != c.want {
+			t.Errorf("%s of %s: %v, %s; want %s", c.line, c.list, ok, got, c.want)
+		}
+	}
+}
+
 // Each example of the table is a line, and asks for its field.
 func TestTheExamplesOfTheFields(t *testing.T) {
 	for _, f := range filterline.Fields {

@@ -59,6 +59,8 @@ More: --cursor c2
 			t.Errorf("%s: %s: %+v", of, *call, got)
 		}
 	}
+	got = say(t, "requests", "search", "--filter", "today", "--url", url, "--key", "k")
+	Equal(t, "a time", got.Out, "No requests match these filters. Did you mean 'time:today'?\n")
 	if got := say(t, "users", "list", "--filter", "-turns:1", "--url", url, "--key", "k"); got.Code != 2 {
 		t.Errorf("a wrong line: %+v", got)
 	}

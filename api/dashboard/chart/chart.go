@@ -143,6 +143,10 @@ func (c *Chart) scale() scale {
 
 	// The upper edge is a whole number of steps, so that the topmost line is drawn on it.
 	step := c.step(highest)
+	if c.Bars && highest == math.Trunc(highest) {
+		// There are no halves of a few things that are counted.
+		step = max(step, 1)
+	}
 	s.top = step * max(math.Ceil(highest/step), 1)
 	for v := 0.0; v <= s.top*1.0001; v += step {
 		s.labels = append(s.labels, c.Format(v))

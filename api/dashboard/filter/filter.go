@@ -333,6 +333,17 @@ type timeLink struct {
 	Current    bool
 }
 
+// Meant leads to the page with the line that may have been meant; nil if that is no other.
+func (f Form) Meant() *timeLink {
+	line, ok := f.Filter.line.Meant(strings.TrimPrefix(f.Path, "/"))
+	if !ok {
+		return nil
+	}
+	other := f.Filter.withLine(line.String())
+
+	return &timeLink{Text: other.Text, Href: other.Page(f.Path)}
+}
+
 // markedLine is a line with the place of its fault, up to the next blank.
 type markedLine struct{ Before, Wrong, After, Reason string }
 

@@ -134,6 +134,9 @@ func unmatched(line filterline.Line, what string) string {
 	}
 
 	text := "No " + what + " match these filters."
+	if meant, ok := line.Meant(what); ok {
+		text += " Did you mean '" + meant.String() + "'?"
+	}
 	for _, t := range line.Terms {
 		if near := words.Closest(t.Part, names); t.Field == filterline.OfMetadata() && len(near) > 0 {
 			text += fmt.Sprintf(" Did you mean %s in place of %s?", near[0], t.Part)
