@@ -34,7 +34,7 @@ const holdsFor = 4 * time.Minute
 func (s *Service) send(ctx context.Context, a *wire.Attempt) *failure {
 	to, err := s.open(&a.Target)
 	if err != nil {
-		return failed("%w", err)
+		return failed("%s", wire.AsError(err).Message)
 	}
 	about := slices.Clone(a.About)
 	for i := range about {
