@@ -375,7 +375,7 @@ func Pages(records wire.Archive, labels Labels, retention Retention) frame.Secti
 			{Pattern: "GET /sidecars", Page: p.sidecarsPage},
 		},
 		Notices: map[string]string{
-			"founded": "The project is made, and is open now. Nobody else is in it yet.",
+			"founded": "The project is created, and open now. Nobody else is in it yet.",
 		},
 	}
 }
