@@ -475,7 +475,7 @@ func TestAWebhookIsSignedAndSlackIsNot(t *testing.T) {
 
 		c := w.got("hook")[0]
 		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-		if err != nil || len(key) != 32 {
+		if err != nil || len(key) < 24 {
 			t.Fatalf("secret %q: %v", secret, err)
 		}
 		mac := hmac.New(sha256.New, key)
