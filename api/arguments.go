@@ -32,7 +32,7 @@ func decoded[Q any](a *API, c *exchange) (q Q, err error) {
 	if c.route.body == noBody {
 		q, err = wire.DecodeQuery[Q](c.query())
 	} else {
-		q, err = wire.Decode[Q](c.object)
+		q, err = wire.DecodeNamed[Q](c.object, c.ident)
 	}
 	if err == nil {
 		err = a.carryOutLine(&q)

@@ -13,11 +13,7 @@ func (a *API) listTargets(c *exchange) error {
 }
 
 // putTarget makes a target, or changes it.
-func (a *API) putTarget(c *exchange) error {
-	t, err := wire.DecodeNamed[wire.TargetSettings](c.object, c.ident)
-	if err != nil {
-		return err
-	}
+func (a *API) putTarget(c *exchange, t wire.TargetSettings) error {
 	secret, err := a.c.Targets.PutTarget(c.context, c.id, t)
 	if err != nil {
 		return err
@@ -63,10 +59,7 @@ func (a *API) listAlerts(c *exchange) error {
 }
 
 // putAlert makes an alert, or replaces its rule.
-func (a *API) putAlert(c *exchange) error {
-	r, err := wire.DecodeNamed[wire.AlertRule](c.object, c.ident)
-	if err == nil {
-		err = a.c.Alerts.PutAlert(c.context, c.id, r)
-	}
+func (a *API) putAlert(c *exchange, r wire.AlertRule) error {
+	err := a.c.Alerts.PutAlert(c.context, c.id, r)
 	return a.done(c, err, "save alert", r.Name, wire.AuditFilter(r.Filter), "The alert is saved.")
 }

@@ -275,11 +275,8 @@ func (a *API) listScoreDefinitions(c *exchange) error {
 }
 
 // defineScore makes a definition, or replaces it.
-func (a *API) defineScore(c *exchange) error {
-	d, err := wire.DecodeNamed[wire.ScoreDefinition](c.object, c.ident)
-	if err == nil {
-		err = a.c.Scoring.DefineScore(c.context, c.id, d)
-	}
+func (a *API) defineScore(c *exchange, d wire.ScoreDefinition) error {
+	err := a.c.Scoring.DefineScore(c.context, c.id, d)
 	return a.done(c, err, "define score", d.Name, d.Expected(), "The score is defined.")
 }
 
@@ -290,11 +287,8 @@ func (a *API) listViews(c *exchange) error {
 }
 
 // putView saves a view of the project.
-func (a *API) putView(c *exchange) error {
-	v, err := wire.DecodeNamed[wire.View](c.object, c.ident)
-	if err == nil {
-		err = a.c.Views.PutView(c.context, c.id, v)
-	}
+func (a *API) putView(c *exchange, v wire.View) error {
+	err := a.c.Views.PutView(c.context, c.id, v)
 	return a.done(c, err, "save view", v.Name, wire.AuditFilter(v.Address), "The view is saved.")
 }
 

@@ -397,17 +397,10 @@ func (p *pages) moveLabel(c *frame.Exchange, head templateHead) error {
 
 // readLabel reads a label's form by the rules of the API.
 func readLabel(c *frame.Exchange) (wire.LabelWrite, error) {
-	// 0 is refused below.
-	number, _ := strconv.Atoi(c.PostForm.Get("version"))
-	object, err := wire.ParseObject(encoded(map[string]any{
-		"name":                  c.PostForm.Get("label"),
-		"prompt_version_number": number,
-	}))
-	if err != nil {
-		return wire.LabelWrite{}, err
-	}
-
-	return wire.Decode[wire.LabelWrite](object)
+	return wire.DecodeForm[wire.LabelWrite](url.Values{
+		"name":                  c.PostForm["label"],
+		"prompt_version_number": c.PostForm["version"],
+	})
 }
 
 func (p *pages) deleteLabel(c *frame.Exchange, head templateHead) error {
