@@ -290,7 +290,7 @@ func Condition(r wire.AlertRule) string {
 	if r.IsChange() {
 		limit = "by more than " + Count(*r.Threshold) + "%"
 	}
-	text := fmt.Sprintf("%s %s %s in %d min", Measure(r.Measure), r.When, limit, r.Window)
+	text := fmt.Sprintf("%s %s %s in %s min", Measure(r.Measure), r.When, limit, Grouped(int64(r.Window)))
 	if r.Windows > 1 {
 		text += fmt.Sprintf(", %d times in a row", r.Windows)
 	}
