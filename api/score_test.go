@@ -109,7 +109,7 @@ func TestADefinitionHasToMakeSense(t *testing.T) {
 		`{"kind":"category","categories":["a","a"]}`:                                                    "categories",
 		`{"kind":"category","categories":[" "]}`:                                                        "categories",
 		`{"kind":"category","categories":["` + strings.Repeat(`x","`, wire.ScoreCategoriesMax) + `y"]}`: "categories",
-		`{"kind":"number","description":"` + strings.Repeat("d", wire.AboutRunesMax+1) + `"}`:           "description",
+		`{"kind":"number","description":"` + strings.Repeat("d", 1001) + `"}`:                           "description",
 	} {
 		got := s.call("PUT", definitions+"/tone", body, "X-API-KEY", "publish")
 		if got.Status != 422 || got.Fields[0].Field != wrong {

@@ -162,9 +162,9 @@ func TestScoresAreDefinedOnTheirPage(t *testing.T) {
 	}
 
 	sends("/queues", url.Values{
-		"name": {"rude ones"}, "filter": {"score:<50"}, "score": {"faith", "rag/tone"}, "reviewers": {"2"},
+		"name": {"rude ones"}, "filter": {"score:<50"}, "scores": {"faith", "rag/tone"}, "reviewers": {"2"},
 	}, "303 /scores?done=queued")
-	sends("/queues", url.Values{"name": {"bad"}, "filter": {"latency:x"}, "score": {"faith"}}, "422 ",
+	sends("/queues", url.Values{"name": {"bad"}, "filter": {"latency:x"}, "scores": {"faith"}}, "422 ",
 		`<input name="filter" aria-invalid="true"`, `id="fault" role="alert"><code>latency:<mark>x</mark></code>`)
 	sends("/queues", url.Values{"name": {"bad"}}, "422 ", "scores", `value="bad"`)
 	shows(vic, "/scores", `href="/requests?filter=score%3a%3c50"`, "rude ones")

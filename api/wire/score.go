@@ -262,8 +262,6 @@ const (
 	ReviewQueuesMax     = 100
 	ScoreCategoriesMax  = 50 // of one definition
 	QueueScoresMax      = 50 // of one queue
-	QueueReviewersMax   = 100
-	AboutRunesMax       = 1000 // a description, a filter line
 )
 
 // ScoreDefinition is what a project expects of the scores of one name.
@@ -335,7 +333,6 @@ func (d *ScoreDefinition) Expected() string {
 
 func (d *ScoreDefinition) check(f *fields) {
 	f.checkName(d.Name)
-	f.bound("description", d.Description, AboutRunesMax)
 	if d.Better != "" && d.Kind == "category" {
 		f.fault("better", "is for numbers and booleans only")
 	}
@@ -438,26 +435,19 @@ type ScoreDefinitionList struct {
 
 // ReviewQueue is a filter whose requests people score.
 type ReviewQueue struct {
-	Name      string   `json:"name"`
-	Filter    string   `json:"filter"`              // a filter line
-	Scores    []string `json:"scores"`              // the names of the scores to give
-	Reviewers int      `json:"reviewers,omitempty"` // how many people score each request; 0 means one
+	Name string `json:"name" read:"name" jsonschema:"maxLength=512"`
+	// A filter line.
+	Filter string `json:"filter,omitempty" jsonschema:"maxLength=1000"`
+	// The names of the scores to give.
+	Scores []string `json:"scores"`
+	// How many people score each request; 0 means one.
+	Reviewers int `json:"reviewers,omitempty" jsonschema:"minimum=1,maximum=100"`
 }
 
-// Check returns CodeInvalid for a queue that makes no sense. It does not read the filter line.
-func (q *ReviewQueue) Check() error {
-	f := fields{}
+// check does not read the filter line.
+func (q *ReviewQueue) check(f *fields) {
 	f.checkName(q.Name)
-	f.bound("filter", q.Filter, AboutRunesMax)
 	if len(q.Scores) == 0 || len(q.Scores) > QueueScoresMax {
 		f.fault("scores", "must be the names of 1 to %d scores", QueueScoresMax)
 	}
-	for _, name := range q.Scores {
-		f.bound("scores", name, NameRunesMax)
-	}
-	if q.Reviewers < 0 || q.Reviewers > QueueReviewersMax {
-		f.fault("reviewers", "must be an integer from 1 to %d", QueueReviewersMax)
-	}
-
-	return f.err()
 }

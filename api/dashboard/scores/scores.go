@@ -226,15 +226,8 @@ func (p *pages) removeQueue(c *frame.Exchange) error {
 }
 
 func (p *pages) putQueue(c *frame.Exchange) error {
-	q := wire.ReviewQueue{
-		Name:   strings.TrimSpace(c.PostForm.Get("name")),
-		Filter: strings.TrimSpace(c.PostForm.Get("filter")),
-		Scores: c.PostForm["score"],
-	}
-	q.Reviewers, _ = strconv.Atoi(c.PostForm.Get("reviewers")) // 0 is one
-
+	q, err := wire.DecodeForm[wire.ReviewQueue](c.PostForm)
 	line := filter.NewForm("/scores", c.Filter(url.Values{"filter": {q.Filter}}))
-	err := q.Check()
 	if err == nil {
 		_, err = line.Filter.Search()
 	}
