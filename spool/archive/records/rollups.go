@@ -1,7 +1,6 @@
 package records
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -108,36 +107,51 @@ func (svc *Service) nameRollups(
 		return nil, err
 	}
 
-	// The call before each, and that before the first name beyond the page.
-	var at, full *query.Position
 	names, known := []string{}, make(map[string]bool)
-	part, whole := found.After != nil, true
 	end := time.Now().Add(rollupBudget)
+	add := func(row *wire.Row) (whole bool) {
+		if name := rollupName(q.Kind, row); name != "" && !known[name] {
+			known[name] = true
+			names = append(names, name)
+		}
+		return len(names) <= rollupNamesMax && time.Now().Before(end)
+	}
+
+	// One page, and the call before the first name beyond it.
+	var at *query.Position
+	part, whole, full := found.After != nil, true, false
 	stopped, err := svc.config.Store.Scan(ctx, id.Account, found, rowcode.PlaceColumns|rollupColumns[q.Kind],
 		func(row *wire.Row) (bool, error) {
-			if name := rollupName(q.Kind, row); name != "" && !known[name] {
-				if len(names) == q.Limit && full == nil {
-					full = at
-				}
-				known[name] = true
-				names = append(names, name)
-			}
-			whole = (!part || full == nil) && len(names) <= rollupNamesMax && time.Now().Before(end)
-			if p := query.PositionOf(row); full == nil {
+			whole = add(row)
+			full = len(names) > q.Limit
+			if !full {
+				p := query.PositionOf(row)
 				at = &p
 			}
-			return whole, nil
+			return whole && !full, nil
 		})
+	if stopped != nil {
+		at, whole = stopped, false
+	}
+	whole = whole && !(part && full)
+
+	// The rest without places, which take longer to read than all else.
+	if err == nil && whole && full {
+		found.After = at
+		stopped, err = svc.config.Store.Scan(ctx, id.Account, found, rollupColumns[q.Kind],
+			func(row *wire.Row) (bool, error) {
+				whole = add(row)
+				return whole, nil
+			})
+		whole = whole && stopped == nil
+	}
 	if err != nil {
 		return nil, err
 	}
 
-	if stopped != nil {
-		at, whole = stopped, false
-	}
 	if !whole {
 		names = names[:min(len(names), q.Limit)]
-		next = rowcode.Optional(cmp.Or(full, at).Cursor())
+		next = rowcode.Optional(at.Cursor())
 	}
 	if q.Names != nil {
 		names = slices.DeleteFunc(names, func(name string) bool { return name != q.Names[0] })
