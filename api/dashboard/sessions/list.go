@@ -110,68 +110,84 @@ func (p *pages) list(c *frame.Exchange) error {
 	return c.Show(http.StatusOK, "list", f.Title(v.Title), "requests", v)
 }
 
-// Bounds of the reading of the texts of a page's rows. A search is as cheap as its time is short.
+// Bounds of the reading of the texts of a page's rows.
 const (
 	textsTimeMax = 100 * time.Millisecond // the page is of use without them
-	textsReaders = 4                      // rows at once
 	textsWithin  = 10 * time.Minute       // of its first and of its last moment, a row's calls are looked for
-	textsTurns   = 10                     // that are read at once
+	textsTurns   = 200                    // that are read at once
 )
 
-// readTexts reads the texts of the rows, those of the first ones if there is no time for more.
+// readTexts reads the texts of the rows, as many as there is time for.
 func (p *pages) readTexts(c *frame.Exchange, v listView) {
-	end := time.Now().Add(textsTimeMax)
-	rows := make(chan *row, len(v.Rows))
+	first, last := make([]*row, len(v.Rows)), make([]*row, len(v.Rows))
 	for i := range v.Rows {
-		rows <- &v.Rows[i]
+		first[i], last[i] = &v.Rows[i], &v.Rows[i]
 	}
-	close(rows)
+	slices.SortStableFunc(first, func(a, b *row) int { return a.FirstSeen.Compare(b.FirstSeen) })
+	slices.SortStableFunc(last, func(a, b *row) int { return b.LastSeen.Compare(a.LastSeen) })
 
+	end := time.Now().Add(textsTimeMax)
 	var readers sync.WaitGroup
-	for range textsReaders {
-		readers.Go(func() {
-			for r := range rows {
-				if time.Now().Before(end) {
-					p.readText(c, v.One, r)
-				}
-			}
-		})
-	}
+	readers.Go(func() {
+		for len(first) > 0 && time.Now().Before(end) {
+			from := first[0].FirstSeen
+			first = p.readCalls(c, v.One, first, from, from.Add(2*textsWithin), "asc")
+		}
+	})
+	readers.Go(func() {
+		for len(last) > 0 && time.Now().Before(end) {
+			// Lists are to the millisecond.
+			to := last[0].LastSeen.Add(time.Millisecond)
+			last = p.readCalls(c, v.One, last, to.Add(-2*textsWithin), to, "desc")
+		}
+	})
 	readers.Wait()
 }
 
-// readText reads the texts of a row of a list of traces or sessions.
-func (p *pages) readText(c *frame.Exchange, one string, r *row) {
-	of := wire.Where(one+"_id", "is", r.ID)
-	// Lists are to the millisecond.
-	from, to := r.FirstSeen, r.LastSeen.Add(time.Millisecond)
-	read := func(from, to time.Time, order string, most int) []wire.Row {
-		page, _ := p.records.Search(c.Context(), c.Identity(), wire.Search{
-			FilterGroup: &wire.Filter{Filters: []wire.Filter{
-				of, wire.Where(filter.ByTime, "gte", from), wire.Where(filter.ByTime, "lte", to),
-			}},
-			SortBy:    filter.ByTime,
-			SortOrder: order,
-			PerPage:   most,
+// readCalls reads the text of the first call that comes in an order of each row that begins, or ends, in the
+// first half of a time. It returns the rows that are still to be read.
+func (p *pages) readCalls(c *frame.Exchange, one string, rows []*row, from, to time.Time, order string) []*row {
+	isFirst := order == "asc"
+	near := slices.IndexFunc(rows, func(r *row) bool {
+		if isFirst {
+			return r.FirstSeen.After(from.Add(textsWithin))
+		}
+		return r.LastSeen.Before(to.Add(-textsWithin))
+	})
+	if near < 0 {
+		near = len(rows)
+	}
+	var ids []string
+	for _, r := range rows[:near] {
+		ids = append(ids, r.ID)
+	}
+	page, _ := p.records.Search(c.Context(), c.Identity(), wire.Search{
+		FilterGroup: &wire.Filter{Filters: []wire.Filter{
+			wire.Where(one+"_id", "in", ids),
+			wire.Where(filter.ByTime, "gte", from), wire.Where(filter.ByTime, "lte", to),
+		}},
+		SortBy:    filter.ByTime,
+		SortOrder: order,
+		PerPage:   textsTurns,
+	})
+
+	var left []*row
+	for _, r := range rows[:near] {
+		i := slices.IndexFunc(page.Items, func(call wire.Row) bool {
+			return one == "trace" && call.TraceID == r.ID || one == "session" && call.SessionID == r.ID
 		})
-		return page.Items
+		switch {
+		case i >= 0 && isFirst:
+			r.Input = page.Items[i].InputExcerpt
+		case i >= 0:
+			r.Output = page.Items[i].OutputExcerpt
+		case len(page.Items) == textsTurns:
+			// The calls of others have filled the page.
+			left = append(left, r)
+		}
 	}
 
-	first, turns := to.Add(-textsWithin), 1
-	if isShort := r.Turns <= textsTurns && from.After(first); isShort {
-		first, turns = from, textsTurns
-	}
-	newest := read(first, to, "desc", turns)
-	oldest := newest
-	if turns == 1 {
-		oldest = read(from, from.Add(textsWithin), "asc", 1)
-	}
-	if len(oldest) > 0 {
-		r.Input = oldest[len(oldest)-1].InputExcerpt
-	}
-	if len(newest) > 0 {
-		r.Output = newest[0].OutputExcerpt
-	}
+	return append(left, rows[near:]...)
 }
 
 // Excerpt returns an excerpt in which what the filter looks for is marked.
