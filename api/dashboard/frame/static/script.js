@@ -222,6 +222,9 @@ try {
   field?.focus();
 } catch { /* without storage */ }
 
+// What is shown once answers a form, which loading the page again must not send again: it would make another key.
+if (document.querySelector(".once")) history.replaceState(null, "", document.querySelector("nav [aria-current]").href);
+
 document.addEventListener("submit", (event) => {
   const question = event.target.dataset.confirm;
   if (!question || confirm(question)) return;
