@@ -190,7 +190,7 @@ func TestAGroupBeyondOneTransactionIsSplit(t *testing.T) {
 		t.Errorf("the last batch counted %d (%v), want 8", count, err)
 	}
 	if n := db.bdb.MaxVersion() - before; n < 2 {
-		t.Errorf("8 MB of small values made %d transactions, want more than one", n)
+		t.Errorf("10 MB of small values made %d transactions, want more than one", n)
 	}
 }
 

@@ -110,8 +110,9 @@ type DB struct {
 
 // valueThreshold is the size from which values go to the value log. Bodies, large rows and
 // most packed states so stay out of the tables, where each would be written several times,
-// and count little towards the limit of a transaction.
-const valueThreshold = 1 << 9
+// and count little towards the limit of a transaction. What is packed against a body of a
+// session is mostly less, with its list: a transaction that writes to one log only is cheaper.
+const valueThreshold = 640
 
 // badgerOptions returns options for a small server. Two caches, the memtables and the
 // builders of tables bound the memory, however large the database is; the mappings of its
