@@ -110,8 +110,8 @@ type DB struct {
 
 // valueThreshold is the size from which values go to the value log. Bodies, large rows and
 // most packed states so stay out of the tables, where each would be written several times,
-// and count little towards the limit of a transaction. What is packed against a body of a
-// session is mostly less, with its list: a transaction that writes to one log only is cheaper.
+// and count little towards the limit of a transaction. A body that is packed against another
+// is mostly smaller, as is the list of such: one log is written for them, not two.
 const valueThreshold = 640
 
 // badgerOptions returns options for a small server. Two caches, the memtables and the
