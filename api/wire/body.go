@@ -57,7 +57,7 @@ func Decode[T any](object Object) (T, error) {
 // DecodeQuery is Decode for a query string, which is an object of strings. An empty one is absent, and a
 // name may come several times.
 func DecodeQuery[T any](object Object) (T, error) {
-	return decode[T](fields{object: object, isQuery: true})
+	return decode[T](fields{object: object, isQuery: true, isAsked: true})
 }
 
 // DecodeForm is DecodeQuery for the form of a page, whose texts have no white space around them.
@@ -219,7 +219,12 @@ func (f *fields) readText(m *member) string {
 		return f.named(m)
 	case m.words != nil:
 		_, _ = f.raw(m.name, m.required)
-		return cmp.Or(f.oneOf(m.name, m.words, m.read == "any case"), m.absent)
+		word := f.oneOf(m.name, m.words, m.read == "any case")
+		if f.isAsked {
+			// A sidecar asks the same of a server, perhaps an older one that lacks the word.
+			return word
+		}
+		return cmp.Or(word, m.absent)
 	case m.types != nil:
 		return f.textOrInteger(m.name, m.required, int(m.most))
 	default:

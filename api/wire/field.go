@@ -32,7 +32,8 @@ type fields struct {
 	now  time.Time // when a call was accepted; see UnixTime
 	note string    // a sentence for each time that is not in seconds, with a space before it
 
-	isQuery bool   // see DecodeQuery
+	isQuery bool   // its values are texts
+	isAsked bool   // see DecodeQuery
 	name    string // see DecodeNamed
 }
 
