@@ -112,9 +112,9 @@ func (p *pages) list(c *frame.Exchange) error {
 
 // Bounds of the reading of the texts of a page's rows.
 const (
-	textsTimeMax = 60 * time.Millisecond // the page is of use without them
-	textsWithin  = 10 * time.Minute      // of its first and of its last moment, a row's calls are looked for
-	textsTurns   = 200                   // that are read at once
+	textsTimeMax = 100 * time.Millisecond // the page is of use without them
+	textsWithin  = 10 * time.Minute       // of its first and of its last moment, a row's calls are looked for
+	textsTurns   = 200                    // that are read at once
 )
 
 // readTexts reads the texts of the rows, as many as there is time for.
