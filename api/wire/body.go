@@ -220,8 +220,9 @@ func (f *fields) readText(m *member) string {
 	case m.words != nil:
 		_, _ = f.raw(m.name, m.required)
 		word := f.oneOf(m.name, m.words, m.read == "any case")
+
+		// A sidecar asks the same of a server, perhaps an older one that lacks the word.
 		if f.isAsked {
-			// A sidecar asks the same of a server, perhaps an older one that lacks the word.
 			return word
 		}
 		return cmp.Or(word, m.absent)
