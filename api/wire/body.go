@@ -55,7 +55,8 @@ func Decode[T any](object Object) (T, error) {
 }
 
 // DecodeQuery is Decode for a query string, which is an object of strings. An empty one is absent, and a
-// name may come several times.
+// name may come several times. A word that is not sent has no default: a sidecar asks the same of its server, which
+// may be older and lack the word.
 func DecodeQuery[T any](object Object) (T, error) {
 	return decode[T](fields{object: object, isQuery: true, isAsked: true})
 }
@@ -221,7 +222,6 @@ func (f *fields) readText(m *member) string {
 		_, _ = f.raw(m.name, m.required)
 		word := f.oneOf(m.name, m.words, m.read == "any case")
 
-		// A sidecar asks the same of a server, perhaps an older one that lacks the word.
 		if f.isAsked {
 			return word
 		}
