@@ -108,7 +108,8 @@ portable:
 
 # In this order: the pages are packed last.
 generate:
-	go test -vet=off ./api/filterline ./api/openapi ./api/calls/otel/dialect -update
+	go test -vet=off ./api/filterline ./api/calls/otel/dialect -update
+	go test -C $(e2e) -vet=off ./openapi -update
 	go test -vet=off ./cmd/promptspool -run TestGeneratedPages -update
 	go test -vet=off ./api/dashboard/docs -update
 

@@ -21,7 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"promptspool/api"
-	"promptspool/api/openapi/openapitest"
+	"promptspool/api/openapitest"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"promptspool/api/openapi"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/e2e/harness"
+	"promptspool/cmd/promptspool/e2e/openapi"
 )
 
 // Beside the attacks by name there are generated ones: for each route, every list and map of what
@@ -429,7 +429,7 @@ func TestEveryRouteHasShapes(t *testing.T) {
 			continue
 		}
 		if !shaped[route] && withoutInput[route] == "" {
-			t.Errorf("%s has no shapes: describe it in api/openapi, or say in withoutInput why it needs none", route)
+			t.Errorf("%s has no shapes: describe it in e2e/openapi, or say in withoutInput why it needs none", route)
 		}
 	}
 	for route := range withoutInput {

@@ -19,8 +19,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"promptspool/api/dashboard/docs"
-	"promptspool/api/openapi"
-	"promptspool/api/openapi/openapitest"
+	"promptspool/api/openapitest"
+	"promptspool/cmd/promptspool/e2e/openapi"
 )
 
 // Checker compares requests with a description. Answers must not have members that the

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"promptspool/api/openapi/openapitest"
+	"promptspool/api/openapitest"
 )
 
 const request = "0198c5a0-7a3c-7b62-9d0e-5f8a4c2b1e90"

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"promptspool/api/openapi/openapitest"
+	"promptspool/api/openapitest"
 	"promptspool/cmd/promptspool/e2e/description"
 )
 

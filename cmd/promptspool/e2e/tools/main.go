@@ -2,7 +2,7 @@
 //
 //	tools baddisk FOLDER     serves a disk that breaks (spool/disk/disktest)
 //	tools issuer             is an issuer of OpenID Connect (api/auth/oidc/oidctest)
-//	tools description FILE   compares calls with the description of the API (api/openapi/openapitest)
+//	tools description FILE   compares calls with the description of the API (api/openapitest)
 package main
 
 import (

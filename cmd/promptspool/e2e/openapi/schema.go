@@ -30,10 +30,10 @@ func newSchemas() (*schemas, error) {
 	s := &schemas{all: make(map[string]*jsonschema.Schema), types: make(map[string]reflect.Type)}
 
 	// The reflector takes the package of a comment from the path that it is given:
-	// "../wire" becomes promptspool/api/wire.
+	// "../../../../api/wire" becomes promptspool/api/wire.
 	comments := new(jsonschema.Reflector)
-	for _, folder := range []string{".", "../wire"} {
-		if err := comments.AddGoComments("promptspool/api/openapi", folder); err != nil {
+	for _, folder := range []string{".", "../../../../api/wire"} {
+		if err := comments.AddGoComments("promptspool/cmd/promptspool/e2e/openapi", folder); err != nil {
 			return nil, fmt.Errorf("openapi: %w", err)
 		}
 	}

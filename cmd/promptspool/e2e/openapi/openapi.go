@@ -3,8 +3,8 @@
 //
 // The description is generated from tables (*.yaml), which list the operations with examples, and
 // from the types that cross the wire. The binary contains only the result (openapi.json and the pages
-// api-*.md in api/dashboard/docs), not this package. Tests compare both with this package, with the
-// route table, and with the requests that the tests themselves make; see Checker.
+// api-*.md in api/dashboard/docs). Tests compare both with this package, with the route table, and with
+// the requests that the tests themselves make; see package description.
 package openapi
 
 import (

@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "write the description and the page anew
 
 // served is the description that the binary serves, for readers of the repository. Beside it is what
 // the binary takes it from, which has a tenth of its bytes.
-const served = "../dashboard/docs/openapi.json"
+const served = pagesFolder + "openapi.json"
 
 func TestTheServedDescriptionFollowsTheTypes(t *testing.T) {
 	d, err := Describe()
@@ -37,7 +37,7 @@ func TestTheServedDescriptionFollowsTheTypes(t *testing.T) {
 }
 
 // pagesFolder holds the pages that show the description to people.
-const pagesFolder = "../dashboard/docs/"
+const pagesFolder = "../../../../api/dashboard/docs/"
 
 func TestTheReferenceFollowsTheDescription(t *testing.T) {
 	d, err := Describe()
