@@ -232,8 +232,7 @@ func spentBy(processes []meter) (spent time.Duration) {
 func TestAQuadraticServerIsNoticed(t *testing.T) {
 	t.Parallel()
 	p, m := startBadServer(t, "quadratic")
-	// With fewer parts, the fixed cost of a call weighs too much.
-	a := attack{name: "many parts", n: 4000, send: func(p target, n int) int {
+	a := attack{name: "many parts", n: 1000, send: func(p target, n int) int {
 		body := strings.Repeat("abcdefghijklmnop", n)
 		p.call("POST", "/", body)
 		return len(body)
@@ -276,8 +275,13 @@ func runQuadratic() {
 	_ = http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		found := 0
+		// Byte by byte: a vectored search is so fast that the fixed cost of a call hides it on a busy machine.
 		for end := 16; end <= len(body); end += 16 {
-			found += bytes.Count(body[:end], []byte("#"))
+			for _, b := range body[:end] {
+				if b == '#' {
+					found++
+				}
+			}
 		}
 		fmt.Fprintln(w, found)
 	}))
