@@ -89,4 +89,5 @@ for _ in range(20):
     began = time.perf_counter()
     spool.log("f", {"model": "m"}, lambda **_: {"answer": "yes"})
     ordinary.append((time.perf_counter() - began) * 1000)
-print(json.dumps({"ids": ids, "median_ms": sorted(ordinary)[10], "slowest_ms": max(waits + ordinary)}))
+print(json.dumps({"ids": ids, "median_ms": sorted(ordinary)[10], "slowest_ms": max(waits + ordinary)}),
+      flush=True)
