@@ -2,6 +2,7 @@ package otel
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,97 +13,32 @@ import (
 
 // attributes are those of a span, a log record, a scope or a resource, by their keys. The
 // values are plain JSON, and may alias what they were read from.
-//
-// The dialects ask for hundreds of keys, of which a span has a few. So absent ones must
-// cost next to nothing.
 type attributes struct {
-	all    []attributeValue
-	places map[string]int // in all, by the key; nil while there are few
-	marks  [4]uint64      // of each key its bit
+	byKey   map[string]value
+	keys    []string // in their order
+	lengths uint64   // has a bit for the length of each key
 }
 
-// attributeValue is one attribute.
-type attributeValue struct {
-	key string
-	value
-}
-
-// fewAttributes is up to how many attributes are searched one by one.
-const fewAttributes = 32
-
-// keyMark is a key with the bit of marks that is set if the key may be there.
-type keyMark struct {
-	key  string
-	word int
-	bit  uint64
-}
-
-// mark returns a key with its bit. The keys of one dialect begin alike.
-func mark(key string) keyMark {
-	n := len(key)
-	if n == 0 {
-		return keyMark{key, 0, 1}
-	}
-	h := n*7 + int(key[n-1])*31 + int(key[n/2])*13
-
-	return keyMark{key, h >> 6 & 3, 1 << (h & 63)}
-}
-
-// has reports whether a key may be there.
-func (a *attributes) has(m *keyMark) bool { return a.marks[m.word&3]&m.bit != 0 }
-
-// place returns the index of an attribute in all, or -1.
-func (a *attributes) place(key string) int {
-	if m := mark(key); !a.has(&m) {
-		return -1
-	}
-	if a.places != nil {
-		if i, ok := a.places[key]; ok {
-			return i
-		}
-		return -1
-	}
-
-	for i := range a.all {
-		if a.all[i].key == key {
-			return i
-		}
-	}
-
-	return -1
-}
-
-// get returns the value of an attribute, empty if it is not there.
+// get returns the value of an attribute, empty if it is not there. The dialects ask for hundreds of
+// keys, of which a span has a few.
 func (a *attributes) get(key string) value {
-	if i := a.place(key); i >= 0 {
-		return a.all[i].value
+	if a.lengths&(1<<(len(key)%64)) == 0 {
+		return nil
 	}
-
-	return nil
+	return a.byKey[key]
 }
 
 // add adds an attribute. Of equal keys the first one counts.
 func (a *attributes) add(key string, v value) {
-	if a.place(key) >= 0 {
+	if _, known := a.byKey[key]; known {
 		return
 	}
-
-	if a.all == nil {
-		a.all = make([]attributeValue, 0, 8)
+	if a.byKey == nil {
+		a.byKey = map[string]value{}
 	}
-	m := mark(key)
-	a.marks[m.word] |= m.bit
-	a.all = append(a.all, attributeValue{key, v})
-	switch {
-	case a.places != nil:
-		a.places[key] = len(a.all) - 1
-	case len(a.all) > fewAttributes:
-		// A search one by one would take quadratic time for hostile spans.
-		a.places = make(map[string]int, 2*len(a.all))
-		for i := range a.all {
-			a.places[a.all[i].key] = i
-		}
-	}
+	a.byKey[key] = v
+	a.lengths |= 1 << (len(key) % 64)
+	a.keys = append(a.keys, key)
 }
 
 // readAttributes reads a list of KeyValues, or a plain object. Null, {} and NaN are absent.
@@ -164,8 +100,8 @@ func (a *attributes) is(key string) bool { return strings.EqualFold(a.get(key).s
 // sorted returns the keys that begin with prefix, in order.
 func (a *attributes) sorted(prefix string) []string {
 	var keys []string
-	for i := range a.all {
-		if key := a.all[i].key; strings.HasPrefix(key, prefix) {
+	for _, key := range a.keys {
+		if strings.HasPrefix(key, prefix) {
 			keys = append(keys, key)
 		}
 	}
@@ -181,45 +117,33 @@ const itemsMax = 10_000
 // items collects a flattened list: of "prefix.N.rest" it returns for each N, in order, the
 // attributes by their rest. Indices may have gaps, and may be hostile.
 func (a *attributes) items(prefix string) []attributes {
-	var indices []int
 	var byIndex map[int]*attributes
-	for i := range a.all {
-		rest, ok := strings.CutPrefix(a.all[i].key, prefix)
-		if !ok {
-			continue
-		}
+	for _, key := range a.keys {
+		rest, ok := strings.CutPrefix(key, prefix)
 		digits, rest, _ := strings.Cut(rest, ".")
 		index, err := strconv.Atoi(digits)
-		if err != nil || index < 0 {
+		if !ok || err != nil || index < 0 {
 			continue
 		}
 
 		if byIndex[index] == nil {
-			if len(indices) >= itemsMax {
+			if len(byIndex) >= itemsMax {
 				continue
 			}
 			if byIndex == nil {
 				byIndex = map[int]*attributes{}
 			}
 			byIndex[index] = &attributes{}
-			indices = append(indices, index)
 		}
-		byIndex[index].add(rest, a.all[i].value)
+		byIndex[index].add(rest, a.get(key))
 	}
 
-	slices.Sort(indices)
 	var list []attributes
-	for _, index := range indices {
+	for _, index := range slices.Sorted(maps.Keys(byIndex)) {
 		list = append(list, *byIndex[index])
 	}
 
 	return list
-}
-
-// line is an attribute, with what finds it.
-type line struct {
-	dialect.Attribute
-	mark keyMark
 }
 
 // tables are the dialects that a span may follow.
@@ -228,7 +152,7 @@ type tables struct {
 
 	// byMeaning has them by what a reader looks for: lines of the same meaning, in the order of
 	// their dialects.
-	byMeaning map[dialect.Meaning][]line
+	byMeaning map[dialect.Meaning][]dialect.Attribute
 }
 
 // The tables of coding agents, and of all other spans; and the keys that a table names in full,
@@ -240,7 +164,7 @@ var (
 
 // newTables returns those of the dialects that all spans may follow, and perhaps those of agents.
 func newTables(agents bool) *tables {
-	t := &tables{byMeaning: map[dialect.Meaning][]line{}}
+	t := &tables{byMeaning: map[dialect.Meaning][]dialect.Attribute{}}
 	// The keys that a dialect of agents has taken.
 	taken := map[string]bool{}
 	for _, d := range dialect.All {
@@ -253,7 +177,7 @@ func newTables(agents bool) *tables {
 		for _, a := range d.Table {
 			exact[a.Key] = true
 			if !taken[a.Key] {
-				t.byMeaning[a.Means] = append(t.byMeaning[a.Means], line{a, mark(a.Key)})
+				t.byMeaning[a.Means] = append(t.byMeaning[a.Means], a)
 				taken[a.Key] = limited
 			}
 		}
@@ -275,11 +199,9 @@ func ofResource(means dialect.Meaning) bool {
 }
 
 // attribute returns the value of an attribute. The span's own wins over its resource's.
-func (s *span) attribute(l *line) (v value) {
-	if s.own.has(&l.mark) {
-		v = s.own.get(l.Key)
-	}
-	if v == nil && s.resource.has(&l.mark) && ofResource(l.Means) {
+func (s *span) attribute(l dialect.Attribute) value {
+	v := s.own.get(l.Key)
+	if v == nil && ofResource(l.Means) {
 		v = s.resource.get(l.Key)
 	}
 	// Spring AI has none where no model answered.
@@ -293,9 +215,8 @@ func (s *span) attribute(l *line) (v value) {
 // find returns the first attribute with one of the meanings; an earlier meaning wins.
 func (s *span) find(meanings ...dialect.Meaning) value {
 	for _, means := range meanings {
-		lines := s.tables.byMeaning[means]
-		for i := range lines {
-			if v := s.attribute(&lines[i]); v != nil {
+		for _, l := range s.tables.byMeaning[means] {
+			if v := s.attribute(l); v != nil {
 				return v
 			}
 		}
@@ -307,9 +228,7 @@ func (s *span) find(meanings ...dialect.Meaning) value {
 // each visits all attributes with a meaning, with the name that the table gives them, or
 // what the * in it stands for.
 func (s *span) each(means dialect.Meaning, visit func(name string, v value)) {
-	lines := s.tables.byMeaning[means]
-	for i := range lines {
-		l := &lines[i]
+	for _, l := range s.tables.byMeaning[means] {
 		if prefix, many := strings.CutSuffix(l.Key, "*"); many {
 			s.eachOf(prefix, means, visit)
 		} else if v := s.attribute(l); v != nil {

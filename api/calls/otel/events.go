@@ -51,8 +51,10 @@ func (s *span) readEvents(logs value) {
 	// may lack. There may be an event for what went in, and one for what came out.
 	for _, e := range s.events {
 		if e.name == otlp.Details {
-			for _, a := range slices.Concat(readAttributes(e.body).all, e.all) {
-				s.own.add(a.key, a.value)
+			for _, all := range []attributes{readAttributes(e.body), e.attributes} {
+				for _, key := range all.keys {
+					s.own.add(key, all.get(key))
+				}
 			}
 		}
 	}

@@ -90,9 +90,7 @@ func ReadObject(object wire.Object) Span {
 	if log := member("log"); spanned == nil && log.isObject() {
 		spanned, logs = log, value("["+string(log)+"]")
 	}
-	if spanned.isObject() {
-		s.body = readAttributes(spanned)
-	}
+	s.body = readAttributes(spanned)
 	s.own = readAttributes(s.body.get("attributes"))
 	s.own.unfold("braintrust.span_attributes", "braintrust.metadata", "braintrust.metrics")
 	s.readEvents(logs)
@@ -298,8 +296,7 @@ func (s *span) Failed() bool {
 // guess takes a span for a call if it has a model, and usage or content.
 func (s *span) guess() dialect.Kind {
 	if s.find(dialect.ResponseModel, dialect.RequestModel) == nil {
-		ofModels := func(a attributeValue) bool { return otlp.IsModelKey(a.key) }
-		if otlp.IsModelScope(s.scope) || slices.ContainsFunc(s.own.all, ofModels) {
+		if otlp.IsModelScope(s.scope) || slices.ContainsFunc(s.own.keys, otlp.IsModelKey) {
 			return dialect.Chain
 		}
 		return dialect.Plain
