@@ -53,15 +53,6 @@ var hostile = map[string]func(n int) map[string]any{
 	"nested lists": func(n int) map[string]any {
 		return map[string]any{"gen_ai.input.messages": strings.Repeat("[", n) + strings.Repeat("]", n)}
 	},
-	"Python's notation, nested": func(n int) map[string]any {
-		return map[string]any{"gen_ai.input.messages": strings.Repeat("{'a':", n) + "1" + strings.Repeat("}", n)}
-	},
-	"Python's notation, unfinished lists": func(n int) map[string]any {
-		return map[string]any{"gen_ai.input.messages": "[" + strings.Repeat("{'a',('b',", n)}
-	},
-	"Python's notation, a long string without an end": func(n int) map[string]any {
-		return map[string]any{"input.value": "{'" + strings.Repeat(`a\'`, n)}
-	},
 	"tags": func(n int) map[string]any {
 		return map[string]any{"tag.tags": strings.Repeat("tag,", n)}
 	},

@@ -173,8 +173,7 @@ func (v value) count() *int64 {
 	return new(int64(x))
 }
 
-// inner returns the JSON object or array that a string holds, also in Python's notation.
-// Anything else is returned as it is.
+// inner returns the JSON object or array that a string holds. Anything else is returned as it is.
 func (v value) inner() value {
 	if !v.isText() {
 		return v
@@ -182,17 +181,14 @@ func (v value) inner() value {
 
 	// Not copied: most texts are prompts and answers, and no JSON.
 	text := bytes.TrimSpace(jsonscan.UnquoteBytes(v))
-	if len(text) == 0 || !strings.ContainsRune("{[(", rune(text[0])) {
+	if !value(text).isObject() && !value(text).isArray() {
 		return v
 	}
-	if jsonscan.Depth(text, levelsMax) <= levelsMax && jsonscan.Valid(text) {
-		return value(text)
-	}
-	if python, ok := fromPython(text); ok {
-		return python
+	if !shallow(text) || !jsonscan.Valid(text) {
+		return v
 	}
 
-	return v
+	return value(text)
 }
 
 // quoted returns a text as a JSON value.
