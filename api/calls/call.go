@@ -90,7 +90,7 @@ func ReadObject(ctx context.Context, object wire.Object) Call {
 		return readLogRequest(membersOf(ctx, object))
 	}
 
-	return readCall(membersOf(ctx, object), nil)
+	return readCall(membersOf(ctx, object))
 }
 
 // membersOf returns what looks up the members of an object, each for its own reading.
@@ -101,9 +101,8 @@ func membersOf(ctx context.Context, object wire.Object) func(name string) node {
 	}
 }
 
-// readCall reads a call from the members of a track-request. answers, unless it is nil, has
-// the choices of the response, which then lacks them.
-func readCall(member func(string) node, answers []otel.Turn) Call {
+// readCall reads a call from the members of a track-request.
+func readCall(member func(string) node) Call {
 	// Both are asked for many names, by readers of all providers.
 	came := member("request_response").indexed()
 	response := responseOf(came, wrappersMax).indexed()
@@ -135,8 +134,6 @@ func readCall(member func(string) node, answers []otel.Turn) Call {
 	case isList:
 	case provided != nil && response.isText():
 		// The text of an exception is not an answer of the model.
-	case answers != nil:
-		call.readAnswers(answers)
 	default:
 		call.Readable = call.readResponse(response)
 	}
@@ -317,58 +314,13 @@ func readSpan(ctx context.Context, object wire.Object) Call {
 // ReadTraced reads a traced call from its span. The result is that of Read for the span's
 // Request, but for its status. It ends with ctx, as ReadObject does.
 func ReadTraced(ctx context.Context, span *otel.Span) Call {
-	call := readTraced(ctx, span)
+	call := ReadObject(ctx, slices.Collect(jsonscan.Members(span.Request())))
 	// A span that ended well may have a response that holds an error.
 	if call.Status == "SUCCESS" && call.Failure != nil {
 		call.Status = "ERROR"
 	}
 
 	return call
-}
-
-func readTraced(ctx context.Context, span *otel.Span) Call {
-	object, in, out := span.Call()
-	call := readCall(membersOf(ctx, object), out)
-	if len(in) == 0 {
-		return call
-	}
-
-	// Arguments may say something too, which has its place among the messages.
-	if len(call.Input) > 0 {
-		return ReadObject(ctx, slices.Collect(jsonscan.Members(span.Request())))
-	}
-	for i := range in {
-		if m := readTurn(&in[i], "user"); !m.empty() {
-			call.Input = append(call.Input, m)
-		}
-	}
-
-	return call
-}
-
-// readAnswers reads the choices of a traced call.
-func (c *Call) readAnswers(answers []otel.Turn) {
-	c.Readable = true
-	for i := range answers {
-		c.answer(readTurn(&answers[i], "assistant"))
-		c.finish(answers[i].Finish)
-	}
-}
-
-// readTurn reads a message of a traced call.
-func readTurn(t *otel.Turn, usual string) Message {
-	if t.Text == nil {
-		return readMessage(nodeOf(t.JSON), usual)
-	}
-
-	m := Message{Role: usual, Name: Clip(t.Name), ToolCallID: t.ToolCallID}
-	if t.Role != "" {
-		m.Role = role(t.Role)
-	}
-	m.add(PartText, nodeOf(t.Text).text())
-	m.add(PartRefusal, t.Refusal)
-
-	return m
 }
 
 // systemNames are the arguments that are system prompts: of Anthropic, Bedrock, OpenAI, Gemini and Cohere.

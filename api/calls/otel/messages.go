@@ -2,18 +2,16 @@ package otel
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 
 	"promptspool/api/calls/otel/dialect"
-	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 )
 
 // conversation is what went into a call, or came out.
 type conversation struct {
 	// messages are in a form that package calls reads: OpenAI's, or that of the provider.
-	messages []turn
+	messages []value
 	finish   []string // of each message its finish reason, or ""
 
 	raw   value    // a provider's own request or response, in place of messages
@@ -73,14 +71,7 @@ func newToolCall(id, name string, arguments value) toolCall {
 }
 
 // add appends a message.
-func (c *conversation) add(m message, finish string) {
-	if text, ok := m.Content.(value); ok && text.isText() && len(m.ToolCalls) == 0 {
-		c.messages = append(c.messages, turn{lone: &m})
-		c.finish = append(c.finish, finish)
-		return
-	}
-	c.append(appendObject(nil, m), finish)
-}
+func (c *conversation) add(m message, finish string) { c.append(appendObject(nil, m), finish) }
 
 // take appends the messages of a builder.
 func (c *conversation) take(b *builder, finish string) {
@@ -92,10 +83,10 @@ func (c *conversation) take(b *builder, finish string) {
 
 // append appends a message that is JSON already. One that nests too deep becomes text.
 func (c *conversation) append(m value, finish string) {
-	if jsonscan.Depth(m, levelsMax) > levelsMax {
+	if !shallow(m) {
 		m = encoded(message{Role: m.at("role").text(), Content: string(m)})
 	}
-	c.messages = append(c.messages, turn{value: m})
+	c.messages = append(c.messages, m)
 	c.finish = append(c.finish, finish)
 }
 
@@ -363,96 +354,6 @@ func (b *builder) result(p value) {
 		ToolCallID: p.texts("id", "toolCallId", "tool_call_id"),
 		Content:    answer.shown(),
 	})
-}
-
-// turn is a message: JSON, or one of a lone text, which is long and only written where it
-// belongs.
-type turn struct {
-	value
-	lone *message
-}
-
-// json returns the message as JSON.
-func (t turn) json() value {
-	if t.lone != nil {
-		return appendObject(nil, t.lone)
-	}
-
-	return t.value
-}
-
-// Turn is a message of a call. It is JSON in a form that package calls reads, or has members
-// if its content is a text.
-type Turn struct {
-	JSON json.RawMessage
-
-	Role, Name, ToolCallID, Refusal string
-	Text                            json.RawMessage // a JSON string
-
-	Finish string // of an answer: why it ended
-}
-
-func (t turn) exported(finish string) Turn {
-	m := t.lone
-	if m == nil {
-		return Turn{JSON: json.RawMessage(t.value), Finish: finish}
-	}
-
-	return Turn{
-		Role:       m.Role,
-		Name:       m.Name,
-		ToolCallID: m.ToolCallID,
-		Refusal:    m.Refusal,
-		Text:       json.RawMessage(m.Content.(value)),
-		Finish:     finish,
-	}
-}
-
-// Call returns what Request returns about the call itself, with its messages apart. To
-// write these and to read them again would take several times as long. in is nil if
-// kwargs has what went in, and out if the response has what came out.
-func (s *Span) Call() (object wire.Object, in, out []Turn) {
-	add := func(name string, v value) {
-		object = append(object, jsonscan.Member{Name: name, Value: json.RawMessage(v)})
-	}
-
-	// Bedrock has the request in its body. Where there are contents, messages may be those.
-	messages, _ := s.kwargs["messages"].([]turn)
-	if s.kwargs["contents"] != nil || s.kwargs["body"] != nil {
-		messages = nil
-	}
-	for _, m := range messages {
-		in = append(in, m.exported(""))
-	}
-	answers, _ := s.response["choices"].([]choice)
-	for _, c := range answers {
-		out = append(out, c.Message.exported(c.Finish))
-	}
-
-	object = make(wire.Object, 0, 5)
-	add("kwargs", without(s.kwargs, "messages", in != nil))
-	add("request_response", without(s.response, "choices", out != nil))
-	for _, m := range []struct{ name, text string }{
-		{"status", s.Status}, {"error_type", s.ErrorType}, {"error_message", s.ErrorMessage},
-	} {
-		if m.text != "" {
-			add(m.name, quoted(m.text))
-		}
-	}
-
-	return object, in, out
-}
-
-// without returns an object as JSON, perhaps without a member.
-func without(members map[string]any, name string, leaveOut bool) value {
-	o := object{empty: true}
-	for _, member := range sortedNames(members) {
-		if member != name || !leaveOut {
-			o.add(member, members[member])
-		}
-	}
-
-	return o.close()
 }
 
 // tools returns the definitions of the tools that a call could use, in OpenAI's form.

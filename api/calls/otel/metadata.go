@@ -167,7 +167,7 @@ func (s *span) shown(means dialect.Meaning) string {
 	var lines []string
 	if len(s.events) > 0 {
 		for _, m := range s.content(role).messages {
-			lines = append(lines, m.json().at("content").shown())
+			lines = append(lines, m.at("content").shown())
 		}
 	}
 

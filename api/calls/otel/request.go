@@ -176,7 +176,7 @@ func (s *span) kwargs(in conversation, kind dialect.Kind) map[string]any {
 
 	messages := in.messages
 	if first := s.systemMessage(startsWithSystem(messages)); first != nil && !repeats(messages, first) {
-		messages = append([]turn{{value: first}}, messages...)
+		messages = append([]value{first}, messages...)
 	}
 	switch {
 	case len(in.texts) > 0 || kind == dialect.Embedding && len(in.texts) == 0 && in.raw.absent():
@@ -202,10 +202,10 @@ func parameter(name string, v value) value {
 }
 
 // textsOf returns the contents of messages that are texts: what was embedded.
-func textsOf(messages []turn) []string {
+func textsOf(messages []value) []string {
 	var texts []string
 	for _, m := range messages {
-		if text := m.json().at("content").text(); text != "" {
+		if text := m.at("content").text(); text != "" {
 			texts = append(texts, text)
 		}
 	}
@@ -242,18 +242,18 @@ func (s *span) systemMessage(known bool) value {
 var systemNames = []string{"system", "instructions", "system_instruction", "systemInstruction", "preamble"}
 
 // startsWithSystem reports whether the first message is one of the system.
-func startsWithSystem(messages []turn) bool {
+func startsWithSystem(messages []value) bool {
 	if len(messages) == 0 {
 		return false
 	}
-	role := messages[0].json().texts("role")
+	role := messages[0].texts("role")
 
 	return role == "system" || role == "developer"
 }
 
 // repeats reports whether the first message is the same as one that was found elsewhere.
-func repeats(messages []turn, m value) bool {
-	return startsWithSystem(messages) && string(messages[0].json().at("content")) == string(m.at("content"))
+func repeats(messages []value, m value) bool {
+	return startsWithSystem(messages) && string(messages[0].at("content")) == string(m.at("content"))
 }
 
 // response returns what came back, in OpenAI's form or in the provider's.
@@ -351,7 +351,7 @@ func ownReason(response value) string {
 // choice is a choice in OpenAI's form.
 type choice struct {
 	Index   int
-	Message turn
+	Message value
 	Finish  string
 }
 

@@ -370,10 +370,6 @@ func appendJSON(dst []byte, v any) []byte {
 		return jsonscan.AppendString(dst, v)
 	case int:
 		return strconv.AppendInt(dst, int64(v), 10)
-	case turn:
-		return appendTurn(dst, v)
-	case []turn:
-		return appendList(dst, v)
 	case []value:
 		return appendList(dst, v)
 	case []string:
@@ -394,14 +390,6 @@ func appendJSON(dst []byte, v any) []byte {
 
 	raw, _ := jsonscan.Marshal(v)
 	return append(dst, raw...)
-}
-
-func appendTurn(dst []byte, t turn) []byte {
-	if t.lone != nil {
-		return appendObject(dst, t.lone)
-	}
-
-	return appendJSON(dst, t.value)
 }
 
 // writer is a Go value that is written as an object.
