@@ -290,29 +290,23 @@ func (w *walker) redact(p *pieces) {
 	}
 }
 
-// scan finds builtins, also if some of their characters are written as JSON escapes.
+// scan finds builtins.
 func (w *walker) scan(text []byte) (edits []edit) {
 	if len(w.r.builtin) == 0 {
 		return nil
 	}
 
-	plain, escapes := unescape(text)
 	for from := 0; ; {
-		k, start, end := w.r.scans.next(plain, from)
+		k, start, end := w.r.scans.next(text, from)
 		if end == 0 {
-			break
+			return edits
 		}
 
 		action := w.r.builtin[k]
 		w.count(string(k), action)
-		edits = append(edits, edit{start, end, w.r.replace(k, action, plain[start:end])})
+		edits = append(edits, edit{start, end, w.r.replace(k, action, text[start:end])})
 		from = end
 	}
-
-	if len(escapes) > 0 {
-		places(edits, escapes)
-	}
-	return edits
 }
 
 // edit replaces a part of a text. The edits of a text are in order and do not overlap.
@@ -366,75 +360,4 @@ func (p *pieces) edit(edits []edit) {
 		}
 	}
 	p.text, p.changed = edited(p.text, edits), true
-}
-
-// escape is a character that is written as \u00XX, maybe with more backslashes, where
-// JSON is inside a text.
-type escape struct {
-	at       int // in the text without escapes
-	from, to int // in the text as it is
-}
-
-// unescape reads the printable ASCII characters that are written as escapes. Where there
-// are none, it returns text itself.
-func unescape(text []byte) ([]byte, []escape) {
-	if !bytes.Contains(text, []byte(`\u00`)) {
-		return text, nil
-	}
-
-	var out []byte
-	var escapes []escape
-	copied := 0
-	for i := 0; i < len(text); i++ {
-		if text[i] != '\\' {
-			continue
-		}
-		from := i
-		// JSON in a text in a text has an escape's backslash doubled each time.
-		for i+1 < len(text) && text[i+1] == '\\' {
-			i++
-		}
-		c, ok := hexadecimal(text[i+1:])
-		if !ok {
-			continue
-		}
-
-		out = append(out, text[copied:from]...)
-		copied = i + 1 + len("u00XX")
-		escapes = append(escapes, escape{len(out), from, copied})
-		out = append(out, c)
-		i = copied - 1
-	}
-	return append(out, text[copied:]...), escapes
-}
-
-// hexadecimal reads u00XX.
-func hexadecimal(text []byte) (byte, bool) {
-	if len(text) < 5 || string(text[:3]) != "u00" {
-		return 0, false
-	}
-	c, err := strconv.ParseUint(string(text[3:5]), 16, 8)
-	return byte(c), err == nil && c >= ' ' && c < 0x7f
-}
-
-// places brings edits of a text without escapes to where they are in the text with them.
-func places(edits []edit, escapes []escape) {
-	next, before := 0, escape{at: -1}
-	place := func(at int) int {
-		// Edits and escapes are both in order, so one pass over the escapes is enough for
-		// all.
-		for next < len(escapes) && escapes[next].at < at {
-			before = escapes[next]
-			next++
-		}
-		// An escape is replaced as a whole, with its backslashes.
-		if next < len(escapes) && escapes[next].at == at {
-			return escapes[next].from
-		}
-		return before.to + at - before.at - 1
-	}
-	for i := range edits {
-		edits[i].from = place(edits[i].from)
-		edits[i].to = place(edits[i].to)
-	}
 }
