@@ -4,13 +4,11 @@
 // content it rejects. An event that was moved to a lane is fsynced there, and stays until
 // Release. The exception are dead letters whose record is at a limit: see limited.go.
 //
-//	lanes.go              what memory knows about the lanes
-//	move.go, release.go   events in and out
-//	limited.go            dead letters of limits, which give way to everything else
-//	read.go               the events of a lane, one at a time, also of a stopped spool
-//	segment.go            the format of a file
-//	load.go               opening: what is whole, what is damaged
-//	count.go              how many events there must be, so that a missing file is noticed
+//	lanes.go     what memory knows about the lanes, and how many events there must be
+//	load.go      opening, with what is whole and what is damaged; events in
+//	read.go      the events of a lane, one at a time, also of a stopped spool; events out
+//	limited.go   dead letters of limits, which give way to everything else
+//	segment.go   the format of a file
 //
 // The lanes are a part of the queue: it is package queue that knows the bounds of disk, sets
 // damaged files aside and ends when an fsync fails. Config holds how they talk.
