@@ -324,22 +324,13 @@ func (l *Lanes) createLocked(k kind, events []event) error {
 		path = fmt.Sprintf("%s-%d", base, n)
 	}
 
-	joined, earlier, err := l.joinLocked(k, events[0].key)
-	if err != nil {
-		return err
-	}
-	if len(earlier) > 0 {
-		path = joined.path
-	}
-
-	g, err := writeSegment(path, k, append(earlier, events...))
+	g, err := writeSegment(path, k, events)
 	if err != nil {
 		return l.diskError(err)
 	}
 
 	// The events are durable now. Only then may the count be raised: see count.
-	l.config.NoteDisk(g.bytes - joined.bytes)
-	l.dropLocked(joined.path)
+	l.config.NoteDisk(g.bytes)
 	l.addLocked(g, eventKeys(events))
 	return l.saveCountLocked()
 }
