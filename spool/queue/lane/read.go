@@ -34,9 +34,6 @@ func (l *Lanes) All(lane Lane) iter.Seq2[Entry, error] {
 			if !g.each(yield) {
 				return
 			}
-			if err := l.stillThere(g); err != nil && !yield(Entry{}, err) {
-				return
-			}
 		}
 	}
 }
@@ -45,7 +42,7 @@ func (l *Lanes) All(lane Lane) iter.Seq2[Entry, error] {
 func (g segment) each(yield func(Entry, error) bool) bool {
 	file, refs, err := openSegment(g.path)
 	if errors.Is(err, os.ErrNotExist) {
-		// It was released meanwhile, or is lost, which stillThere reports.
+		// It was released meanwhile. If a person removed it, the next start counts its events.
 		return true
 	}
 	if errors.Is(err, frame.ErrDamaged) {
@@ -178,11 +175,11 @@ func (l *Lanes) Release(lane Lane, seqs []uint64) error {
 // releaseFromLocked deletes the wanted events from one segment, by replacing or removing
 // its file.
 func (l *Lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
-	if missing, err := l.forgetMissingLocked(g); missing || err != nil {
-		return err
-	}
-
 	file, refs, err := openSegment(g.path)
+	if errors.Is(err, os.ErrNotExist) {
+		// A person removed it, and the next start counts its events.
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -225,7 +222,8 @@ func (l *Lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 		return l.diskError(err)
 	}
 
-	l.dropLocked(g.path)
+	l.segments = slices.DeleteFunc(l.segments, func(s segment) bool { return s.path == g.path })
+	l.bytes -= g.bytes
 	for _, k := range gone {
 		l.usage[g.lane].Add(k.Key, -1, 0)
 	}
