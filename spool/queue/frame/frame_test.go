@@ -26,9 +26,9 @@ func sealed(t testing.TB, payload string) []byte {
 
 // sealedAs returns the bytes of f as they are written to a file.
 func sealedAs(f frame.Frame) []byte {
-	header := f.Header()
-
-	return append(header[:], f.Payload...)
+	b := append(make([]byte, frame.HeaderBytes), f.Payload...)
+	f.Seal(b)
+	return b
 }
 
 func TestAFrameComesBack(t *testing.T) {

@@ -16,8 +16,9 @@ func sealed(t testing.TB, payload string) []byte {
 }
 
 func sealedAs(f frame.Frame) []byte {
-	header := f.Header()
-	return append(header[:], f.Payload...)
+	b := append(make([]byte, frame.HeaderBytes), f.Payload...)
+	f.Seal(b)
+	return b
 }
 
 func TestAnEventThatLacksAFrameIsNotWhole(t *testing.T) {

@@ -195,7 +195,7 @@ func salvageFrom(data []byte) (events []event, promised int) {
 
 	var open event
 	parts := uint16(0) // of the open event
-	for _, f := range frame.All(data) {
+	for at, f := range frame.All(data) {
 		// An event counts when its last part follows all others. A part in between that
 		// is damaged makes the rest of it useless.
 		if f.Part == 0 {
@@ -205,10 +205,9 @@ func salvageFrom(data []byte) (events []event, promised int) {
 			continue
 		}
 
-		open.wrapped = append(open.wrapped, f.Payload...)
+		open.frames = append(open.frames, data[at:at+frame.HeaderBytes+len(f.Payload)]...)
 		parts++
 		if parts == f.Parts {
-			open.key.Bytes = uint32(len(open.wrapped))
 			events = append(events, open)
 		}
 	}
@@ -299,7 +298,7 @@ func (l *Lanes) commitLocked(k kind, events []event) error {
 func segmentSize(events []event) int64 {
 	size := int64(segmentHeaderBytes)
 	for _, e := range events {
-		size += int64(len(e.wrapped)) + frame.HeaderBytes*int64(frameCount(len(e.wrapped)))
+		size += int64(len(e.frames))
 	}
 	return disk.WholeBlocks(size)
 }

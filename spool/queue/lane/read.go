@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -54,13 +55,10 @@ func (g segment) each(yield func(Entry, error) bool) bool {
 	defer file.Close()
 
 	for _, ref := range refs {
-		var e Entry
-		wrapped, err := readEvent(file, ref)
-		if err == nil {
-			e, err = unwrap(ref.key, wrapped, g.limited)
-		}
+		framed, unread := readEvent(file, ref)
+		e, damage := framed.unwrap(g.limited)
+		err := cmp.Or(unread, damage)
 		if err != nil {
-			e = Entry{Entry: frame.Entry{Seq: ref.key.Seq, Key: ref.key.Key, At: ref.key.At}, AtLimit: g.limited}
 			err = fmt.Errorf("spool: event %d in the %s lane cannot be read: %w", ref.key.Seq, g.lane, err)
 		}
 
@@ -133,7 +131,7 @@ func eachSalvaged(path string, k kind, yield func(Entry, error) bool) bool {
 	}
 
 	for _, w := range whole {
-		if e, err := unwrap(w.key, w.wrapped, k.limited); !yield(e, err) {
+		if e, err := w.unwrap(k.limited); !yield(e, err) {
 			return false
 		}
 	}
@@ -195,7 +193,7 @@ func (l *Lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 
 		// Copied as it is, without a look inside: a damaged event must not keep the events
 		// beside it from going.
-		e, err := rawEvent(file, ref)
+		e, err := readEvent(file, ref)
 		if err != nil {
 			return err
 		}
