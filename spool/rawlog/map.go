@@ -17,7 +17,6 @@ import (
 	"math"
 	"os"
 	"runtime/debug"
-	"unsafe"
 
 	"github.com/dgraph-io/ristretto/v2/z"
 
@@ -38,7 +37,7 @@ type Span struct{ From, End int64 }
 //
 // Those parts are zeros in data. The holes at the end of the file are left out, because
 // Badger makes its files larger than what they hold. fn must not keep data, which is a
-// mapping.
+// mapping, or a copy if some of it cannot be read.
 func Map(path string, fn func(data []byte, bad []Span) error) (err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -54,20 +53,35 @@ func Map(path string, fn func(data []byte, bad []Span) error) (err error) {
 	if err != nil {
 		return err
 	}
+	if len(bad) > 0 {
+		data, err := readWithout(bad, file, size)
+		if err != nil {
+			return err
+		}
+		return fn(data, bad)
+	}
 
-	mapped, err := z.Mmap(file, false, size)
+	data, err := z.Mmap(file, false, size)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, z.Munmap(mapped)) }()
-
-	data, err := withoutBad(file, mapped, bad)
-	if err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, z.Munmap(data)) }()
 
 	// A block may still go bad between the probe and the read.
-	return Guard(path, func() error { return fn(data, bad) })
+	return Guard(path, func() error { return fn(data, nil) })
+}
+
+// readWithout reads a file, with zeros in the place of its bad parts.
+func readWithout(bad []Span, file *os.File, size int64) ([]byte, error) {
+	data := make([]byte, size)
+	good := int64(0)
+	for _, span := range append(bad, Span{size, size}) {
+		if _, err := file.ReadAt(data[good:span.From], good); err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		good = span.End
+	}
+	return data, nil
 }
 
 // Probe reads the data of a file and returns the parts that cannot be read.
@@ -249,8 +263,6 @@ func outlineAt(data []byte, at int) (Entry, bool) {
 		plain: data[at+1] == 0 && lengths[2] == 0,
 	}, true
 }
-
-func addressOf(data []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(data)) }
 
 const (
 	metaDelete = 1 << 0
