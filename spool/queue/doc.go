@@ -121,7 +121,7 @@
 // and in the data folder around it (Config.DiskMax). A walk over all files counts them
 // when the spool is opened and whenever Status is called, which Run does every second. In
 // between, what the spool makes is added (guard.go). So what others write into the data
-// folder counts a second later, or some seconds later if there are thousands of files.
+// folder counts up to ten seconds later.
 //
 // The lanes may use a quarter of BytesMax. Beyond it, Hold and Bury return ErrLanesFull,
 // and the events stay where they are. Dead letters whose record is at a limit never are the

@@ -80,16 +80,14 @@ type guard struct {
 	made atomic.Int64
 
 	// othersMu guards what follows.
-	othersMu   sync.Mutex
-	others     int64         // bytes in the data folder outside the spool's
-	othersAt   time.Time     // when they were counted
-	othersTook time.Duration // how long that took
+	othersMu sync.Mutex
+	others   int64     // bytes in the data folder outside the spool's
+	othersAt time.Time // when they were counted
 }
 
-// othersPart bounds the share of time that is spent on counting what others keep in the
-// data folder, to one in this many parts: a sidecar's templates may be ten thousand
-// files. A folder that can be counted within that share is counted each time.
-const othersPart = 400
+// othersEvery is how often what others keep in the data folder is counted: a sidecar's
+// templates may be ten thousand files.
+const othersEvery = 10 * time.Second
 
 // diskUse is the bytes of disk blocks of the spool's folder, and of the data folder if
 // that is bounded.
@@ -169,10 +167,8 @@ func (g *guard) count(fresh bool) (use diskUse) {
 
 	g.othersMu.Lock()
 	defer g.othersMu.Unlock()
-	begun := time.Now()
-	if fresh || g.othersTook < time.Second/othersPart || begun.Sub(g.othersAt) > othersPart*g.othersTook {
-		g.others = disk.Used(g.config.DataDir, g.config.Dir)
-		g.othersAt, g.othersTook = begun, time.Since(begun)
+	if fresh || time.Since(g.othersAt) > othersEvery {
+		g.others, g.othersAt = disk.Used(g.config.DataDir, g.config.Dir), time.Now()
 	}
 	use.data = use.spool + g.others
 	return use
