@@ -57,7 +57,7 @@ func TestAReadingOfWhatIsLostHoldsUpNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10 {
-		if err := spool.Append(t.Context(), 7, []byte("event")); err != nil {
+		if err := spool.Append(7, []byte("event")); err != nil {
 			t.Fatal(err)
 		}
 	}

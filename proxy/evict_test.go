@@ -75,7 +75,7 @@ func TestAFullRingForgetsAKeyThatNoEventNeeds(t *testing.T) {
 func holdPinned(t *testing.T, spool *queue.Queue) {
 	t.Helper()
 	for key := uint32(3); key <= 4; key++ {
-		if err := spool.Append(t.Context(), key, []byte("{}")); err != nil {
+		if err := spool.Append(key, []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -84,9 +84,6 @@ func (p *Proxy) Record(_ context.Context, id wire.Identity, events []wire.Event)
 	}
 	defer p.keys.release(number, int64(size))
 
-	// A commit takes milliseconds, and we must know whether the write is on disk: it does
-	// not end with the caller's patience.
-	ctx := context.Background()
 	// Several commits for a large batch: one would keep all other writes waiting
 	// for its fsync.
 	for len(lines) > 0 {
@@ -95,7 +92,7 @@ func (p *Proxy) Record(_ context.Context, id wire.Identity, events []wire.Event)
 			bytes += lineBytes(lines[n])
 			n++
 		}
-		if err := p.spool.AppendParts(ctx, number, lines[:n]...); err != nil {
+		if err := p.spool.AppendParts(number, lines[:n]...); err != nil {
 			return nil, p.refusal(err)
 		}
 		lines = lines[n:]

@@ -109,7 +109,7 @@ func (p *Proxy) replayBatch(
 
 	// Into the spool first: a crash between the two leaves the events in both places,
 	// not in none.
-	if err := p.spool.Append(context.WithoutCancel(ctx), number, lines...); err != nil {
+	if err := p.spool.Append(number, lines...); err != nil {
 		return p.refusal(err)
 	}
 	if err := p.spool.Release(lane, seqs); err != nil {

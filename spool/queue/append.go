@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -66,21 +65,19 @@ func newWrite(key uint32, data [][][]byte) (*write, error) {
 // Ownership: the bytes of data belong to the spool until Append returns, and it
 // overwrites those of an event larger than 1 MiB. Together, data may hold 36 MiB.
 //
-// Errors: when ctx ends while Append waits, it returns ctx.Err(), the spool keeps the
-// bytes, and the outcome is unknown: the events may be durable, or become so. The same
-// holds for ErrFailed, because the next start may find them. Any other error means that
-// nothing was stored.
-func (q *Queue) Append(ctx context.Context, key uint32, data ...[]byte) error {
+// Errors: after ErrFailed the spool keeps the bytes, and the outcome is unknown: the next
+// start may find the events. Any other error means that nothing was stored.
+func (q *Queue) Append(key uint32, data ...[]byte) error {
 	events := make([][][]byte, len(data))
 	for i := range data {
 		events[i] = data[i : i+1]
 	}
 
-	return q.AppendParts(ctx, key, events...)
+	return q.AppendParts(key, events...)
 }
 
 // AppendParts is Append for events that are each given in parts, which are stored as one.
-func (q *Queue) AppendParts(ctx context.Context, key uint32, events ...[][]byte) (err error) {
+func (q *Queue) AppendParts(key uint32, events ...[][]byte) (err error) {
 	start := time.Now()
 	defer func() {
 		if err == nil {
@@ -101,17 +98,10 @@ func (q *Queue) AppendParts(ctx context.Context, key uint32, events ...[][]byte)
 	// One writer, the leader, commits for everyone waiting. The others are either
 	// answered by it or, if its batch was full, one of them is made the next leader.
 	if !lead {
-		select {
-		case err := <-w.turn:
-			if !w.lead {
-				// It was committed, or refused, by another leader.
-				return err
-			}
-		case <-ctx.Done():
-			if becameLeader := q.abandon(w); !becameLeader {
-				return ctx.Err()
-			}
-			// The queue depends on us now: commit for the others before giving up.
+		err := <-w.turn
+		if !w.lead {
+			// It was committed, or refused, by another leader.
+			return err
 		}
 	}
 
@@ -138,26 +128,6 @@ func (q *Queue) enqueue(w *write) (lead bool, err error) {
 		q.leading, w.lead = true, true
 	}
 	return w.lead, nil
-}
-
-// abandon removes w from the queue if it is still there. It reports whether w has become
-// the leader meanwhile: then the caller must commit.
-func (q *Queue) abandon(w *write) (lead bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-
-	if w.lead {
-		// This is the nil that made it the leader. The outcome comes after it.
-		<-w.turn
-		return true
-	}
-
-	// A write that is no longer queued is being committed. Its leader settles the usage.
-	if i := slices.Index(q.queue, w); i >= 0 {
-		q.queue = slices.Delete(q.queue, i, i+1)
-		q.usage.Add(w.key, -len(w.events), -w.bytes)
-	}
-	return false
 }
 
 // commitQueue commits what fits in one transaction, answers its writers, and passes the

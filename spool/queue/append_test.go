@@ -1,7 +1,6 @@
 package queue_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -23,7 +22,7 @@ func TestConcurrentAppendsShareCommitsAndKeepOrder(t *testing.T) {
 	for w := range uint32(writers) {
 		wg.Go(func() {
 			for i := range each {
-				if err := s.Append(t.Context(), w, []byte(fmt.Sprint(i))); err != nil {
+				if err := s.Append(w, []byte(fmt.Sprint(i))); err != nil {
 					t.Error(err)
 				}
 			}
@@ -79,7 +78,7 @@ func TestTheCallerMayUseItsBytesAgain(t *testing.T) {
 	s := open(t, t.TempDir())
 	data := []byte("event 1")
 	appendAll(t, s, 7)
-	if err := s.Append(t.Context(), 7, data); err != nil {
+	if err := s.Append(7, data); err != nil {
 		t.Fatal(err)
 	}
 	copy(data, "XXXXX")
@@ -88,10 +87,10 @@ func TestTheCallerMayUseItsBytesAgain(t *testing.T) {
 
 func TestWhatFitsInNoCommitIsRefused(t *testing.T) {
 	s := open(t, t.TempDir())
-	if err := s.Append(t.Context(), 7, make([]byte, 20<<20), make([]byte, 20<<20)); err == nil {
+	if err := s.Append(7, make([]byte, 20<<20), make([]byte, 20<<20)); err == nil {
 		t.Error("an append of 40 MiB succeeded")
 	}
-	if err := s.Append(t.Context(), 7, make([][]byte, 5000)...); err == nil {
+	if err := s.Append(7, make([][]byte, 5000)...); err == nil {
 		t.Error("an append of 5,000 events succeeded")
 	}
 	if st := s.Status(); st.Events != 0 || st.Next != 1 {
@@ -133,7 +132,7 @@ func TestKeyUsageFollowsAppendAndAck(t *testing.T) {
 func TestAppendAfterCloseIsRefused(t *testing.T) {
 	s := open(t, t.TempDir())
 	closeSpool(t, s)
-	if err := s.Append(context.Background(), 7, []byte("x")); !errors.Is(err, queue.ErrClosed) {
+	if err := s.Append(7, []byte("x")); !errors.Is(err, queue.ErrClosed) {
 		t.Fatalf("append after Close: %v", err)
 	}
 	if err := s.Ack(0); !errors.Is(err, queue.ErrClosed) {

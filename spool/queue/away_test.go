@@ -45,7 +45,7 @@ func TestNothingIsTakenOnceTheFolderIsNotThere(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			if err := s.Append(t.Context(), 7, []byte("new")); !errors.Is(err, queue.ErrFailed) {
+			if err := s.Append(7, []byte("new")); !errors.Is(err, queue.ErrFailed) {
 				t.Errorf("an append without the folder returns %v, want ErrFailed", err)
 			}
 			if s.Ready() == nil {
@@ -141,7 +141,7 @@ func TestAnErrorMakesTheFileSystemReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := s.Append(t.Context(), 7, []byte("new")); !errors.Is(err, queue.ErrFailed) {
+	if err := s.Append(7, []byte("new")); !errors.Is(err, queue.ErrFailed) {
 		t.Errorf("an append returns %v, want ErrFailed", err)
 	}
 	s.LogOfBadger(fmt.Errorf("error while creating table err: %v", unix.EROFS))

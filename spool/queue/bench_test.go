@@ -3,7 +3,6 @@
 package queue_test
 
 import (
-	"context"
 	"sync"
 	"testing"
 
@@ -23,7 +22,7 @@ func BenchmarkAppend(b *testing.B) {
 			for i := range writers {
 				wg.Go(func() {
 					for range (b.N + i) / writers {
-						if err := s.Append(context.Background(), 1, data); err != nil {
+						if err := s.Append(1, data); err != nil {
 							b.Error(err)
 							return
 						}
@@ -45,7 +44,7 @@ func BenchmarkOpen(b *testing.B) {
 		batch[i] = make([]byte, 4096)
 	}
 	for range 1 << 30 / (256 * 4096) {
-		if err := s.Append(b.Context(), 1, batch...); err != nil {
+		if err := s.Append(1, batch...); err != nil {
 			b.Fatal(err)
 		}
 	}

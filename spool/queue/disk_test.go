@@ -48,11 +48,11 @@ func TestAnIdleSpoolGivesBackWhatItTook(t *testing.T) {
 
 	data := bytes.Repeat([]byte("x"), 256<<10)
 	for range 10 {
-		if err := s.Append(t.Context(), 1, data, data); err != nil {
+		if err := s.Append(1, data, data); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Append(t.Context(), 1, make([]byte, 20<<20)); err != nil {
+	if err := s.Append(1, make([]byte, 20<<20)); err != nil {
 		t.Fatal(err)
 	}
 	if st := s.Status(); st.DiskBytes > st.Bytes*115/100+8<<20 {

@@ -26,7 +26,7 @@ func Example() {
 	defer q.Close()
 
 	const key = 1 // whose events they are
-	if err := q.Append(ctx, key, []byte("one"), []byte("two")); err != nil {
+	if err := q.Append(key, []byte("one"), []byte("two")); err != nil {
 		fmt.Println(err) // nothing was stored
 		return
 	}

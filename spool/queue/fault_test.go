@@ -258,7 +258,7 @@ func TestAnyOneFaultIsCounted(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer s.Close()
-		if err := s.Append(t.Context(), 7, []byte("new")); err != nil {
+		if err := s.Append(7, []byte("new")); err != nil {
 			rt.Fatal(err)
 		}
 

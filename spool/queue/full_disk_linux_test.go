@@ -214,7 +214,7 @@ func writeUntilStopped(dir string) error {
 
 	for ctx.Err() == nil {
 		newest, _ := s.Newest()
-		err := s.Append(context.Background(), 7, diskEvent(newest+1))
+		err := s.Append(7, diskEvent(newest+1))
 		if full := (*queue.FullError)(nil); errors.As(err, &full) && full.Flag == "--spool-bytes-max" {
 			err = errors.Join(err, s.Ack((s.Frontier()+newest)/2))
 		}

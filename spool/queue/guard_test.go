@@ -27,7 +27,7 @@ func bounded(t *testing.T, dir string, now *time.Time, settings ...func(*queue.C
 func fill(t *testing.T, s *queue.Queue) (taken int, refusal *queue.FullError) {
 	t.Helper()
 	for ; taken < 1000; taken++ {
-		err := s.Append(t.Context(), 7, bytes.Repeat([]byte("x"), 90_000))
+		err := s.Append(7, bytes.Repeat([]byte("x"), 90_000))
 		if errors.As(err, &refusal) {
 			if !errors.Is(err, queue.ErrFull) {
 				t.Error("the refusal is not an ErrFull")
@@ -59,7 +59,7 @@ func TestAtTheBoundTheSpoolRefusesAndGoesOnByItself(t *testing.T) {
 	}
 
 	ack(t, s, uint64(taken)/2)
-	if err := s.Append(t.Context(), 7, make([]byte, 90_000)); !errors.Is(err, queue.ErrFull) {
+	if err := s.Append(7, make([]byte, 90_000)); !errors.Is(err, queue.ErrFull) {
 		t.Errorf("the disk was measured again within a second: %v", err)
 	}
 

@@ -122,7 +122,7 @@ func bytesMax(n int64) func(*queue.Config) { return func(c *queue.Config) { c.By
 func appendAll(t testing.TB, s *queue.Queue, key uint32, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if err := s.Append(t.Context(), key, []byte(text)); err != nil {
+		if err := s.Append(key, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}

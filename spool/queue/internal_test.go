@@ -69,7 +69,7 @@ func stall(t *testing.T) stalled {
 	s.sealing = sealed
 
 	leader := make(chan error, 1)
-	go func() { leader <- s.Append(context.Background(), 1, []byte("leader")) }()
+	go func() { leader <- s.Append(1, []byte("leader")) }()
 	for leading := false; !leading; {
 		s.mu.Lock()
 		leading = s.leading && len(s.queue) == 0 // taken from the queue
@@ -81,18 +81,25 @@ func stall(t *testing.T) stalled {
 }
 
 // follow starts an append that parks behind the stalled one.
-func (st stalled) follow(ctx context.Context) <-chan error {
-	c, parked := Parking(ctx)
-	outcome := make(chan error, 1)
-	go func() { outcome <- st.spool.Append(c, 2, []byte("follower")) }()
-	<-parked
+func (st stalled) follow() <-chan error {
+	queued := func() int {
+		st.spool.mu.Lock()
+		defer st.spool.mu.Unlock()
+		return len(st.spool.queue)
+	}
 
+	before := queued()
+	outcome := make(chan error, 1)
+	go func() { outcome <- st.spool.Append(2, []byte("follower")) }()
+	for queued() == before {
+		runtime.Gosched()
+	}
 	return outcome
 }
 
 func TestCloseReleasesParkedAppends(t *testing.T) {
 	st := stall(t)
-	followers := []<-chan error{st.follow(context.Background()), st.follow(context.Background())}
+	followers := []<-chan error{st.follow(), st.follow()}
 	closed := make(chan error, 1)
 	go func() { closed <- st.spool.Close() }()
 	for _, f := range followers {
@@ -114,29 +121,7 @@ func TestCloseReleasesParkedAppends(t *testing.T) {
 	}
 }
 
-func TestAnAppendWhoseContextEndsLeavesTheQueue(t *testing.T) {
-	st := stall(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	gone, stays := st.follow(ctx), st.follow(context.Background())
-	cancel()
-
-	if err := <-gone; !errors.Is(err, context.Canceled) {
-		t.Errorf("the append whose context ended returns %v", err)
-	}
-
-	st.release()
-	if err := errors.Join(<-st.leader, <-stays); err != nil {
-		t.Error(err)
-	}
-	if status := st.spool.Status(); status.Events != 2 || status.Next != 3 {
-		t.Errorf("status %+v", status)
-	}
-	if err := st.spool.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestAnAppendThatHasTheTurnCommitsForOthersAlsoWhenItsContextEnds(t *testing.T) {
+func TestAnAppendThatHasTheTurnCommitsForOthers(t *testing.T) {
 	s := openQuiet(t)
 
 	// The turn is taken, so both appends queue. Then it is handed on as commitQueue does.
@@ -145,13 +130,11 @@ func TestAnAppendThatHasTheTurnCommitsForOthersAlsoWhenItsContextEnds(t *testing
 	s.mu.Unlock()
 
 	st := stalled{spool: s}
-	ctx, cancel := context.WithCancel(context.Background())
-	first, second := st.follow(ctx), st.follow(context.Background())
+	first, second := st.follow(), st.follow()
 
 	s.mu.Lock()
 	s.queue[0].lead = true
 	s.queue[0].turn <- nil
-	cancel()
 	s.mu.Unlock()
 
 	if err := <-first; err != nil {
@@ -168,7 +151,7 @@ func TestAnAppendThatHasTheTurnCommitsForOthersAlsoWhenItsContextEnds(t *testing
 func TestAFailedCommitEndsTheSpool(t *testing.T) {
 	s := openQuiet(t)
 	ctx := context.Background()
-	if err := s.Append(ctx, 1, []byte("event 1")); err != nil {
+	if err := s.Append(1, []byte("event 1")); err != nil {
 		t.Fatal(err)
 	}
 
@@ -176,7 +159,7 @@ func TestAFailedCommitEndsTheSpool(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := s.Append(ctx, 1, []byte("event 2")); !errors.Is(err, ErrFailed) {
+		if err := s.Append(1, []byte("event 2")); !errors.Is(err, ErrFailed) {
 			t.Errorf("append: %v", err)
 		}
 	}
@@ -199,7 +182,7 @@ func TestAFailedCommitEndsTheSpool(t *testing.T) {
 // A commit on a bad disk may hang until the process ends. The appends behind it must not.
 func TestThoseBehindACommitThatHangsAreToldOfTheFailure(t *testing.T) {
 	st := stall(t)
-	waits := st.follow(context.Background())
+	waits := st.follow()
 	_ = st.spool.fail(errors.New("input/output error"))
 	if err := <-waits; !errors.Is(err, ErrFailed) {
 		t.Errorf("append: %v", err)
@@ -219,14 +202,13 @@ func TestThoseBehindACommitThatHangsAreToldOfTheFailure(t *testing.T) {
 
 func TestAFailureThatBadgerOnlyLogsFailsTheAppend(t *testing.T) {
 	s := openQuiet(t)
-	ctx := context.Background()
-	if err := s.Append(ctx, 1, []byte("event 1")); err != nil {
+	if err := s.Append(1, []byte("event 1")); err != nil {
 		t.Fatal(err)
 	}
 	defer s.writing.reader.Close() // a failed spool leaves it open
 
 	s.LogOfBadger(errors.New("input/output error"))
-	if err := s.Append(ctx, 1, []byte("event 2")); !errors.Is(err, ErrFailed) {
+	if err := s.Append(1, []byte("event 2")); !errors.Is(err, ErrFailed) {
 		t.Errorf("append: %v", err)
 	}
 	if err := s.Bury(LaneEntry{Reason: "why", Entry: Entry{Seq: 1}}); !errors.Is(err, ErrFailed) {
@@ -319,7 +301,7 @@ func TestTheGenerationOfALargeCommitGoesOnceItIsAcknowledged(t *testing.T) {
 	}
 	defer s.Close()
 
-	if err := s.Append(context.Background(), 1, make([]byte, 1<<20)); err != nil {
+	if err := s.Append(1, make([]byte, 1<<20)); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.writing.writer.Capacity(); got < 1<<20 {

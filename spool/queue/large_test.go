@@ -41,7 +41,7 @@ func TestAFullGenerationOfTinyEventsIsOneTable(t *testing.T) {
 	s := open(t, dir, generationBytes(16<<20))
 	tiny := slices.Repeat([][]byte{[]byte("x")}, 1000)
 	for range 20 {
-		if err := s.Append(t.Context(), 7, tiny...); err != nil {
+		if err := s.Append(7, tiny...); err != nil {
 			t.Fatal(err)
 		}
 	}

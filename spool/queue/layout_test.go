@@ -54,7 +54,7 @@ func TestAGenerationThatCannotBeMadeIsNotBlamedOnTheDisk(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, ".build-next"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := s.Append(t.Context(), 7, []byte("event"))
+	err := s.Append(7, []byte("event"))
 	if err == nil || strings.Contains(err.Error(), "free space") ||
 		!strings.Contains(err.Error(), "file exists") {
 		t.Errorf("append: %v", err)

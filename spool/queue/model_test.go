@@ -36,7 +36,7 @@ func (m *model) Append(t *rapid.T) {
 		data = append(data, d)
 		m.events = append(m.events, string(d))
 	}
-	if err := m.spool.Append(t.Context(), 7, data...); err != nil {
+	if err := m.spool.Append(7, data...); err != nil {
 		t.Fatal(err)
 	}
 }

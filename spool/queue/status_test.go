@@ -91,7 +91,7 @@ func TestTheNewestTimeOutlivesRestarts(t *testing.T) {
 	}
 
 	for range 3 {
-		if err := s.Append(ctx, 7, []byte("event")); err != nil {
+		if err := s.Append(7, []byte("event")); err != nil {
 			t.Fatal(err)
 		}
 		now = now.Add(time.Minute)

@@ -36,7 +36,7 @@ func beforeSync(t testing.TB, unwritten ...string) string {
 // commitNewest appends events 11 to 14 in one commit.
 func commitNewest(t testing.TB, s *queue.Queue) {
 	t.Helper()
-	err := s.Append(t.Context(), 7,
+	err := s.Append(7,
 		[]byte("event 11"), []byte("event 12"), []byte("event 13"), []byte("event 14"))
 	if err != nil {
 		t.Fatal(err)
@@ -113,10 +113,10 @@ func TestWhatThePowerTookBeforeTheSyncIsNotCountedAsLost(t *testing.T) {
 // The same hole counts as a loss if something proves that the commit had been acknowledged.
 func TestWhatWasAnsweredIsCountedAsLost(t *testing.T) {
 	for name, proof := range map[string]func(*queue.Queue) error{
-		"a later commit": func(s *queue.Queue) error { return s.Append(t.Context(), 7, []byte("event 15")) },
+		"a later commit": func(s *queue.Queue) error { return s.Append(7, []byte("event 15")) },
 		"the cursor":     (*queue.Queue).SaveCursor,
 		"another generation": func(s *queue.Queue) error {
-			return s.Append(t.Context(), 7, make([]byte, 1<<20))
+			return s.Append(7, make([]byte, 1<<20))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestAWriteIsNotAnsweredUnlessBothLogsAreSynced(t *testing.T) {
 
 			disk.BreakSync(find(t, dir, log))
 			for range 2 {
-				if err := s.Append(t.Context(), 7, []byte("unsynced")); !errors.Is(err, queue.ErrFailed) {
+				if err := s.Append(7, []byte("unsynced")); !errors.Is(err, queue.ErrFailed) {
 					t.Errorf("an append whose sync failed returns %v, want ErrFailed", err)
 				}
 			}

@@ -50,7 +50,7 @@ func withBlocks(t testing.TB, crash bool) string {
 		for _, text := range batch {
 			data = append(data, []byte(text))
 		}
-		if err := s.Append(t.Context(), 7, data...); err != nil {
+		if err := s.Append(7, data...); err != nil {
 			t.Fatal(err)
 		}
 	}
