@@ -20,6 +20,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -159,9 +160,6 @@ type API struct {
 	continued   continuedExports
 	busy        *busy
 	agents      *mcp.Server
-	appRequests map[string]requestMetrics // by the route's name; of the routes for apps
-
-	version []byte // Config.Version
 
 	// root is the parent of every request's context. It ends when the server shuts down, so that
 	// long polls do not delay that. fasthttp's RequestCtx must not be used as a context: it is
@@ -175,27 +173,13 @@ const requestTimeMax = 75 * time.Second
 
 // New makes an API. It starts nothing; Server.Serve does.
 func New(c Config) *API {
-	if c.BodyBytesMax == 0 {
-		c.BodyBytesMax = wire.BodyBytesMax
-	}
-	if c.BufferBytes == 0 {
-		c.BufferBytes = 4 * c.BodyBytesMax
-	}
-	if c.BatchBytes == 0 {
-		c.BatchBytes = 4 * c.BodyBytesMax
-	}
-	if c.ConnectionsMax == 0 {
-		c.ConnectionsMax = 16 << 10
-	}
-	if c.Drops == nil {
-		c.Drops = new(DropCounter)
-	}
-	if c.Clock == nil {
-		c.Clock = NewClock(nil)
-	}
-	if c.ClockID == "" {
-		c.ClockID = wire.NewID()
-	}
+	c.BodyBytesMax = cmp.Or(c.BodyBytesMax, wire.BodyBytesMax)
+	c.BufferBytes = cmp.Or(c.BufferBytes, 4*c.BodyBytesMax)
+	c.BatchBytes = cmp.Or(c.BatchBytes, 4*c.BodyBytesMax)
+	c.ConnectionsMax = cmp.Or(c.ConnectionsMax, 16<<10)
+	c.Drops = cmp.Or(c.Drops, new(DropCounter))
+	c.Clock = cmp.Or(c.Clock, NewClock(nil))
+	c.ClockID = cmp.Or(c.ClockID, wire.NewID())
 
 	a := &API{
 		c:     c,
@@ -211,8 +195,6 @@ func New(c Config) *API {
 		pageExports: newRequestPool(pageExportsMax, exportsOfKeyMax),
 		scans:       newRequestPool(exportsMax, exportsOfKeyMax),
 		busy:        newBusy(),
-		appRequests: map[string]requestMetrics{},
-		version:     []byte(c.Version),
 	}
 
 	// A sidecar passes on what it is asked about records, sidecars, definitions, views and alerts.
@@ -241,9 +223,9 @@ func (a *API) initMetrics() {
 
 		// A rate() sees a first request only if the counter was there before it. The histogram of a
 		// route that people call appears with its first request, because each is eighteen series.
-		ok := a.c.Metrics.HTTPRequests.WithLabelValues(r.name, "200")
+		a.c.Metrics.HTTPRequests.WithLabelValues(r.name, "200")
 		if r.isForApps() {
-			a.appRequests[r.name] = requestMetrics{ok, a.c.Metrics.HTTPSeconds.WithLabelValues(r.name)}
+			a.c.Metrics.HTTPSeconds.WithLabelValues(r.name)
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize/english"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"promptspool/api/admission"
@@ -96,8 +95,7 @@ func (a *API) handle(ctx *fasthttp.RequestCtx, onlyOTLP bool) (err error) {
 		switch {
 		case r != nil && r.body == otlpBody:
 			a.writeOTLPError(ctx, err)
-		case r == nil && !onlyOTLP && wire.IsCode(err, wire.CodeNotFound) && answerMisdirected(ctx):
-		default:
+		} else {
 			writeError(ctx, a.c.Logger, err)
 		}
 	}
@@ -138,46 +136,13 @@ func (a *API) notePanic(p any) {
 
 // finish sets the headers that every answer has, and counts the request.
 func (a *API) finish(ctx *fasthttp.RequestCtx, name string, started time.Time) {
-	var text [len(time.RFC3339Nano)]byte
-	ctx.Response.Header.SetCanonical(versionHeader, a.version)
-	ctx.Response.Header.SetCanonical(timeHeader, a.c.Clock.Now().AppendFormat(text[:0], time.RFC3339Nano))
+	ctx.Response.Header.Set("Promptspool-Version", a.c.Version)
+	ctx.Response.Header.Set(wire.TimeHeader, a.c.Clock.Now().Format(time.RFC3339Nano))
 
 	now := time.Now()
-	a.countRequest(name, ctx.Response.StatusCode(), now.Sub(started))
+	a.c.Metrics.HTTPRequests.WithLabelValues(name, strconv.Itoa(ctx.Response.StatusCode())).Inc()
+	a.c.Metrics.HTTPSeconds.WithLabelValues(name).Observe(now.Sub(started).Seconds())
 	a.busy.finish(now)
-}
-
-// Names of headers as fasthttp keeps them, so that fasthttp need not normalize them for each
-// request.
-var (
-	versionHeader = []byte("Promptspool-Version")
-	timeHeader    = []byte(wire.TimeHeader)
-	cacheHeader   = []byte("X-Cache")
-	ageHeader     = []byte("Age")
-	keyHeader     = []byte("X-Api-Key")
-	originHeader  = []byte("Origin")
-	siteHeader    = []byte("Sec-Fetch-Site")
-	acceptHeader  = []byte("Accept")
-
-	authorizationHeader = []byte("Authorization")
-)
-
-// requestMetrics are the metrics of a route that apps call, looked up once.
-type requestMetrics struct {
-	ok      prometheus.Counter // answered 200
-	seconds prometheus.Observer
-}
-
-func (a *API) countRequest(name string, status int, took time.Duration) {
-	m, known := a.appRequests[name]
-	if known && status == 200 {
-		m.ok.Inc()
-		m.seconds.Observe(took.Seconds())
-		return
-	}
-
-	a.c.Metrics.HTTPRequests.WithLabelValues(name, strconv.Itoa(status)).Inc()
-	a.c.Metrics.HTTPSeconds.WithLabelValues(name).Observe(took.Seconds())
 }
 
 // serveExchange takes a request through the steps of the package comment.
@@ -286,7 +251,7 @@ func (a *API) headKey(c *exchange) func() (owner string, err error) {
 	return func() (string, error) {
 		var key wire.Secret
 		if a.wantsKey() {
-			key = wire.Secret(c.ctx.Request.Header.PeekCanonical(keyHeader))
+			key = wire.Secret(c.ctx.Request.Header.Peek("X-API-KEY"))
 			if key == "" && c.route.body == otlpBody {
 				key = c.authorization()
 			}
@@ -385,7 +350,7 @@ func mayKey(id wire.Identity, rights wire.Scope) error {
 // authorization returns the credentials of Authorization. Proxies set that header, too, so it
 // never overrules another key, and Basic counts only where exporters send it.
 func (c *exchange) authorization() wire.Secret {
-	header := c.ctx.Request.Header.PeekCanonical(authorizationHeader)
+	header := c.ctx.Request.Header.Peek("Authorization")
 	scheme, rest, _ := strings.Cut(string(header), " ")
 	rest = strings.TrimSpace(rest)
 	switch strings.ToLower(scheme) {
@@ -409,7 +374,7 @@ func (c *exchange) authorization() wire.Secret {
 // key returns the X-API-KEY header or the body's api_key. If both are there they must agree. Only
 // without them does Authorization count.
 func (c *exchange) key() (wire.Secret, error) {
-	header := string(c.ctx.Request.Header.PeekCanonical(keyHeader))
+	header := string(c.ctx.Request.Header.Peek("X-API-KEY"))
 	inBody := ""
 	if raw, ok := c.object.Get("api_key"); ok {
 		if raw[0] != '"' {
@@ -515,12 +480,12 @@ func guard(ctx *fasthttp.RequestCtx, hosts []string) error {
 				"or allow the name with --allow-host.", host)
 	}
 
-	if site := string(h.PeekCanonical(siteHeader)); site != "" && site != "same-origin" && site != "none" {
+	if site := string(h.Peek("Sec-Fetch-Site")); site != "" && site != "same-origin" && site != "none" {
 		return wire.Errorf(wire.CodeForbidden, "Cross-site requests from a browser are refused.")
 	}
 
 	// Old browsers send no Sec-Fetch-Site, but an Origin with what can change something.
-	if origin := string(h.PeekCanonical(originHeader)); origin != "" {
+	if origin := string(h.Peek("Origin")); origin != "" {
 		u, err := url.Parse(origin)
 		if err != nil || u.Host == "" || !strings.EqualFold(u.Host, string(h.Host())) {
 			return wire.Errorf(wire.CodeForbidden, "Cross-site requests from a browser are refused.")

@@ -41,7 +41,7 @@ func (a *API) isForPages(ctx *fasthttp.RequestCtx) bool {
 	if a.c.Pages.Serves(path) {
 		return true
 	}
-	accepts := ctx.Request.Header.PeekCanonical(acceptHeader)
+	accepts := ctx.Request.Header.Peek("Accept")
 
 	return !programPaths[firstSegment(path)] && bytes.Contains(accepts, []byte("text/html"))
 }

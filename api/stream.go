@@ -7,8 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -43,9 +41,7 @@ func (a *API) stream(
 		defer func() {
 			// Nobody else would recover a panic of this goroutine: it would end the process.
 			if p := recover(); p != nil {
-				a.c.Metrics.Panics.Inc()
-				a.c.Logger.Error("an answer that is streamed panicked",
-					"panic", p, "stack", string(debug.Stack()))
+				a.notePanic(p)
 				release()
 				to.CloseWithError(io.ErrUnexpectedEOF)
 			}
@@ -123,22 +119,14 @@ func (r *pacedReader) Close() error {
 	return nil
 }
 
-// templatePool holds buffers for fetched templates.
-var templatePool = sync.Pool{New: func() any { return new([]byte) }}
-
 // writeTemplate answers a request with a fetched template.
 func writeTemplate(ctx *fasthttp.RequestCtx, t *wire.RenderedTemplate) {
 	ctx.SetStatusCode(200)
 	ctx.SetContentType("application/json")
 
-	// The response owns the filled buffer from here on. In exchange the pool gets the buffer
-	// that the response had before, so nothing is copied.
-	b := templatePool.Get().(*[]byte)
-	*b = ctx.Response.SwapBody(append(t.AppendJSON((*b)[:0]), '\n'))
-	// A large one is not kept.
-	if cap(*b) <= edge.PooledAnswerMax {
-		templatePool.Put(b)
-	}
+	// It is written into the response's own buffer, so nothing is copied.
+	body := ctx.Response.SwapBody(nil)
+	ctx.Response.SwapBody(append(t.AppendJSON(body[:0]), '\n'))
 }
 
 // answer answers a request with what its capability returned.

@@ -39,9 +39,8 @@ func (c *exchange) setCacheHeaders(result string, age time.Duration) {
 		return
 	}
 
-	var text, seconds [20]byte
-	c.ctx.Response.Header.SetCanonical(cacheHeader, append(text[:0], result...))
-	c.ctx.Response.Header.SetCanonical(ageHeader, strconv.AppendInt(seconds[:0], int64(age.Seconds()), 10))
+	c.ctx.Response.Header.Set("X-Cache", result)
+	c.ctx.Response.Header.Set("Age", strconv.Itoa(int(age.Seconds())))
 }
 
 // rawTemplate returns a version with its snippets in their places or, with

@@ -18,10 +18,6 @@ import (
 	"promptspool/api/wire"
 )
 
-// encodingHeader is the name of the header as fasthttp keeps it, so that fasthttp need not
-// normalize it for each request.
-var encodingHeader = []byte("Content-Encoding")
-
 // Encoding returns how a request's body is packed: "gzip", "deflate", "zstd", or "" if it
 // is not. It rejects another encoding (415), and a body whose announced length is more
 // than max bytes (413).
@@ -30,7 +26,7 @@ func Encoding(ctx *fasthttp.RequestCtx, max int64) (string, error) {
 		return "", tooLarge(max)
 	}
 
-	encoding := strings.ToLower(strings.TrimSpace(string(ctx.Request.Header.PeekCanonical(encodingHeader))))
+	encoding := strings.ToLower(strings.TrimSpace(string(ctx.Request.Header.ContentEncoding())))
 	switch encoding {
 	case "", "identity":
 		return "", nil
