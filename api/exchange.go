@@ -92,8 +92,7 @@ func (a *API) handle(ctx *fasthttp.RequestCtx, onlyOTLP bool) (err error) {
 		if allow != "" {
 			ctx.Response.Header.Set("Allow", allow)
 		}
-		switch {
-		case r != nil && r.body == otlpBody:
+		if r != nil && r.body == otlpBody {
 			a.writeOTLPError(ctx, err)
 		} else {
 			writeError(ctx, a.c.Logger, err)
@@ -402,69 +401,6 @@ func (c *exchange) key() (wire.Secret, error) {
 	}
 
 	return wire.Secret(header), nil
-}
-
-const (
-	noModel = "promptspool records calls to models, it does not relay them. Leave the base URL of this client " +
-		"as its provider has it, and log each call when it is answered: with POST /rest/track-request, or over " +
-		"OpenTelemetry. The pages /docs/log-python, /docs/log-javascript and /docs/log-opentelemetry of this " +
-		"address show how."
-
-	notOTLP = " does not take this format. Send OpenTelemetry: "
-)
-
-// misdirections are the paths at which other services' clients call this one by mistake.
-var misdirections = []struct {
-	endings []string // of the path
-	message string
-}{
-	{
-		endings: []string{
-			// Anthropic, OpenAI, Google
-			"/messages", "/messages/count_tokens", "/messages/batches", "/v1/complete",
-			"/chat/completions", "/completions", "/responses", "/embeddings", "/v1/models", "/moderations",
-			"/images/generations", "/images/edits", "/audio/speech", "/audio/transcriptions",
-			":generateContent", ":streamGenerateContent", ":embedContent", ":countTokens",
-		},
-		message: noModel,
-	},
-	{
-		endings: []string{"/api/public/ingestion"},
-		message: "promptspool" + notOTLP + "Langfuse's SDKs do from version 3 (Python) and 4 (JavaScript) on, with " +
-			"the same base URL. The page /docs/log-opentelemetry of this address shows what to set.",
-	},
-	{
-		endings: []string{"/runs", "/runs/batch", "/runs/multipart"},
-		message: "promptspool" + notOTLP + "LangSmith's SDKs do with LANGSMITH_OTEL_ENABLED=true and " +
-			"LANGSMITH_OTEL_ONLY=true. The page /docs/log-opentelemetry of this address shows what to set.",
-	},
-}
-
-// answerMisdirected answers a request without a route that was meant for another service, and reports
-// whether it knows one. The answer has what the clients of any of them read of an error.
-func answerMisdirected(ctx *fasthttp.RequestCtx) bool {
-	path := strings.TrimRight(string(ctx.Path()), "/")
-	for _, m := range misdirections {
-		if !slices.ContainsFunc(m.endings, func(ending string) bool { return strings.HasSuffix(path, ending) }) {
-			continue
-		}
-		edge.WriteJSON(ctx, 404, map[string]any{
-			"success": false,
-			"message": m.message,
-			"detail":  m.message, // LangSmith's
-			"type":    "error",   // Anthropic's
-			"error": map[string]any{
-				"message": m.message,
-				"type":    "not_found_error",
-				"param":   nil, // OpenAI's
-				"code":    404,
-				"status":  "NOT_FOUND", // Google's
-			},
-		})
-		return true
-	}
-
-	return false
 }
 
 // guard rejects what a web page in a browser could send to this listener. These are requests that

@@ -208,5 +208,6 @@ func findRoute(method, path []byte) (r *route, ident, allow string, err error) {
 	return nil, "", "", wire.Errorf(wire.CodeNotFound,
 		"There is no route %.200s. Check the base URL: "+
 			"it must end before /rest, /prompt-templates and the like. "+
-			"OpenTelemetry exporters send to /v1/traces, /v1/logs and /v1/metrics below it.", path)
+			"OpenTelemetry exporters send to /v1/traces, /v1/logs and /v1/metrics below it. "+
+			"Calls to models are not relayed: leave the base URL of a model's client as its provider has it.", path)
 }

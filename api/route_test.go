@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -87,6 +88,21 @@ func TestPathsThatAreNoRoutes(t *testing.T) {
 		_, _, allow, err := findRoute([]byte(c.method), []byte(c.path))
 		if !wire.IsCode(err, c.code) || allow != c.allow {
 			t.Errorf("%s %s: %v, Allow %q; want %s, %q", c.method, c.path, err, allow, c.code, c.allow)
+		}
+	}
+}
+
+// Whoever has a client of another service call this one reads what to do instead.
+func TestAPathOfAnotherServiceSaysWhatToDo(t *testing.T) {
+	for _, path := range []string{
+		"/v1/chat/completions", "/v1/messages", "/v1beta/models/gemini-2.5-flash:generateContent",
+		"/api/public/ingestion", "/runs/batch",
+	} {
+		_, _, _, err := findRoute([]byte("POST"), []byte(path))
+		text := fmt.Sprint(err)
+		if !wire.IsCode(err, wire.CodeNotFound) || !strings.Contains(text, "not relayed") ||
+			!strings.Contains(text, "/v1/traces") {
+			t.Errorf("%s: %v", path, err)
 		}
 	}
 }
