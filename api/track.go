@@ -173,15 +173,9 @@ func (a *API) event(kind wire.Kind, requestID string, body []byte) wire.Event {
 
 // record makes events durable. Its error says why the first one that was not accepted was not.
 func (a *API) record(c *exchange, events ...wire.Event) error {
-	_, err := a.recordAll(c, events...)
-	return err
-}
-
-// recordAll is record, and returns what became of each event.
-func (a *API) recordAll(c *exchange, events ...wire.Event) ([]wire.Result, error) {
 	results, err := a.c.Recorder.Record(c.context, c.id, events)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	a.count(results)
 	if a.c.RecorderKeepsNothing {
@@ -191,13 +185,13 @@ func (a *API) recordAll(c *exchange, events ...wire.Event) ([]wire.Result, error
 	for _, r := range results {
 		switch r.Code {
 		case wire.ResultInvalid:
-			return nil, wire.Errorf(wire.CodeInvalid, "%s", r.Reason)
+			return wire.Errorf(wire.CodeInvalid, "%s", r.Reason)
 		case wire.ResultLater:
-			return nil, wire.Unavailable(5*time.Second, "%s", r.Reason)
+			return wire.Unavailable(5*time.Second, "%s", r.Reason)
 		}
 	}
 
-	return results, nil
+	return nil
 }
 
 // count counts the events that were accepted. A duplicate was counted when it first came.
