@@ -333,8 +333,9 @@ func (v value) isNumber() bool {
 	if c := v.kind(); c != '-' && (c < '0' || c > '9') {
 		return false
 	}
+	_, err := jsonscan.Float(string(v))
 
-	return jsonscan.IsFinite(v)
+	return err == nil
 }
 
 // MarshalJSON writes the value as it is.

@@ -229,25 +229,8 @@ func exponent(text string) int {
 	return n
 }
 
-// The magnitudes of a double: below the least it has fewer digits, beyond the most it is
-// infinite.
-const (
-	magnitudeLeast = -306
-	magnitudeMost  = 308
-)
-
-// IsFinite reports whether a double holds a JSON number, perhaps with fewer digits.
-func IsFinite[T ~string | ~[]byte](number T) bool {
-	switch n := Magnitude(number); {
-	case n <= magnitudeMost:
-		return true
-	case n > magnitudeMost+1:
-		return false
-	}
-	_, err := strconv.ParseFloat(string(number), 64)
-
-	return err == nil
-}
+// magnitudeLeast is that of a double with all of its digits.
+const magnitudeLeast = -306
 
 // Count returns a JSON number that is whole, not negative and at most 2^53. ok is false for any
 // other.
@@ -258,19 +241,9 @@ func Count[T ~string | ~[]byte](number T) (n int64, ok bool) {
 			return n, 0 <= n && n <= most
 		}
 	}
-	switch magnitude := Magnitude(number); {
-	case magnitude == math.MinInt:
-		return 0, true
-	case magnitude <= 0 || magnitude > digits || number[0] == '-':
-		return 0, false
-	}
+	x, err := Float(string(number))
 
-	x, err := strconv.ParseFloat(string(number), 64)
-	if err != nil || x > most || x != math.Trunc(x) {
-		return 0, false
-	}
-
-	return int64(x), true
+	return int64(x), err == nil && 0 <= x && x <= most && x == math.Trunc(x)
 }
 
 // Float is strconv.ParseFloat of a JSON number. One that is closer to zero than 1e-306 is zero, because
