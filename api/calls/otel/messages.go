@@ -187,21 +187,18 @@ func needConversion(parts value) bool {
 // messages.
 type builder struct {
 	message
-	lone  value // a text that is the only part so far: most messages have no other
 	parts []value
 	done  []message
 }
 
 // flush ends the current message, if it has anything.
 func (b *builder) flush() {
-	if b.lone == nil && len(b.parts) == 0 && len(b.ToolCalls) == 0 {
+	if len(b.parts) == 0 && len(b.ToolCalls) == 0 {
 		return
 	}
 
 	m := b.message
-	if b.lone != nil {
-		m.Content = b.lone
-	} else if len(b.parts) > 0 {
+	if len(b.parts) > 0 {
 		m.Content = b.parts
 	}
 	// A lone text is simpler as such.
@@ -212,7 +209,7 @@ func (b *builder) flush() {
 		}
 	}
 	b.done = append(b.done, m)
-	b.lone, b.parts, b.ToolCalls = nil, nil, nil
+	b.parts, b.ToolCalls = nil, nil
 }
 
 // content adds the parts of a list, one part, a content of Gemini's with its role, or what another
@@ -280,7 +277,7 @@ func (b *builder) say(v value) {
 	case v.absent() || string(v) == `""`:
 	case v.isText():
 		// As it is written: prompts are long.
-		b.sayText(v)
+		b.add(textPart("text", v))
 	default:
 		b.text(string(v))
 	}
@@ -288,27 +285,12 @@ func (b *builder) say(v value) {
 
 func (b *builder) text(text string) {
 	if text != "" {
-		b.sayText(quoted(text))
-	}
-}
-
-// sayText adds a text.
-func (b *builder) sayText(text value) {
-	if b.lone == nil && len(b.parts) == 0 {
-		b.lone = text
-	} else {
-		b.add(textPart("text", text))
+		b.add(textPart("text", quoted(text)))
 	}
 }
 
 // add adds a part as it is.
-func (b *builder) add(part value) {
-	if b.lone != nil {
-		b.parts = append(b.parts, textPart("text", b.lone))
-		b.lone = nil
-	}
-	b.parts = append(b.parts, part)
-}
+func (b *builder) add(part value) { b.parts = append(b.parts, part) }
 
 func (b *builder) thinking(text string) {
 	if text != "" {
