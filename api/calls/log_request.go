@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"math"
-	"strconv"
 	"strings"
 
 	"promptspool/api/wire"
@@ -41,36 +39,6 @@ func readLogRequest(member func(string) node) Call {
 	}
 
 	return call
-}
-
-// LogDetails is what a log-request says under other names than a track-request.
-type LogDetails struct {
-	Provider string
-	Price    json.RawMessage
-	Prompt   wire.PromptLink // without InputVariables
-}
-
-// ReadLogDetails reads the details of a log-request. Members that cannot be read are
-// missing.
-func ReadLogDetails(object wire.Object) LogDetails {
-	member := membersOf(context.Background(), object)
-	details := LogDetails{
-		Provider: Clip(member("provider").text()),
-		Price:    member("price").raw,
-		Prompt: wire.PromptLink{
-			Name:  Clip(member("prompt_name").text()),
-			Label: Clip(member("prompt_label").text()),
-		},
-	}
-	// A link names a template by its name or by its id in decimal digits.
-	if id := member("prompt_id").count(); details.Prompt.Name == "" && id != nil {
-		details.Prompt.Name = strconv.FormatInt(*id, 10)
-	}
-	if v := member("prompt_version_number").count(); v != nil && *v <= math.MaxInt32 {
-		details.Prompt.Version = int(*v)
-	}
-
-	return details
 }
 
 // readBlueprint reads a blueprint: a chat's messages, or a completion's content.

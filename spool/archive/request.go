@@ -90,7 +90,8 @@ func readRequest(object wire.Object, w wire.RequestWrite) *Request {
 	call := calls.ReadObject(context.Background(), object)
 	r.take(&call)
 	if wire.IsLog(object) {
-		r.takeLog(calls.ReadLogDetails(object))
+		w, _ := wire.DecodeLog(object, time.Time{}) // what is at fault is missing
+		r.takeLog(&w)
 	}
 
 	return r
@@ -185,17 +186,19 @@ func (r *Request) take(c *calls.Call) {
 }
 
 // takeLog copies what a log-request names otherwise than a track-request.
-func (r *Request) takeLog(details calls.LogDetails) {
-	if details.Provider != "" {
-		r.Provider = details.Provider
+func (r *Request) takeLog(w *wire.LogWrite) {
+	if w.Provider != "" {
+		r.Provider = calls.Clip(w.Provider)
 	}
 
 	// A price of 0 is the contract's default, and says nothing.
-	if price, err := calls.ParseDollars(string(details.Price)); err == nil && price > 0 {
+	if price, err := calls.ParseDollars(string(w.Price)); err == nil && price > 0 {
 		r.Price, r.PriceGiven = &price, true
 	}
-	if details.Prompt.Name != "" {
-		r.Prompt = newLink(details.Prompt)
+	if link := w.Link(); link.Name != "" {
+		// The body has the variables, and they may be long.
+		link.InputVariables = nil
+		r.Prompt = newLink(link)
 	}
 }
 
