@@ -242,50 +242,36 @@ func jsonPairs(o *output, json []byte, i, level int) int {
 	return c.At
 }
 
-// jsonPair writes a KeyValue, unless it has neither a key nor a value. Its members stay in their
-// order, so that no value has to be looked at twice.
+// jsonPair writes a KeyValue, unless it has neither a key nor a value. Both are always written, as if
+// they were sent in protobuf.
 func jsonPair(o *output, json []byte, i, level int) int {
+	key, ok := jsonscan.Lookup(json[i:], "key")
+	if !ok {
+		key = []byte(`""`)
+	}
+
 	before := len(o.b)
 	o.begin()
-	hasKey, hasValue, secret := false, false, false
-	// Both are indices of what is written.
-	valueAt, valueEnd := 0, 0
-
+	o.member("key")
+	o.string(jsonText(key))
+	o.member("value")
+	done := false
 	c := jsonscan.Enter(json, i)
 	for c.Next() {
-		switch name := string(c.Name); {
-		case name == `"key"` && !hasKey:
-			end := jsonscan.SkipValue(json, c.At)
-			o.member("key")
-			o.string(jsonText(json[c.At:end]))
-			hasKey, secret = true, isSecret(json[c.At:end])
-			c.At = end
-		case name == `"value"` && !hasValue:
-			o.member("value")
-			valueAt = len(o.b)
-			c.At = jsonValue(o, json, c.At, level)
-			hasValue, valueEnd = true, len(o.b)
-		default:
-			// Unknown to us, or there already: of members with one name the first counts.
+		if done || string(c.Name) != `"value"` {
 			c.At = jsonscan.SkipValue(json, c.At)
+			continue
+		}
+		done = true
+		// Masked before it is ever written: what the value looks like says nothing.
+		if isSecret(key) {
+			o.put(maskedValue)
+			c.At = jsonscan.SkipValue(json, c.At)
+		} else {
+			c.At = jsonValue(o, json, c.At, level)
 		}
 	}
-
-	// The key may have come after its value.
-	if secret && hasValue {
-		rest := string(o.b[valueEnd:])
-		o.b = o.b[:valueAt]
-		o.put(maskedValue)
-		o.put(rest)
-	}
-
-	// Both are always there, as in what was sent in protobuf.
-	if !hasKey {
-		o.member("key")
-		o.put(`""`)
-	}
-	if !hasValue {
-		o.member("value")
+	if !done {
 		o.put(`{}`)
 	}
 	o.endPair(before)

@@ -212,19 +212,10 @@ func (p *logRecord) close(o *output) {
 	o.end()
 }
 
-// severities are the names of severity numbers that some senders write.
-var severities = func() []string {
-	names := []string{"UNSPECIFIED"}
-	for _, name := range []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"} {
-		names = append(names, name, name+"2", name+"3", name+"4")
-	}
-	return names
-}()
-
 // logLayout is the layout of a LogRecord.
 var logLayout = layout[logRecord]{
 	set(1, "timeUnixNano", func(p *logRecord, v value) { p.at = v.uint() }),
-	set(2, "severityNumber", func(p *logRecord, v value) { p.severity = v.enum("SEVERITY_NUMBER_", severities) }),
+	set(2, "severityNumber", func(p *logRecord, v value) { p.severity = v.enum("", nil) }),
 	set(3, "severityText", func(p *logRecord, v value) { p.severityText = v.text() }),
 	set(5, "body", func(p *logRecord, v value) { p.body = list{v, writeBody} }),
 	set(6, "attributes", func(p *logRecord, v value) { p.attributes = list{v, writeAttributes} }),

@@ -62,7 +62,7 @@ func TestBothEncodingsOfALogRecordGiveTheSameBody(t *testing.T) {
 	const spanIDs = `"traceId":"01010101010101010101010101010101","spanId":"0202020202020202"`
 	fromJSON, same := decodeLogs(t, []byte(`{"resource_logs":[{"resource":{"attributes":[{"key":"service.name",
 		"value":{"stringValue":"svc"}}]},"scopeLogs":[{"scope":{"name":"lib"},"logRecords":[
-		{"timeUnixNano":1700000000000000000,"severityNumber":"SEVERITY_NUMBER_INFO","severityText":"INFO",
+		{"timeUnixNano":1700000000000000000,"severityNumber":9,"severityText":"INFO",
 		"event_name":"gen_ai.choice","body":{"kvlistValue":{"values":[{"key":"content","value":{"stringValue":"Hi"}}]}},
 		"attributes":{"n":5},"droppedAttributesCount":1,"flags":1,`+spanIDs+`,
 		"observedTimeUnixNano":"1700000000000000000"},
