@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -85,63 +86,17 @@ const clockBytesMax = 64
 // AppendLine appends the event as one line of newline-delimited JSON. Body must be valid
 // JSON without raw line breaks; its bytes stay the same, unlike with encoding/json, which
 // compacts and escapes them.
-func (e *Event) AppendLine(b []byte) []byte {
-	b = e.appendHead(b)
-	b = append(b, e.Body...)
-	return append(b, lineTail...)
-}
-
-// lineTail is what follows Body in a line.
-var lineTail = []byte("}\n")
-
-// headBytes is space for what precedes Body in most lines.
-const headBytes = 320
+func (e *Event) AppendLine(b []byte) []byte { return append(b, bytes.Join(e.LineParts(), nil)...) }
 
 // LineParts returns the line of AppendLine in parts, one of which is Body itself, not a
 // copy.
 func (e *Event) LineParts() [][]byte {
-	// In one allocation, since there is one for each write.
-	line := new(struct {
-		parts [3][]byte
-		head  [headBytes]byte
-	})
-	line.parts = [3][]byte{e.appendHead(line.head[:0]), e.Body, lineTail}
+	head := *e
+	head.AcceptedAt, head.OrderedAt, head.Body = e.AcceptedAt.UTC(), e.OrderedAt.UTC(), nil
+	// The times were checked, and texts can always be written.
+	text, _ := jsonscan.Marshal(head)
 
-	return line.parts[:]
-}
-
-// appendHead appends everything that precedes Body.
-func (e *Event) appendHead(b []byte) []byte {
-	// Ids are UUIDs and need no escaping.
-	b = append(b, `{"id":"`...)
-	b = append(b, e.ID...)
-	b = append(b, `","kind":`...)
-	b = jsonscan.AppendString(b, string(e.Kind))
-	b = append(b, `,"request_id":"`...)
-	b = append(b, e.RequestID...)
-	b = append(b, `","accepted_at":"`...)
-	b = e.AcceptedAt.UTC().AppendFormat(b, time.RFC3339Nano)
-	b = append(b, `","sidecar":`...)
-	b = jsonscan.AppendString(b, e.Sidecar)
-
-	if e.Clock != "" {
-		b = append(b, `,"clock":`...)
-		b = jsonscan.AppendString(b, e.Clock)
-	}
-	if !e.OrderedAt.IsZero() {
-		b = append(b, `,"ordered_at":"`...)
-		b = e.OrderedAt.UTC().AppendFormat(b, time.RFC3339Nano)
-		b = append(b, '"')
-	}
-	if e.KeyID != "" {
-		b = append(b, `,"key_id":`...)
-		b = jsonscan.AppendString(b, e.KeyID)
-	}
-	if e.Version > 0 {
-		b = fmt.Appendf(b, `,"version":%d`, e.Version)
-	}
-
-	return append(b, `,"body":`...)
+	return [][]byte{bytes.TrimSuffix(text, []byte("null}")), e.Body, []byte("}\n")}
 }
 
 // ParseEvent reads one line of AppendLine, of this or any other version: it ignores
