@@ -279,11 +279,13 @@ func (f *fields) readTime(m *member) time.Time {
 
 // readInner reads a required object into a struct. Faults name the field by its path in the whole body.
 func (f *fields) readInner(m *member, into any) {
-	raw := f.json(m.name, m.required)
-	if raw == nil {
-		return
+	if raw := f.json(m.name, m.required); raw != nil {
+		f.readObject(m.name, raw, into)
 	}
+}
 
+// readObject reads an object of a path in the body into a struct.
+func (f *fields) readObject(path string, raw json.RawMessage, into any) {
 	object, err := ParseObject(raw)
 	inner := fields{object: object}
 	if err != nil {
@@ -293,7 +295,7 @@ func (f *fields) readInner(m *member, into any) {
 		inner.read(into)
 	}
 	for _, e := range inner.errs {
-		f.fault(m.name+"."+e.Field, "%s", e.Reason)
+		f.fault(path+"."+e.Field, "%s", e.Reason)
 	}
 }
 
@@ -347,12 +349,10 @@ func (f *fields) queryTime(name string) time.Time {
 		return time.Time{}
 	}
 
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t
-		}
+	t, ok := ParseTime(text)
+	if !ok {
+		f.fault(name, "must be a time such as 2026-01-02T03:04:05Z")
 	}
-	f.fault(name, "must be a time such as 2026-01-02T03:04:05Z")
 
-	return time.Time{}
+	return t
 }

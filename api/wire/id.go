@@ -74,12 +74,6 @@ func idOf(sum [32]byte, ms uint64) string {
 	return id.String()
 }
 
-// Starts of spans outside this period come from a clock that was never set.
-var (
-	spansFrom = uint64(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
-	spansTo   = uint64(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
-)
-
 // SpanRecordID returns the id of a span's record, in the form of a UUIDv7. Its time bits
 // are those of the span's start in nanoseconds since 1970, so that a retry finds the
 // record in the same week; they are zero if that start makes no sense.
@@ -118,8 +112,9 @@ func traceRecordID(purpose string, trace [16]byte, span [8]byte, at uint64) stri
 	h.Write(trace[:])
 	h.Write(span[:])
 
+	// A start outside this period comes from a clock that was never set.
 	var ms uint64
-	if spansFrom <= at && at < spansTo {
+	if uint64(CallsBegan.UnixNano()) <= at && at < uint64(spansEnd.UnixNano()) {
 		ms = at / 1e6
 	}
 

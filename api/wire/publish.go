@@ -139,19 +139,14 @@ func (f *fields) externalIDs(name string) []ExternalID {
 			break
 		}
 		path := name + "[" + strconv.Itoa(i) + "]"
-		object, err := ParseObject(element)
-		if err != nil {
+		if element[0] != '{' {
 			f.fault(path, "must be an object with source and external_id")
 			continue
 		}
 
-		inner := fields{object: object}
 		var id ExternalID
-		inner.read(&id)
+		f.readObject(path, element, &id)
 		ids = append(ids, id)
-		for _, e := range inner.errs {
-			f.fault(path+"."+e.Field, "%s", e.Reason)
-		}
 	}
 
 	return ids

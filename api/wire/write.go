@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"promptspool/api/wire/jsonscan"
 )
@@ -176,10 +175,10 @@ func DecodeRequest(object Object, strictResponse bool, now time.Time) (RequestWr
 	f.read(&w)
 	w.finish(&f)
 
-	// An optional extra of some clients. It is never at fault, so that a client that means something
-	// else by it loses no call.
-	if w.ProviderType == "" {
-		w.ProviderType = f.loose("provider", NameRunesMax) // its name in LangChain
+	// Its name in LangChain. It is never at fault, so that a client that means something else by it
+	// loses no call.
+	if v, ok := object.Get("provider"); ok && v[0] == '"' && w.ProviderType == "" {
+		w.ProviderType = Clip(jsonscan.Unquote(v), NameRunesMax)
 	}
 
 	switch {
@@ -198,22 +197,6 @@ func DecodeRequest(object Object, strictResponse bool, now time.Time) (RequestWr
 func (w *CallWrite) finish(f *fields) {
 	w.Metadata = w.addTo(w.Metadata)
 	w.Dropped, w.Note = f.dropped, f.note
-}
-
-// loose returns a string of at most runesMax characters, or "" for anything else, which
-// is not a fault.
-func (f *fields) loose(name string, runesMax int) string {
-	v, ok := f.object.Get(name)
-	if !ok || v[0] != '"' {
-		return ""
-	}
-
-	s := jsonscan.Unquote(v)
-	if utf8.RuneCountInString(s) > runesMax {
-		return ""
-	}
-
-	return s
 }
 
 // DecodeScore reads a track-score; see DecodeRequest for its error.
