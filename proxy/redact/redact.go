@@ -51,8 +51,7 @@ type kind string
 
 // Rules are checked rules. The zero value changes nothing.
 type Rules struct {
-	builtin  map[kind]string // action by builtin
-	scans    scans
+	builtin  scans
 	patterns []pattern
 	paths    []pathRule
 	secret   []byte
@@ -74,7 +73,7 @@ const patternsMax = 64
 // New checks rules. The secret is the key of hashes; sidecars that share it make the same
 // ones. An error is about the rule with the returned index, or about all if it is -1.
 func New(rules []Rule, secret []byte) (_ *Rules, index int, _ error) {
-	r := &Rules{builtin: map[kind]string{}, secret: secret}
+	r := &Rules{builtin: scans{}, secret: secret}
 	if len(rules) > patternsMax {
 		return nil, -1, fmt.Errorf("there are %d rules; at most %d are accepted", len(rules), patternsMax)
 	}
@@ -84,8 +83,6 @@ func New(rules []Rule, secret []byte) (_ *Rules, index int, _ error) {
 			return nil, i, err
 		}
 	}
-	has := func(k kind) bool { return r.builtin[k] != "" }
-	r.scans = scans{has("email"), has("phone"), has("card"), has("bearer_token"), has("provider_key")}
 
 	return r, -1, nil
 }
@@ -178,14 +175,9 @@ func normal(k kind, text []byte) []byte {
 	return text
 }
 
-// Recorder is what writes go to.
-type Recorder interface {
-	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
-}
-
 // Before applies rules to events before it passes them to Next. Safe for concurrent use.
 type Before struct {
-	Next    Recorder
+	Next    wire.Recorder
 	Metrics *metrics.Metrics
 	rules   atomic.Pointer[Rules]
 }

@@ -8,8 +8,10 @@ import (
 	"promptspool/api/wire/secrets"
 )
 
-// scans selects the builtins to look for, so that one pass over a text finds all of them.
-type scans struct{ email, phone, card, bearer, provider bool }
+// scans are the builtins to look for, with the action of each. One pass over a text finds all of them.
+type scans map[kind]string
+
+func (s scans) has(k kind) bool { return s[k] != "" }
 
 // The things that a byte may begin or be part of, in the order of classes.
 const (
@@ -54,10 +56,8 @@ func (s scans) next(text []byte, from int) (k kind, start, end int) {
 
 		// An address is found from its @: most text has none, and is not read twice.
 		if text[i] == '@' {
-			if s.email {
-				if start, end := email(text, from, i); end > 0 {
-					return "email", start, end
-				}
+			if start, end := email(text, from, i); end > 0 && s.has("email") {
+				return "email", start, end
 			}
 			continue
 		}
@@ -66,7 +66,7 @@ func (s scans) next(text []byte, from int) (k kind, start, end int) {
 			continue
 		}
 
-		if (s.phone || s.card) && (classes[text[i]]&isDigit != 0 || text[i] == '+' || text[i] == '(') {
+		if classes[text[i]]&isDigit != 0 || text[i] == '+' || text[i] == '(' {
 			if k, end := s.number(text, i); end > 0 {
 				return k, i, end
 			} else if end < 0 {
@@ -75,15 +75,11 @@ func (s scans) next(text []byte, from int) (k kind, start, end int) {
 			}
 			continue
 		}
-		if s.bearer {
-			if start, end := bearer(text, i); end > 0 {
-				return "bearer_token", start, end
-			}
+		if start, end := bearer(text, i); end > 0 && s.has("bearer_token") {
+			return "bearer_token", start, end
 		}
-		if s.provider {
-			if end := provider(text, i); end > 0 {
-				return "provider_key", i, end
-			}
+		if end := provider(text, i); end > 0 && s.has("provider_key") {
+			return "provider_key", i, end
 		}
 	}
 	return "", 0, 0
@@ -158,7 +154,7 @@ func (s scans) number(text []byte, i int) (k kind, end int) {
 
 		// The digits after it may belong to something else, so a card counts wherever it
 		// may end.
-		if end > 0 && classes[text[j]]&isWord == 0 && s.card && isCard(digits[:n]) {
+		if end > 0 && classes[text[j]]&isWord == 0 && s.has("card") && isCard(digits[:n]) {
 			card = end
 		}
 		gap, wide := separators(text[j:])
@@ -176,7 +172,7 @@ func (s scans) number(text []byte, i int) (k kind, end int) {
 	}
 
 	// The longest card wins.
-	if j == len(text) && s.card && isCard(digits[:n]) {
+	if j == len(text) && s.has("card") && isCard(digits[:n]) {
 		card = end
 	}
 	if card > 0 {
@@ -189,7 +185,7 @@ func (s scans) number(text []byte, i int) (k kind, end int) {
 	if end < len(text) && (classes[text[end]]&isWord != 0) || end == 0 {
 		return "", -max(end, i+1)
 	}
-	if s.phone && isPhone(text[i:end], n, plus, groups) {
+	if s.has("phone") && isPhone(text[i:end], n, plus, groups) {
 		return "phone", end
 	}
 	return "", -end

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"promptspool/api/wire/jsonscan"
@@ -87,43 +86,29 @@ func (w *walker) join(i int) *stream {
 	return s
 }
 
-// array collects the pieces in an array. Chunks continue each other, and so do the parts
-// of a message; the elements of other arrays are separate places.
+// array collects the pieces in the objects of an array, which continue each other unless they name
+// an index.
 func (s *stream) array(i int, place []byte, depth int) {
-	together := depth == 0 || bytes.HasSuffix(place, []byte("parts."))
-	c := jsonscan.Enter(s.w.src, i)
-	for n := 0; c.Next(); n++ {
-		to := place
-		// A digit and a blank, which object replaces if the element names its own index.
-		if !together {
-			to = append(strconv.AppendInt(place, int64(n), 10), ' ')
-		}
-
+	for c := jsonscan.Enter(s.w.src, i); c.Next(); c.At = jsonscan.SkipValue(s.w.src, c.At) {
 		if s.w.src[c.At] == '{' {
-			s.object(c.At, to, depth+1)
+			s.object(c.At, place, depth+1)
 		}
-		c.At = jsonscan.SkipValue(s.w.src, c.At)
 	}
 }
 
-// object collects the pieces in an object. Its index, if it has one, replaces its place
-// in an array.
+// object collects the pieces in an object. Its index, if it has one, is part of their place.
 func (s *stream) object(i int, place []byte, depth int) {
 	if depth > chunkDepthMax {
 		return
 	}
 
 	src := s.w.src
-	own := len(place)
 	// First the index, wherever it is among the members: it is part of the place of all.
 	for c := jsonscan.Enter(src, i); c.Next(); {
 		begin := c.At
 		c.At = jsonscan.SkipValue(src, begin)
 		if c.At-begin <= indexBytesMax && indexMembers[string(jsonscan.UnquoteBytes(c.Name))] {
-			if own > 0 && place[own-1] == ' ' {
-				own = bytes.LastIndexByte(place[:own-1], '.') + 1
-			}
-			place = append(append(append(place[:own], '#'), src[begin:c.At]...), '.')
+			place = append(append(append(place, '#'), src[begin:c.At]...), '.')
 		}
 	}
 

@@ -297,7 +297,7 @@ func (w *walker) scan(text []byte) (edits []edit) {
 	}
 
 	for from := 0; ; {
-		k, start, end := w.r.scans.next(text, from)
+		k, start, end := w.r.builtin.next(text, from)
 		if end == 0 {
 			return edits
 		}
