@@ -35,21 +35,16 @@ func Logs(
 	d.signal = &logs
 	d.keep = func(it item, body []byte) item {
 		p := it.(*logRecord)
-		event := p.nameAttribute(body)
-		if name := p.agentName(event, body); name != "" {
-			return p.span(name, body, d.behind.scope)
+		said := p.said(body)
+		if name := p.agentName(said["event.name"], body); name != "" {
+			return p.span(name, said, body[d.behind.scope:])
 		}
 		// Older libraries name the event with an attribute.
-		if !p.event.isEmpty() {
-			event = p.event
-		}
-		if !isGenAI(event) {
+		event := cmp.Or(string(p.event.beginning(wordMax)), said["event.name"])
+		if !strings.HasPrefix(event, genAI) {
 			return nil
 		}
-
-		if joined := p.withIDs(event, body, d.behind.scope); joined != nil {
-			p = joined
-		}
+		p = p.withIDs(event, said["gen_ai.response.id"], body[d.behind.scope:])
 
 		// All messages of a call may have the same time, so their order must be kept. It
 		// counts within their span: what is sent along does not matter.
@@ -93,35 +88,23 @@ const (
 	Details    = "gen_ai.client.inference.operation.details"
 )
 
-// responseIDMax bounds the id of a provider's response.
-const responseIDMax = 512
-
-// withIDs returns a log record that names no span but is kept, with the ids of one, and
-// nil for any other. An evaluation gets those that ResponseIDs has for its call. The details
-// of a call get ids that are a hash of the record, which begins at from in what was written.
-func (p *logRecord) withIDs(event text, body []byte, from int) *logRecord {
+// withIDs returns the log record, if it names no span but is kept, with the ids of one. An
+// evaluation gets those that ResponseIDs has for its call. The details of a call get ids that are a
+// hash of the record.
+func (p *logRecord) withIDs(event, responseID string, record []byte) *logRecord {
 	joined := *p
 	switch {
 	case p.check() == nil:
-		return nil
-	case string(event.beginning(len(Details)+1)) == Details:
-		id := sha256.Sum256(body[from:])
+		return p
+	case event == Details:
+		id := sha256.Sum256(record)
 		joined.traceID, joined.spanID = id[:16], id[16:24]
-		return &joined
-	case string(event.beginning(len(Evaluation)+1)) != Evaluation:
-		return nil
+	case event == Evaluation && responseID != "":
+		trace, span := ResponseIDs(responseID)
+		joined.traceID, joined.spanID = trace[:], span[:]
 	}
 
-	for key, value := range written(p.written.of(body)) {
-		id := scalar(value).beginning(responseIDMax)
-		if string(key) == "gen_ai.response.id" && len(id) > 0 {
-			trace, span := ResponseIDs(string(id))
-			joined.traceID, joined.spanID = trace[:], span[:]
-			return &joined
-		}
-	}
-
-	return nil
+	return &joined
 }
 
 // ResponseIDs returns the ids of a trace and a span that stand for the call with a provider's
@@ -160,24 +143,19 @@ func (p *logRecord) time() uint64 {
 }
 
 // genAI is how the names of all events of the GenAI conventions begin.
-var genAI = []byte("gen_ai.")
+const genAI = "gen_ai."
 
-// isGenAI reports whether an event with this name is about a model call.
-func isGenAI(event text) bool { return bytes.HasPrefix(event.beginning(len(genAI)), genAI) }
-
-// nameAttribute returns the text of the attribute event.name, unless the record names its event
-// anyway. body is what was written of it.
-func (p *logRecord) nameAttribute(body []byte) text {
-	if isGenAI(p.event) {
-		return text{}
-	}
+// said returns the beginnings of the attributes that decide what becomes of the record. body is what
+// was written of it.
+func (p *logRecord) said(body []byte) map[string]string {
+	said := map[string]string{}
 	for key, value := range written(p.written.of(body)) {
-		if string(key) == "event.name" {
-			return scalar(value)
+		if slices.Contains(deciding, string(key)) {
+			said[string(key)] = string(scalar(value).beginning(wordMax))
 		}
 	}
 
-	return text{}
+	return said
 }
 
 func (p *logRecord) check() error {
@@ -240,18 +218,21 @@ var streamEvents = strings.Fields("codex.sse_event codex.websocket_event")
 // streamSpans are those that Codex makes of each piece, once with tokens, and else rarely with an event.
 var streamSpans = strings.Fields("handle_responses receiving")
 
-// agentKeys are the attributes that the span of a record is made with.
-var agentKeys = strings.Fields(`
-	session.id conversation.id prompt.id prompt_id duration_ms event.timestamp error error.message success
+// deciding are the attributes that name an event or its call, or that the span of an agent's record is
+// made with.
+var deciding = strings.Fields(`
+	event.name gen_ai.response.id session.id conversation.id prompt.id prompt_id duration_ms event.timestamp error error.message success
 	input_token_count`)
 
 // agentName returns the name of a coding agent's log record, and "" of any other. Claude Code has its
 // full name in the body, and Codex the line of its source in eventName.
-func (p *logRecord) agentName(attribute text, body []byte) string {
-	for _, t := range []text{p.event, attribute, scalar(p.writtenBody.of(body))} {
-		name := t.beginning(scopeBytes)
-		if begins(name, agentNames) && !bytes.ContainsRune(name, ' ') {
-			return string(name)
+func (p *logRecord) agentName(attribute string, body []byte) string {
+	content := scalar(p.writtenBody.of(body))
+	for _, name := range []string{
+		string(p.event.beginning(scopeBytes)), attribute, string(content.beginning(scopeBytes)),
+	} {
+		if begins(name, agentNames) && !strings.Contains(name, " ") {
+			return name
 		}
 	}
 
@@ -269,18 +250,12 @@ func scalar(value []byte) text {
 	return text{}
 }
 
-// span returns the span of a coding agent's log record. from is where the record begins in what was
-// written: without what it was sent with, so that one that is sent again is the same span.
-func (p *logRecord) span(name string, body []byte, from int) *parts {
-	said := map[string]string{}
-	for key, value := range written(p.written.of(body)) {
-		if slices.Contains(agentKeys, string(key)) {
-			said[string(key)] = string(scalar(value).beginning(wordMax))
-		}
-	}
+// span returns the span of a coding agent's log record, which is what was written without what it
+// was sent with: one that is sent again is the same span.
+func (p *logRecord) span(name string, said map[string]string, record []byte) *parts {
 	failed := said["error"]+said["error.message"] != "" || said["success"] == "false"
 
-	id := sha256.Sum256(body[from:])
+	id := sha256.Sum256(record)
 	s := &parts{
 		traceID:           p.traceID,
 		spanID:            id[:8],

@@ -1,7 +1,6 @@
 package otlp
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 	"strconv"
@@ -222,7 +221,7 @@ func hasModelEvent(events []byte) bool {
 	}
 	for _, event := range jsonscan.Elements(events) {
 		name, ok := jsonscan.Lookup(event, "name")
-		if ok && bytes.HasPrefix(jsonscan.UnquoteBytes(name), genAI) {
+		if ok && strings.HasPrefix(jsonscan.Unquote(name), genAI) {
 			return true
 		}
 	}
