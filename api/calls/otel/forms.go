@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"promptspool/api/calls/otel/dialect"
+	"promptspool/api/wire/jsonscan"
 )
 
 // readers read what a source of content holds. role is that of a message that names none.
@@ -79,7 +80,7 @@ func embeddedTexts(s *span, key, _ string) conversation {
 // unquoted returns the text of a JSON string that is itself in a string.
 func unquoted(v value) string {
 	text := v.shown()
-	if len(text) > 1 && text[0] == '"' && validText(text) {
+	if len(text) > 1 && text[0] == '"' && jsonscan.Valid([]byte(text)) {
 		return value(text).text()
 	}
 

@@ -347,11 +347,6 @@ func (v value) MarshalJSON() ([]byte, error) {
 	return v, nil
 }
 
-// validText reports whether a text is a JSON string.
-func validText(text string) bool {
-	return jsonscan.Valid([]byte(text)) && text[0] == '"'
-}
-
 // encoded returns a Go value as JSON. It holds only texts, numbers and JSON that was parsed
 // already.
 func encoded(v any) value { return appendJSON(nil, v) }

@@ -262,11 +262,8 @@ func Unquote(quoted json.RawMessage) string { return string(UnquoteBytes(quoted)
 
 // UnquoteBytes is Unquote without the copy: the text aliases quoted unless it has
 // escapes.
-func UnquoteBytes(quoted []byte) (text []byte) { return Unescape(quoted[1 : len(quoted)-1]) }
-
-// Unescape is UnquoteBytes of what is between the quotes, or of a part of it. The part begins and
-// ends with whole characters.
-func Unescape(inner []byte) (text []byte) {
+func UnquoteBytes(quoted []byte) (text []byte) {
+	inner := quoted[1 : len(quoted)-1]
 	for {
 		plain, char, rest := CutEscape(inner)
 		switch {
