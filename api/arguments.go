@@ -59,6 +59,8 @@ func (a *API) carryOutLine(q any) (err error) {
 		err = a.carryOutLine(&q.StatisticsQuery)
 	case *wire.SuggestQuery:
 		err = a.carryOut(&q.FilterLine, &q.FilterGroup, &words)
+	case *wire.BacktestQuery:
+		err = a.carryOut(&q.FilterLine, &q.Filter, &words)
 	case *wire.SpanSearch:
 		err = a.carryOutRollup(&q.FilterLine, &q.FilterGroup, &q.Having)
 	case *wire.RollupSearch:

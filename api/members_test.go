@@ -150,6 +150,7 @@ func TestAQueryWithAnUnknownMemberIsRejectedWithTheClosestOne(t *testing.T) {
 		{"DELETE", requests + "?metadata_key=a&metadata_value=b&befor=2026-01-01", "",
 			"befor", "the closest is before"},
 		{"POST", requests + "/scan", `{"maks":true}`, "maks", "the closest is mask"},
+		{"POST", "/rest/backtest", `{"prompt_name":"a","lats":3}`, "lats", "the closest is last"},
 		{"GET", "/prompt-templates?lable=prod", "", "lable", "the closest is label"},
 		{"GET", "/prompt-templates?external_id=7", "", "external_id", "only be given together"},
 		{"GET", "/prompt-templates?is_snippet=maybe", "", "is_snippet", "true or false"},

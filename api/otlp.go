@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -37,11 +38,11 @@ type exported struct {
 	events  []wire.Event
 	bytes   int
 	taken   bool                              // some event was
-	refused otlp.Refused                      // by the recorder
+	refused otlp.Refused                      // by the recorder, or because their trace is closed
 	invalid func(e wire.Event, reason string) // called for what the recorder refuses; may be nil
 
-	closing bool                  // the traces of the request are closed after it
-	traces  map[[16]byte]struct{} // these
+	closing bool              // the traces of the request are closed after it
+	traces  map[[16]byte]bool // of the request, and whether they were closed before
 }
 
 // claim claims the memory for the events that are collected at the same time.
@@ -214,12 +215,10 @@ func (x *exported) queue(e wire.Event) error {
 	return x.record()
 }
 
-// end closes the traces of the request, if that is wanted, and records what is left.
+// end records what is left. Its error is a conflict if all spans were of closed traces.
 func (x *exported) end() error {
-	for trace := range x.traces {
-		if _, err := x.add(wire.KindSpan, wire.CloseRecordID(trace), otlp.Close(trace)); err != nil {
-			return err
-		}
+	if err := x.closeTraces(); err != nil {
+		return err
 	}
 	return x.record()
 }
@@ -321,16 +320,17 @@ func (x *exported) takeSpan(s otlp.Span) error {
 	return err
 }
 
-// addSpan collects a span, unless it is dropped. Then there are no ids.
+// addSpan collects a span, unless it is dropped or its trace is closed. Then there are no ids.
 func (x *exported) addSpan(s otlp.Span) (recordID, eventID string, err error) {
-	if x.closing {
-		if x.traces == nil {
-			x.traces = map[[16]byte]struct{}{}
-		}
-		x.traces[s.TraceID] = struct{}{}
-	}
-	if s.Plumbing && !x.a.c.KeepPlumbing {
+	closed, err := x.isClosed(s.TraceID)
+	switch {
+	case err != nil:
+		return "", "", err
+	case s.Plumbing && !x.a.c.KeepPlumbing:
 		x.refused.Dropped++
+		return "", "", nil
+	case closed:
+		x.refuse(fmt.Sprintf("the trace %x is closed", s.TraceID))
 		return "", "", nil
 	}
 

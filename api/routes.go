@@ -115,6 +115,8 @@ var routes = expandSpellings([]route{
 		needs: changeRecords, handling: reading((*API).deleteRequests)},
 	{method: "DELETE", name: "delete-request", path: "/api/public/v2/requests/",
 		needs: changeRecords, handling: plain((*API).deleteRequest)},
+	{name: "backtest", path: "/rest/backtest",
+		needs: readRecords, body: objectBody, handling: reading((*API).backtest)},
 	{method: "GET", name: "suggest-values", path: "/api/public/v2/requests/suggestions",
 		needs: readRecords, handling: asking(wire.Recorded.Suggest)},
 	{method: "GET", name: "list-orphans", path: "/api/public/v2/requests/orphans",

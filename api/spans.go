@@ -82,19 +82,25 @@ func (b *bulk) add(s otlp.BulkSpan) error {
 	// A caller that logs a request with a span wants the span, whatever it is about.
 	s.Plumbing = s.Plumbing && s.LogRequest == nil
 	b.note = cmp.Or(b.note, s.Note)
+	dropped := b.refused.Dropped
 	recordID, eventID, err := b.addSpan(s.Span)
-	if err != nil || recordID == "" {
+	if err != nil {
 		return err
 	}
 
 	spanID := hex.EncodeToString(s.SpanID[:])
-	b.answer.Spans = append(b.answer.Spans, wire.SpanTaken{
-		ID:      recordID,
-		Name:    s.Name,
-		SpanID:  spanID,
-		EventID: eventID,
-	})
-	if s.LogRequest == nil {
+	switch {
+	case recordID != "":
+		b.answer.Spans = append(b.answer.Spans, wire.SpanTaken{
+			ID:      recordID,
+			Name:    s.Name,
+			SpanID:  spanID,
+			EventID: eventID,
+		})
+	case b.refused.Dropped == dropped:
+		b.answer.RejectedSpanIDs = append(b.answer.RejectedSpanIDs, spanID)
+	}
+	if recordID == "" || s.LogRequest == nil {
 		return nil
 	}
 
@@ -203,7 +209,8 @@ func (b *bulk) takeBack() {
 	})
 }
 
-// closeTrace closes a trace: it has ended. That is an event like a span, which may come again.
+// closeTrace closes a trace. That is an event like a span, so a sidecar takes it while the server
+// is away, and does not know of another one before.
 func (a *API) closeTrace(c *exchange) error {
 	trace, err := hex.DecodeString(c.ident)
 	if err != nil || len(trace) != 16 {
@@ -215,14 +222,79 @@ func (a *API) closeTrace(c *exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := a.record(c, e); err != nil {
+	// Two requests may come together. The recorder knows which one was first.
+	results, err := a.recordAll(c, e)
+	if err != nil {
 		return err
+	}
+	if results[0].Code == wire.ResultDuplicate && a.c.Records != nil {
+		return errClosed(hex.EncodeToString(trace))
 	}
 	edge.WriteJSON(c.ctx, 201, wire.TraceClosed{
 		Success: true,
 		Message: "Trace closed.",
 		TraceID: hex.EncodeToString(trace),
 	})
+
+	return nil
+}
+
+// errClosed is the 409 for traces that are closed.
+func errClosed(traces ...string) error {
+	e := wire.Errorf(wire.CodeConflict, "The trace is closed. Send spans with a new trace id.")
+	e.TraceIDs = traces
+	return e
+}
+
+// closedTracesMax is how many traces of a request are looked up. Who closes a trace sends
+// few of them at a time, and a request must not cost a lookup for each of thousands.
+const closedTracesMax = 4
+
+// isClosed reports whether a trace was closed before the request.
+func (x *exported) isClosed(trace [16]byte) (closed bool, err error) {
+	if x.a.c.Records == nil && !x.closing {
+		return false, nil
+	}
+	if closed, known := x.traces[trace]; known {
+		return closed, nil
+	}
+
+	if x.a.c.Records != nil && len(x.traces) < closedTracesMax {
+		closed, err = x.a.c.Records.IsClosed(x.c.context, x.c.id, trace)
+	}
+	if x.traces == nil {
+		x.traces = map[[16]byte]bool{}
+	}
+	// Beyond those that are looked up, only a request that closes its traces must know them.
+	if len(x.traces) < closedTracesMax || x.closing {
+		x.traces[trace] = closed
+	}
+
+	return closed, err
+}
+
+// closeTraces closes the traces of the request, if that is wanted. Its error is a conflict if all
+// spans of the request were of closed traces.
+func (x *exported) closeTraces() error {
+	var closed []string
+	for trace, was := range x.traces {
+		if was {
+			closed = append(closed, hex.EncodeToString(trace[:]))
+		}
+	}
+	if !x.taken && len(closed) > 0 {
+		slices.Sort(closed)
+		return errClosed(closed...)
+	}
+	if !x.closing {
+		return nil
+	}
+
+	for trace := range x.traces {
+		if _, err := x.add(wire.KindSpan, wire.CloseRecordID(trace), otlp.Close(trace)); err != nil {
+			return err
+		}
+	}
 
 	return nil
 }

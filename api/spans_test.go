@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -118,23 +119,50 @@ func TestAKeyThatMayNotScoreSendsNone(t *testing.T) {
 	}
 }
 
+// closed knows one closed trace.
+type closed struct{ wire.Records }
+
+func (closed) IsClosed(_ context.Context, _ wire.Identity, trace [16]byte) (bool, error) {
+	return fmt.Sprintf("%x", trace) == "5b8efff798038103d269b633813fc60c", nil
+}
+
+func TestAServerRefusesSpansOfAClosedTrace(t *testing.T) {
+	s := start(t, func(c *api.Config) { c.Records = closed{} })
+	const ids = `"trace_ids":["5b8efff798038103d269b633813fc60c"]`
+	for path, body := range map[string]string{"/v1/traces": oneSpan, "/spans-bulk": bulkOf("")} {
+		status, _, answer, _ := s.export(path, body, "X-API-KEY", "app")
+		if status != 409 || !strings.Contains(answer, ids) || !strings.Contains(answer, `"error":"conflict"`) {
+			t.Errorf("%s: %d %s", path, status, answer)
+		}
+	}
+	if len(s.recorder.events) > 0 {
+		t.Fatalf("events: %+v", s.recorder.events)
+	}
+
+	// A trace that is closed does not cost the others.
+	other := strings.Replace(oneSpan, `{"traceId"`, `{"traceId":"0000000000000000000000000000000a",
+		"spanId":"eee19b7ec3c1b174","name":"x"},{"traceId"`, 1)
+	status, _, answer, _ := s.export("/v1/traces", other, "X-API-KEY", "app")
+	if status != 200 || !strings.Contains(answer, `"rejectedSpans":"1"`) || len(s.recorder.events) != 1 {
+		t.Errorf("%d %s, %d events", status, answer, len(s.recorder.events))
+	}
+}
+
 func TestATraceIsClosedByAnEventBehindItsSpans(t *testing.T) {
 	s := start(t, nil)
 	s.export("/v1/traces?close_after=true", oneSpan, "X-API-KEY", "app")
 	s.bulk("/spans-bulk?close_after=true", bulkOf(""))
 	s.bulk("/spans-bulk", strings.Replace(bulkOf(""), `{"spans"`, `{"close_after":true,"spans"`, 1))
 	const path = "/api/public/v2/traces/5b8efff798038103d269b633813fc60c/close"
-	for range 2 {
-		if a := s.call("POST", path, "", "X-API-KEY", "app"); a.Status != 201 || !a.Success {
-			t.Errorf("%+v", a)
-		}
+	if a := s.call("POST", path, "", "X-API-KEY", "app"); a.Status != 201 || !a.Success {
+		t.Errorf("%+v", a)
 	}
 
 	e := s.recorder.events
-	if len(e) != 8 {
+	if len(e) != 7 {
 		t.Fatalf("%d events", len(e))
 	}
-	for _, i := range []int{1, 3, 5, 6, 7} {
+	for _, i := range []int{1, 3, 5, 6} {
 		if e[i].ID != e[6].ID || e[i].RequestID != wire.CloseRecordID([16]byte{0x5b, 0x8e, 0xff, 0xf7, 0x98, 0x03,
 			0x81, 0x03, 0xd2, 0x69, 0xb6, 0x33, 0x81, 0x3f, 0xc6, 0x0c}) {
 			t.Errorf("event %d: %+v", i, e[i])
@@ -143,6 +171,21 @@ func TestATraceIsClosedByAnEventBehindItsSpans(t *testing.T) {
 
 	if a := s.call("POST", "/api/public/v2/traces/short/close", "", "X-API-KEY", "app"); a.Status != 404 {
 		t.Errorf("no trace: %+v", a)
+	}
+}
+
+func TestATraceIsClosedOnce(t *testing.T) {
+	code := wire.ResultAccepted
+	do := func(events []wire.Event) ([]wire.Result, error) {
+		return []wire.Result{{ID: events[0].ID, Code: code}}, nil
+	}
+	const path = "/api/public/v2/traces/0000000000000000000000000000000a/close"
+	server := start(t, func(c *api.Config) { c.Records, c.Recorder = closed{}, &recorder{do: do} })
+	for want, result := range map[int]wire.ResultCode{201: wire.ResultAccepted, 409: wire.ResultDuplicate} {
+		code = result
+		if a := server.call("POST", path, "", "X-API-KEY", "app"); a.Status != want {
+			t.Errorf("%s: %+v, want %d", result, a, want)
+		}
 	}
 }
 

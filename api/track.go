@@ -173,9 +173,15 @@ func (a *API) event(kind wire.Kind, requestID string, body []byte) wire.Event {
 
 // record makes events durable. Its error says why the first one that was not accepted was not.
 func (a *API) record(c *exchange, events ...wire.Event) error {
+	_, err := a.recordAll(c, events...)
+	return err
+}
+
+// recordAll is record, and returns what became of each event.
+func (a *API) recordAll(c *exchange, events ...wire.Event) ([]wire.Result, error) {
 	results, err := a.c.Recorder.Record(c.context, c.id, events)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a.count(results)
 	if a.c.RecorderKeepsNothing {
@@ -185,13 +191,13 @@ func (a *API) record(c *exchange, events ...wire.Event) error {
 	for _, r := range results {
 		switch r.Code {
 		case wire.ResultInvalid:
-			return wire.Errorf(wire.CodeInvalid, "%s", r.Reason)
+			return nil, wire.Errorf(wire.CodeInvalid, "%s", r.Reason)
 		case wire.ResultLater:
-			return wire.Unavailable(5*time.Second, "%s", r.Reason)
+			return nil, wire.Unavailable(5*time.Second, "%s", r.Reason)
 		}
 	}
 
-	return nil
+	return results, nil
 }
 
 // count counts the events that were accepted. A duplicate was counted when it first came.

@@ -86,7 +86,7 @@ var Table = []Entry{
 		Does: "Search, read, count and export calls", Scope: wire.ScopeRead, Role: wire.RoleViewer,
 		Routes: "search-requests get-request get-trace search-spans search-sessions get-session " +
 			"export-requests suggest-values list-orphans analyze-requests statistics " +
-			"list-score-definitions list-views test-alert",
+			"backtest list-score-definitions list-views test-alert",
 		Pages: "GET /{$}, GET /find, GET /find/offers, GET /projects, " +
 			"GET /requests, POST /requests/view, GET /suggestions, GET /requests/export, " +
 			"GET /requests/{id}, GET /requests/{id}/raw, GET /requests/{id}/text, GET /traces/{id}, " +

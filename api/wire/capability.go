@@ -42,6 +42,9 @@ type Recorded interface {
 type Records interface {
 	Recorded
 
+	// IsClosed reports whether a trace was closed.
+	IsClosed(ctx context.Context, id Identity, trace [16]byte) (bool, error)
+
 	// ExportEvents calls fn with the events of each record that s finds. Now and then it calls
 	// mark with a cursor that continues after them, which is "" at the end. It ends with the
 	// first error of either.

@@ -61,6 +61,7 @@ type Error struct {
 	Code       Code
 	Message    string // what happened, and the next step
 	Fields     []FieldError
+	TraceIDs   []string      // of the traces that are closed already
 	RetryAfter time.Duration // sent as Retry-After, in seconds rounded up, when above 0
 	Affects    Affected      // whose requests fail now; "" means those of all callers
 	Cause      error         // logged; callers see only what Message repeats of it
@@ -111,15 +112,19 @@ type ErrorBody struct {
 
 	// Affects is set if only requests of the caller's project, or with its key, fail now.
 	Affects Affected `json:"affects,omitempty"`
+
+	// TraceIDs are those of a conflict with traces that are closed.
+	TraceIDs []string `json:"trace_ids,omitempty"`
 }
 
 // Body returns the part of the error that is sent.
 func (e *Error) Body() ErrorBody {
 	return ErrorBody{
-		Error:   e.Code,
-		Message: e.Message,
-		Fields:  append([]FieldError{}, e.Fields...), // not nil, so that it is sent as []
-		Affects: e.Affects,
+		Error:    e.Code,
+		Message:  e.Message,
+		Fields:   append([]FieldError{}, e.Fields...), // not nil, so that it is sent as []
+		Affects:  e.Affects,
+		TraceIDs: e.TraceIDs,
 	}
 }
 

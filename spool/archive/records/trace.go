@@ -135,7 +135,7 @@ func (svc *Service) keptTrace(
 	if !ok || kept.rollup != *now {
 		return nil
 	}
-	if closed, err := svc.isClosed(ctx, id, trace); err != nil || closed != kept.Closed {
+	if closed, err := svc.IsClosed(ctx, id, trace); err != nil || closed != kept.Closed {
 		return nil
 	}
 
@@ -198,8 +198,8 @@ func placeLogged(spans []wire.TraceSpan, logged map[string]bool) []wire.TraceSpa
 	return spans
 }
 
-// isClosed reports whether a trace of the identity's account was closed.
-func (svc *Service) isClosed(ctx context.Context, id wire.Identity, trace [16]byte) (bool, error) {
+// IsClosed reports whether a trace of the identity's account was closed.
+func (svc *Service) IsClosed(ctx context.Context, id wire.Identity, trace [16]byte) (bool, error) {
 	_, _, err := svc.config.Store.Record(ctx, id.Account, wire.CloseRecordID(trace))
 	if wire.IsCode(err, wire.CodeNotFound) {
 		return false, nil

@@ -13,9 +13,17 @@ import (
 	"promptspool/spool/database/databasetest"
 )
 
-func TestATraceThatIsClosedTakesFurtherSpans(t *testing.T) {
+// What a sidecar took before it could know of the close is folded nevertheless.
+func TestATraceThatIsClosedTakesWhatSidecarsBring(t *testing.T) {
 	s := newServer(t)
 	trace := [16]byte{0x5b, 0x8e, 15: 1}
+	isClosed := func(want bool) {
+		t.Helper()
+		if got, err := s.IsClosed(t.Context(), s.id, trace); got != want || err != nil {
+			t.Errorf("IsClosed is %v, %v", got, err)
+		}
+	}
+	isClosed(false)
 
 	closing := span(t, wire.CloseRecordID(trace), otlp.Close(trace))
 	for i, want := range []wire.ResultCode{wire.ResultAccepted, wire.ResultDuplicate} {
@@ -23,6 +31,7 @@ func TestATraceThatIsClosedTakesFurtherSpans(t *testing.T) {
 			t.Errorf("close %d: %+v", i, got)
 		}
 	}
+	isClosed(true)
 	answer, err := s.Trace(t.Context(), s.id, "5b8e0000000000000000000000000001")
 	if err != nil || !answer.Closed || len(answer.Spans) > 0 {
 		t.Errorf("the trace is %+v, %v", answer, err)

@@ -130,6 +130,7 @@ func routeAttacks() []attack {
 				_, one := track(p, body)
 				size += one
 			}
+			p.call("POST", "/rest/backtest", `{"prompt_name":"tested","version":1,"last":20}`)
 			p.call("GET", "/template/backtest?name=tested&v=1&sent=1", "")
 			return size
 		}},

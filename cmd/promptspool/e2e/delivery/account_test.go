@@ -48,6 +48,7 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		"POST /prompts/greet/label":               {"name": "x", "prompt_version_number": 1},
 		"PATCH /prompt-labels/1":                  {"prompt_version_number": 1},
 		"PATCH /rest/prompt-templates/greet":      {"commit_message": "m", "release_labels": []string{"x"}},
+		"POST /rest/backtest":                     {"prompt_name": "greet", "version": 1},
 		"POST /api/public/v2/requests/statistics": {"by": "version", "prompt_name": "greet", "compare": []int{1, 2}},
 		"POST /api/public/v2/alerts/test":         {"name": "a", "measure": "cost", "when": "above", "threshold": 1},
 	}
@@ -64,6 +65,7 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		"PATCH /rest/prompt-templates/greet":        404,
 		"DELETE /rest/prompt-templates/greet":       404,
 		"POST /rest/prompt-templates/greet/restore": 404,
+		"POST /rest/backtest":                       404,
 		"DELETE /api/public/v2/score-definitions/a": 404,
 		"DELETE /api/public/v2/views/a":             404,
 		"DELETE /api/public/v2/targets/a":           404,

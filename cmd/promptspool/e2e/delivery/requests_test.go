@@ -101,6 +101,11 @@ func TestALineNarrowsEveryQuery(t *testing.T) {
 	if n := strings.Count(string(exported.Body), `"user_id":"u1"`); n != 2 || exported.Status != http.StatusOK {
 		t.Errorf("a line exports %d requests, want 2: %s", n, exported.Body)
 	}
+	again := map[string]any{"prompt_name": "team/greet", "filter": "user_id:u1 Hi"}
+	tested := ask("POST", "/rest/backtest", again, nil)
+	if n := strings.Count(string(tested.Body), `"request_id"`); n != 2 || tested.Status != http.StatusOK {
+		t.Errorf("a line tests %d requests, want 2: %s", n, tested.Body)
+	}
 
 	for _, body := range []map[string]any{{"filter": "é latency:fast"}, {"filter": "a", "tz": "Moon"}} {
 		wrong := ask("POST", requests+"search", body, nil)

@@ -74,7 +74,7 @@ func TestTheCheckerSeesWhatDiffers(t *testing.T) {
 		{"/rest/track-score", 202, kind, good, "202 is not described"},
 		{"/rest/track-score", 200, "text/html", good, "text/html"},
 		{"/rest/track-score", 401, kind, good, "missing"},
-		{"/sync/events", 200, kind, "{}", "missing"},
+		{"/rest/backtest", 200, "application/x-ndjson", "{}\n", "missing"},
 	} {
 		err := c.CheckAnswer("POST", tt.path, tt.status, tt.kind, []byte(tt.body))
 		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {

@@ -274,7 +274,7 @@ var types = byName(
 	Empty{}, ExportLine{}, ExportLogs{}, ExportMetrics{}, ExportTraces{}, Exported{}, Export{},
 	FetchTemplate{}, OK{}, PartsQuery{}, PublishTemplateOld{}, PublishTemplate{}, RPC{}, Search{}, SpansBulk{},
 	StatisticsQuery{}, Trace{}, TrackAnyRequest{}, wire.AlertList{}, wire.AlertRule{}, wire.AlertTest{},
-	wire.Analytics{}, wire.BatchAnswer{}, wire.ChangesQuery{},
+	wire.Analytics{}, wire.BacktestQuery{}, wire.Backtest{}, wire.BatchAnswer{}, wire.ChangesQuery{},
 	wire.Changes{}, wire.CloseQuery{}, wire.Continue{}, wire.Deleted{}, wire.DeletionQuery{},
 	wire.DeliveriesTaken{}, wire.DeliveryChoice{}, wire.DeliveryPage{}, wire.DeliveryQuery{}, wire.Done{},
 	wire.Event{}, wire.Fleet{}, wire.GroupCreated{}, wire.GroupWrite{}, wire.Heartbeat{}, wire.KeyVerdict{},

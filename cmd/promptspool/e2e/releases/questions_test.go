@@ -55,6 +55,7 @@ var questions = slices.Concat([]string{
 	`POST /api/public/v2/requests/export {"filter":"tag:weather"}`,
 	`POST /api/public/v2/requests/export {"filter":"-tag:bulk","format":"csv"}`,
 	`POST /api/public/v2/requests/template-comparison {"prompt_name":"team/greet","version_a":1,"version_b":2}`,
+	`POST /rest/backtest {"prompt_name":"team/greet","version":2,"last":20}`,
 	`GET /rest/get-prompt-template?prompt_name=team%2Fgreet&version=1`,
 	`GET /prompt-templates/team%2Fgreet?label=prod`,
 	`GET /prompt-templates?label=next`,
