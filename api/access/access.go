@@ -166,7 +166,7 @@ var Table = []Entry{
 			"people invite, people reset-password, people disable, people enable, projects list, projects create, " +
 			"projects rename, " +
 			"projects archive, projects apply, spool status, spool check, " +
-			"spool export, spool drain, dead list, dead show, dead replay, dead export, dead purge, " +
+			"spool export, spool repair, spool drain, dead list, dead show, dead replay, dead export, dead purge, " +
 			"archive copy, archive check, archive spread, backup, restore, config check, config print",
 	},
 }

@@ -3,8 +3,10 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"promptspool/spool/disk"
+	"promptspool/spool/queue/frame"
 	"promptspool/spool/queue/generation"
 )
 
@@ -36,13 +38,14 @@ func (f *Folder) Check(ctx context.Context) (Report, error) {
 func (f *Folder) Status(ctx context.Context) (Status, error) {
 	r, err := f.Check(ctx)
 	st := Status{
-		Events:    r.Events,
-		Bytes:     r.Bytes,
-		DiskBytes: disk.Used(f.dir, ""),
-		Frontier:  r.Frontier,
-		Next:      r.Next,
-		Gaps:      r.LostEvents(),
-		Uncertain: uint64(r.Uncertain),
+		Events:      r.Events,
+		Bytes:       r.Bytes,
+		DiskBytes:   disk.Used(f.dir, ""),
+		Frontier:    r.Frontier,
+		Next:        r.Next,
+		Gaps:        r.LostEvents(),
+		Uncertain:   uint64(r.Uncertain),
+		Generations: len(r.Generations),
 	}
 	for _, l := range r.Lanes {
 		switch l.Lane {
@@ -96,73 +99,135 @@ func (in *inspection) run(ctx context.Context) error {
 	}
 	r.lose(in.proved, r.Next, "the generation that held it is gone")
 
+	// Older editions that a crash left: Open keeps them only if the newer one lacks
+	// events.
+	for i, at := range places {
+		for _, name := range at.Older {
+			old := GenerationReport{
+				Name:  name,
+				State: StateDamaged,
+				First: at.First,
+				Last:  at.First - 1,
+				Plan:  PlanRemove,
+			}
+			if r.Generations[i].Damaged > 0 {
+				old.Plan = PlanQuarantine
+			}
+			r.Generations = append(r.Generations, old)
+		}
+	}
+
 	return r.addAside(f.dir)
 }
 
 // generation inspects one generation.
 func (in *inspection) generation(at generation.Place) error {
 	r := &in.report
-	end := max(r.Next, at.First)
-	if at.Follower > 0 {
-		end = at.Follower
+	name, first, follower := at.Name, at.First, at.Follower
+	g := GenerationReport{Name: name, First: first, Plan: PlanRemove}
+	end := max(r.Next, first)
+	if follower > 0 {
+		end = follower
 	}
 
-	// Where nothing in it waits, Open removes it without looking inside.
-	r.lose(in.proved, at.First, "the generation that held it is gone")
-	if at.Follower > 0 && end <= r.Frontier {
+	// Nothing in it waits, so Open removes it without looking inside.
+	r.lose(in.proved, first, "the generation that held it is gone")
+	if follower > 0 && end <= r.Frontier {
+		g.State, g.Last, g.Acked = StateSealed, end-1, end-first
+		in.add(g)
 		return nil
 	}
 
-	ev, err := generation.Examine(in.folder.path(at.Name))
+	ev, err := generation.Examine(in.folder.path(name))
+	if err != nil {
+		return err
+	}
+	for _, u := range ev.Unreadable {
+		g.Unreadable += u.Bytes
+	}
+	sealed, err := generation.IsSealed(in.folder.path(name))
 	if err != nil {
 		return err
 	}
 
 	// Only the raw files show where the newest generation ends.
-	if at.Follower == 0 {
+	if follower == 0 {
 		r.Uncertain += ev.DropUncertain(r.Next)
-		end = max(end, ev.End(at.First))
-
-		sealed, err := generation.IsSealed(in.folder.path(at.Name))
-		if err != nil {
-			return err
-		}
+		end = max(end, ev.End(first))
 		if all := ev.Sequences(); sealed && len(all) > 0 {
 			// An edition that was rebuilt may begin later.
 			end = max(end, all[len(all)-1]+1)
 		}
 	}
 
-	from := max(at.First, r.Frontier)
-	for _, hole := range ev.Holes(from, end) {
-		r.lose(hole.From, hole.End, whyLost(at.Name, ev.Unreadable))
+	// The conditions are those under which Open lets Badger see the generation.
+	from := max(first, r.Frontier)
+	switch {
+	case sealed && (!ev.Broken || from >= end):
+		g.State = StateSealed
+	case !sealed && ev.Agrees(first) && generation.CheckManifest(in.folder.path(name)) == nil:
+		g.State = StateOpen
+	default:
+		g.State = StateDamaged
+	}
+	g.Last, g.Acked = end-1, min(from, end)-first
+
+	holes := ev.Holes(from, end)
+	for _, hole := range holes {
+		g.Damaged += hole.End - hole.From
+		r.lose(hole.From, hole.End, whyLost(name, g))
 	}
 	for _, seq := range ev.Sequences() {
 		if from <= seq && seq < end {
-			r.Events++
-			r.Bytes += ev.EventBytes(seq)
+			g.Events++
+			g.Bytes += ev.EventBytes(seq)
 		}
 	}
-	r.Next, in.proved = max(r.Next, end), max(in.proved, end)
 
-	if in.visit == nil {
-		return nil
+	g.Plan = planFor(g, ev.Len())
+	in.add(g)
+	if in.visit != nil && g.Events > 0 {
+		return in.visit(ev, from, end)
 	}
-	return in.visit(ev, from, end)
+	return nil
 }
 
 // whyLost returns the reason why events of a generation are lost.
-func whyLost(name string, unreadable []generation.Unreadable) string {
-	why := "no whole copy of it is left in " + name
-	bytes := int64(0)
-	for _, u := range unreadable {
-		bytes += u.Bytes
+func whyLost(name string, g GenerationReport) string {
+	if g.Unreadable == 0 {
+		return "no whole copy of it is left in " + name
+	}
+	return fmt.Sprintf("no whole copy of it is left in %s; the disk cannot read %d bytes of that",
+		name, g.Unreadable)
+}
+
+func (in *inspection) add(g GenerationReport) {
+	r := &in.report
+	r.Generations = append(r.Generations, g)
+	r.Events += g.Events
+	r.Bytes += g.Bytes
+	r.Next = max(r.Next, g.Last+1)
+	in.proved = max(in.proved, g.Last+1)
+}
+
+// planFor returns what Open does with a generation that has this many whole events,
+// acknowledged ones included.
+func planFor(g GenerationReport, whole int) Plan {
+	switch {
+	// The same conditions as those of a proof: the plan is what the next start will do.
+	case g.Last+1 == g.First && g.State != StateDamaged:
+		return PlanRemove
+	case g.State == StateSealed:
+		return PlanKeep
+	case g.State == StateOpen:
+		return PlanReplay
+	case whole > 0:
+		return PlanRebuild
+	case g.Damaged > 0:
+		return PlanQuarantine
 	}
 
-	if bytes > 0 {
-		why += fmt.Sprintf("; the disk cannot read %d bytes of that", bytes)
-	}
-	return why
+	return PlanRemove
 }
 
 // Check reads and verifies every frame that waits when it begins, while the spool runs.
@@ -172,25 +237,40 @@ func whyLost(name string, unreadable []generation.Unreadable) string {
 // turns with calls that read, acknowledge, and move events to lanes. An error means that
 // something cannot be read at all.
 func (q *Queue) Check(ctx context.Context) (Report, error) {
-	r := Report{Frontier: q.Frontier(), Next: q.Next()}
+	r := q.outline()
+
+	// The events come in order, and so do the generations: at only moves forward.
+	at := 0
 	for e, err := range q.Waiting(ctx) {
 		if err != nil {
 			return Report{}, err
 		}
-		if e.Seq >= r.Next {
-			// It was appended since.
+
+		for at < len(r.Generations) && r.Generations[at].Last < e.Seq {
+			at++
+		}
+		if at == len(r.Generations) {
+			// It was appended since the outline.
 			break
 		}
+
+		g := &r.Generations[at]
+		g.Events++
+		g.Bytes += int64(len(e.Data))
 		r.Events++
 		r.Bytes += int64(len(e.Data))
 	}
 
 	// After the reading, which finds gaps.
-	q.mu.Lock()
-	for _, gap := range q.gaps {
-		r.lose(max(gap.From, q.frontier), gap.End, "no whole copy is left; the sidecar's log says why")
+	for _, gap := range q.waitingGaps() {
+		r.lose(gap.From, gap.End, "no whole copy is left; the sidecar's log says why")
+		for i := range r.Generations {
+			g := &r.Generations[i]
+			if from, end := max(gap.From, g.First), min(gap.End, g.Last+1); from < end {
+				g.Damaged += end - from
+			}
+		}
 	}
-	q.mu.Unlock()
 
 	for _, lane := range []Lane{LaneHeld, LaneDead} {
 		l := checkLane(lane, q.Lane(lane))
@@ -202,4 +282,42 @@ func (q *Queue) Check(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	return r, ctx.Err()
+}
+
+// outline returns a report of the generations, with nothing read yet.
+func (q *Queue) outline() Report {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	r := Report{Frontier: q.frontier, Next: q.next}
+	for _, g := range q.generations {
+		// One that waits for its seal takes no more events either.
+		state := StateSealed
+		if g == q.writing {
+			state = StateWritten
+		}
+
+		r.Generations = append(r.Generations, GenerationReport{
+			Name:  g.name,
+			State: state,
+			First: g.first,
+			Last:  g.last,
+			Acked: min(max(g.first, q.frontier), g.last+1) - g.first,
+			Plan:  PlanKeep,
+		})
+	}
+	return r
+}
+
+// waitingGaps returns the gaps at the frontier and above.
+func (q *Queue) waitingGaps() []frame.Range {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	// A copy, because lose changes the gaps in place.
+	gaps := slices.Clone(q.gaps)
+	for i := range gaps {
+		gaps[i].From = max(gaps[i].From, q.frontier)
+	}
+	return slices.DeleteFunc(gaps, func(g frame.Range) bool { return g.From >= g.End })
 }

@@ -134,7 +134,7 @@ func TestAfterOneFaultWhatIsMissingIsCounted(t *testing.T) {
 	}
 }
 
-func TestCheckFindsWhatIsLostAndOpenAgrees(t *testing.T) {
+func TestCheckFindsWhatIsLostAndRepairAgrees(t *testing.T) {
 	from := makeFolders(t)
 	for _, test := range faults() {
 		t.Run(test.name, func(t *testing.T) {
@@ -149,44 +149,59 @@ func TestCheckFindsWhatIsLostAndOpenAgrees(t *testing.T) {
 				t.Errorf("%d events are lost; the report is %+v", lost, found)
 			}
 
-			s, err := tryOpen(dir)
-			if err != nil {
+			if _, err := queue.Repair(t.Context(), queue.Config{Dir: dir, Logger: quiet()}); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, waiting(t, s)); len(test.want) > 0 && diff != "" {
-				t.Errorf("opened (-want +got):\n%s", diff)
-			}
-			if st := s.Status(); st.Gaps != lost {
-				t.Errorf("%d events are lost; opened, the status is %+v", lost, st)
-			}
-			closeSpool(t, s)
 
 			repaired, whole := checkDir(t, dir)
 			if diff := cmp.Diff(test.want, whole); len(test.want)+len(whole) > 0 && diff != "" {
-				t.Errorf("intact events after the start (-want +got):\n%s", diff)
+				t.Errorf("intact events after the repair (-want +got):\n%s", diff)
 			}
-			if repaired.LostEvents() != lost {
-				t.Errorf("after the start the report is %+v", repaired)
+			if repaired.Work() || repaired.LostEvents() != lost {
+				t.Errorf("after the repair the report is %+v", repaired)
 			}
-			wantKept(t, dir, test, repaired)
+			wantPlans(t, found, repaired)
+
+			s := open(t, dir)
+			if diff := cmp.Diff(test.want, waiting(t, s)); len(test.want) > 0 && diff != "" {
+				t.Errorf("opened again (-want +got):\n%s", diff)
+			}
+			if st := s.Status(); st.Gaps != lost {
+				t.Errorf("%d events are lost; opened again, the status is %+v", lost, st)
+			}
 		})
 	}
 }
 
-// wantKept checks that the damaged files of a generation are in quarantine if a rebuild left events out, and that
-// nothing else is there.
-func wantKept(t *testing.T, dir string, f fault, r queue.Report) {
+// wantPlans compares what Repair did with the one generation of a fault with what Check had
+// announced.
+func wantPlans(t *testing.T, before, after queue.Report) {
 	t.Helper()
-	folders := generationFolders(t, dir)
-	rebuilt := len(folders) > 0 && strings.HasSuffix(folders[0], ".1")
-	gone := len(folders) == 0 && strings.HasSuffix(f.name, "value log removed")
-
-	quarantined := 0
-	if (rebuilt || gone) && len(f.want) < 10-f.uncertain {
-		quarantined = 1
+	if len(before.Generations) == 0 {
+		return // it was removed by the fault
 	}
-	if len(r.Quarantine) != quarantined {
-		t.Errorf("generations %q, and in quarantine %q", folders, r.Quarantine)
+
+	planned, left := before.Generations[0], ""
+	if len(after.Generations) > 0 {
+		left = after.Generations[0].Name
+	}
+	want, quarantined := planned.Name, 0
+
+	switch planned.Plan {
+	case queue.PlanRebuild:
+		want += ".1"
+		if planned.Damaged > 0 {
+			quarantined = 1
+		}
+	case queue.PlanQuarantine:
+		want, quarantined = "", 1
+	case queue.PlanRemove:
+		want = ""
+	}
+
+	if left != want || len(after.Quarantine) != quarantined {
+		t.Errorf("the plan was %q; now there is generation %q, and in quarantine %q",
+			planned.Plan, left, after.Quarantine)
 	}
 }
 
@@ -222,9 +237,14 @@ func TestAnOlderEditionThatHoldsNothingMoreIsRemoved(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			found, whole := checkDir(t, dir)
-			if diff := cmp.Diff(scene.want, whole); diff != "" || found.LostEvents() != uint64(10-len(scene.want)) {
-				t.Errorf("beside the old edition the report is %+v, the events (-want +got):\n%s", found, diff)
+			found, _ := checkDir(t, dir)
+			plan := queue.PlanRemove
+			if scene.kept > 0 {
+				plan = queue.PlanQuarantine
+			}
+			last := found.Generations[len(found.Generations)-1]
+			if last.Name != filepath.Base(old) || last.Plan != plan {
+				t.Errorf("the check reports the old edition as %+v, want the plan %q", last, plan)
 			}
 
 			s = open(t, dir)

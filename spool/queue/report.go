@@ -20,13 +20,14 @@ import (
 
 // Report is what reading every frame of a spool found.
 type Report struct {
-	Frontier   uint64       `json:"frontier"` // the lowest sequence that is not acknowledged
-	Next       uint64       `json:"next"`     // the sequence of the next append
-	Events     int          `json:"events"`   // that wait and are whole
-	Bytes      int64        `json:"bytes"`    // of these events, as given to Append
-	Lanes      []LaneReport `json:"lanes"`
-	Lost       []Loss       `json:"lost"`       // in order, without events that the server has
-	Quarantine []string     `json:"quarantine"` // folders and files that were set aside earlier
+	Frontier    uint64             `json:"frontier"` // the lowest sequence that is not acknowledged
+	Next        uint64             `json:"next"`     // the sequence of the next append
+	Events      int                `json:"events"`   // that wait and are whole
+	Bytes       int64              `json:"bytes"`    // of these events, as given to Append
+	Generations []GenerationReport `json:"generations"`
+	Lanes       []LaneReport       `json:"lanes"`
+	Lost        []Loss             `json:"lost"`       // in order, without events that the server has
+	Quarantine  []string           `json:"quarantine"` // folders and files that were set aside earlier
 	// Earlier are losses that were found before, and around which nothing waits any more.
 	// Removing the folder quarantine forgets them.
 	Earlier []RecordedLoss `json:"earlier_losses"`
@@ -34,6 +35,45 @@ type Report struct {
 	// been acknowledged to the app. They are not in Lost.
 	Uncertain int `json:"uncertain"`
 }
+
+// GenerationReport is what was found in one generation.
+type GenerationReport struct {
+	Name    string `json:"name"`
+	State   State  `json:"state"`
+	First   uint64 `json:"first"`
+	Last    uint64 `json:"last"`    // First-1 when it is empty
+	Events  int    `json:"events"`  // that wait and are whole
+	Bytes   int64  `json:"bytes"`   // of these events
+	Acked   uint64 `json:"acked"`   // events that the server or a lane has
+	Damaged uint64 `json:"damaged"` // events that wait and are not whole: lost
+	Plan    Plan   `json:"plan"`
+	// Unreadable is how many bytes of its files the disk cannot read.
+	Unreadable int64 `json:"unreadable_bytes,omitempty"`
+}
+
+// State is the condition of a generation on the disk.
+type State string
+
+// The states of a generation.
+const (
+	StateWritten State = "written" // it takes new events, in a running process
+	StateSealed  State = "sealed"  // it was closed in order, and its files are what they were then
+	StateOpen    State = "open"    // it was not closed, and both of its logs agree
+	StateDamaged State = "damaged" // Badger would lose something by opening it, or by reading it
+)
+
+// Plan is what the next Open, or Repair, does with a generation.
+type Plan string
+
+// The plans for a generation. Damaged files that Rebuild and Quarantine find are set
+// aside and kept.
+const (
+	PlanKeep       Plan = "keep"
+	PlanRemove     Plan = "remove"     // all of it is acknowledged or in a newer edition, or it was always empty
+	PlanReplay     Plan = "replay"     // Badger replays its log
+	PlanRebuild    Plan = "rebuild"    // every whole event goes to a new edition
+	PlanQuarantine Plan = "quarantine" // nothing in it is whole, or a newer edition without some events replaced it
+)
 
 // LaneReport is what was found in one lane.
 type LaneReport struct {
@@ -83,7 +123,13 @@ func (r *Report) EarlierEvents() (n uint64) {
 func (r *Report) Sound() bool {
 	damaged := func(l LaneReport) bool { return l.Damaged > 0 || len(l.Errors) > 0 }
 
+	// Damaged events of generations are in Lost.
 	return len(r.Lost) == 0 && !slices.ContainsFunc(r.Lanes, damaged)
+}
+
+// Work reports whether some generation is not as a start would leave it.
+func (r *Report) Work() bool {
+	return slices.ContainsFunc(r.Generations, func(g GenerationReport) bool { return g.Plan != PlanKeep })
 }
 
 // lose adds the sequences from <= s < end, if there are any.

@@ -12,17 +12,18 @@ import (
 
 // Status is what the spool holds at one moment.
 type Status struct {
-	Events    int       `json:"events"`     // that wait to be acknowledged, including those being committed
-	Bytes     int64     `json:"bytes"`      // of these events, as given to Append
-	DiskBytes int64     `json:"disk_bytes"` // blocks of everything in the folder, including reserved ones
-	BytesMax  int64     `json:"bytes_max"`  // the bound of DiskBytes
-	Oldest    time.Time `json:"oldest"`     // when the oldest waiting event was appended; zero if none waits
-	Frontier  uint64    `json:"frontier"`   // the lowest sequence that is not acknowledged
-	Next      uint64    `json:"next"`       // the sequence of the next append
-	Held      int       `json:"held"`       // events in the held lane
-	Dead      int       `json:"dead"`       // events in the dead letters
-	Dropped   int       `json:"dropped"`    // dead letters of limits that were dropped since the spool was opened
-	Gaps      uint64    `json:"gaps"`       // events found lost since the spool was opened
+	Events      int       `json:"events"`      // that wait to be acknowledged, including those being committed
+	Bytes       int64     `json:"bytes"`       // of these events, as given to Append
+	DiskBytes   int64     `json:"disk_bytes"`  // blocks of everything in the folder, including reserved ones
+	BytesMax    int64     `json:"bytes_max"`   // the bound of DiskBytes
+	Oldest      time.Time `json:"oldest"`      // when the oldest waiting event was appended; zero if none waits
+	Frontier    uint64    `json:"frontier"`    // the lowest sequence that is not acknowledged
+	Next        uint64    `json:"next"`        // the sequence of the next append
+	Held        int       `json:"held"`        // events in the held lane
+	Dead        int       `json:"dead"`        // events in the dead letters
+	Dropped     int       `json:"dropped"`     // dead letters of limits that were dropped since the spool was opened
+	Gaps        uint64    `json:"gaps"`        // events found lost since the spool was opened
+	Generations int       `json:"generations"` // folders of events
 	// Uncertain counts events that a crash took and that most likely were never
 	// acknowledged to the app, since the spool was opened. They are not in Gaps.
 	Uncertain uint64 `json:"uncertain"`
@@ -39,17 +40,18 @@ func (q *Queue) Status() Status {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st := Status{
-		Events:    q.usage.Events,
-		Bytes:     q.usage.Bytes,
-		BytesMax:  q.config.BytesMax,
-		DiskBytes: disk,
-		Frontier:  q.frontier,
-		Next:      q.next,
-		Held:      held,
-		Dead:      dead,
-		Dropped:   q.dropped,
-		Gaps:      q.gapEvents,
-		Uncertain: q.uncertain,
+		Events:      q.usage.Events,
+		Bytes:       q.usage.Bytes,
+		BytesMax:    q.config.BytesMax,
+		DiskBytes:   disk,
+		Frontier:    q.frontier,
+		Next:        q.next,
+		Held:        held,
+		Dead:        dead,
+		Dropped:     q.dropped,
+		Gaps:        q.gapEvents,
+		Uncertain:   q.uncertain,
+		Generations: len(q.generations),
 	}
 	if q.frontier < q.next {
 		st.Oldest = q.oldestAt

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	badger "github.com/dgraph-io/badger/v4"
+
 	"promptspool/spool/disk"
 	"promptspool/spool/rawlog"
 )
@@ -55,6 +57,13 @@ func unreadableOr(err error) error {
 	if disk.IsUnreadable(err) {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
+	return err
+}
+
+// CheckManifest returns an error if the folder has no MANIFEST: Badger would
+// delete all of its tables.
+func CheckManifest(dir string) error {
+	_, err := os.Stat(filepath.Join(dir, badger.ManifestFilename))
 	return err
 }
 

@@ -97,13 +97,23 @@ func describeFiles(dir string) ([]byte, error) {
 	return text, nil
 }
 
+// Unseal makes a sealed generation count as one that was not closed in order. It does
+// nothing to one that is not sealed.
+func Unseal(dir string) error {
+	seal := filepath.Join(dir, sealName)
+	// A generation that was never sealed may have to be rebuilt, too.
+	if !disk.Exists(seal) {
+		return nil
+	}
+	return errors.Join(disk.Remove(seal), disk.SyncDir(dir))
+}
+
 // Replay lets Badger replay the log of a generation that was not closed, and seals it.
 //
 // Only a generation whose evidence agrees may be replayed: Badger cuts off what it finds
 // wrong. generationBytes is the usual capacity.
 func Replay(dir string, generationBytes int64, log badger.Logger) error {
-	// Without a MANIFEST Badger would delete all tables.
-	if _, err := os.Stat(filepath.Join(dir, badger.ManifestFilename)); err != nil {
+	if err := CheckManifest(dir); err != nil {
 		return err
 	}
 

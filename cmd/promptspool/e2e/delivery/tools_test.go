@@ -56,7 +56,11 @@ func TestAKilledSidecarsFolderIsCheckedExportedImportedAndDrained(t *testing.T) 
 	if !strings.Contains(out, "Sound: 5 events") {
 		t.Errorf("beside the running sidecar: %s", out)
 	}
-	_, errs := harness.Run(t, 1, "spool", "drain", "--data", sidecar.Data, "--upstream", "http://127.0.0.1:1")
+	_, errs := harness.Run(t, 1, "spool", "repair", "--data", sidecar.Data)
+	if !strings.Contains(errs, "stop it first") {
+		t.Errorf("repair beside a running sidecar: %s", errs)
+	}
+	_, errs = harness.Run(t, 1, "spool", "drain", "--data", sidecar.Data, "--upstream", "http://127.0.0.1:1")
 	if !strings.Contains(errs, "stop it first") {
 		t.Errorf("drain beside a running sidecar: %s", errs)
 	}
@@ -88,6 +92,7 @@ func TestAKilledSidecarsFolderIsCheckedExportedImportedAndDrained(t *testing.T) 
 	if done := promptspoolJSON[importReport](t, 0, "requests", "import", file, "--url", url); done.Duplicate != 5 {
 		t.Errorf("imported again: %+v", done)
 	}
+	harness.Run(t, 0, "spool", "repair", "--data", sidecar.Data, "--apply")
 	harness.Run(t, 0, "spool", "drain", "--data", sidecar.Data, "--upstream", url)
 	if got := server.Total(nil); got != 5 {
 		t.Errorf("%d records, want 5", got)

@@ -96,6 +96,11 @@ func TestASidecarOnADiskWithABadBlockDeliversTheRest(t *testing.T) {
 		t.Errorf("not everything that is whole was exported: %v", err)
 	}
 
+	repaired, _ := harness.Run(t, 0, "spool", "repair", "--data", data)
+	if !strings.Contains(repaired, "no whole copy") || !strings.Contains(repaired, "Nothing was changed") {
+		t.Errorf("spool repair says %s", repaired)
+	}
+
 	server := harness.StartPlainServer(t, upstream)
 
 	_, said = harness.Run(t, 1, "spool", "drain", "--data", copied, "--upstream", "http://"+upstream)

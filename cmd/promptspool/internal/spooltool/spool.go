@@ -32,7 +32,7 @@ import (
 
 // SpoolCommand is `promptspool spool`.
 func SpoolCommand() *cli.Command {
-	return config.Commands("spool", "inspect, verify, export and drain a sidecar's spool",
+	return config.Commands("spool", "inspect, verify, repair and drain a sidecar's spool",
 		config.Command("status",
 			"show the events queued for the server; for a stopped sidecar, every event is read",
 			spoolStatus, config.ShowingFlags(), []cli.Flag{sidecarDataFlag()}),
@@ -44,6 +44,12 @@ func SpoolCommand() *cli.Command {
 		config.Command("export [FILE]",
 			"write events as newline-delimited JSON, which `requests import` takes",
 			exportSpool, []cli.Flag{sidecarDataFlag()}),
+
+		config.Command("repair", "show what would mend a stopped sidecar's spool, and do it with --apply",
+			repairSpool, []cli.Flag{
+				config.SwitchFlag("apply", "do it; what is damaged is kept in the folder quarantine"),
+				sidecarDataFlag(),
+			}, config.OutputFlags()),
 
 		config.Command("drain",
 			"deliver what a stopped sidecar's spool holds, until it is empty; "+
@@ -219,11 +225,11 @@ func checkSpool(c *cli.Context) error {
 	if err := print.Output(c, report, func(t *print.Table) { reportTable(t, data, report) }); err != nil {
 		return err
 	}
-	// After the report, which has the details; scripts see the exit code.
+	// After the report, whose details say what to repair; scripts see the exit code.
 	if !report.Sound() {
 		return fmt.Errorf("the disk lost %s that the app was told to be safe, or damaged a lane; "+
-			"a sidecar keeps the damaged files in %s, and delivers the rest",
-			print.Quantity(report.LostEvents(), "event"), quarantineOf(data))
+			"see `promptspool spool repair --data %s` and its quarantine",
+			print.Quantity(report.LostEvents(), "event"), data)
 	}
 	return nil
 }
@@ -288,10 +294,12 @@ func lossText(t *print.Table, l queue.RecordedLoss) string {
 
 // reportTable prints a report for people, its verdict last.
 func reportTable(t *print.Table, data string, r queue.Report) {
-	t.Head("PLACE", ">WHOLE", ">BYTES")
-	t.Row("queue", r.Events, humanize.IBytes(uint64(r.Bytes)))
+	t.Head("GENERATION", "STATE", "FIRST", "LAST", "WAITING", "BYTES", "ACKED", "DAMAGED")
+	for _, g := range r.Generations {
+		t.Row(g.Name, g.State, g.First, g.Last, g.Events, humanize.IBytes(uint64(g.Bytes)), g.Acked, g.Damaged)
+	}
 	for _, l := range r.Lanes {
-		t.Row("lane "+l.Lane, l.Events, humanize.IBytes(uint64(l.Bytes)))
+		t.Row("lane "+l.Lane, "", "", "", l.Events, humanize.IBytes(uint64(l.Bytes)), "", l.Damaged)
 	}
 	damageTable(t, data, r)
 
@@ -312,6 +320,45 @@ func reportTable(t *print.Table, data string, r queue.Report) {
 	default:
 		t.Row(fmt.Sprintf("Sound: %s queued, each is whole, and none is missing.", queued))
 	}
+}
+
+func repairSpool(c *cli.Context) error {
+	data, err := stoppedSpool(c)
+	if err != nil {
+		return err
+	}
+	report, err := checkFolder(c, data)
+	if err != nil {
+		return err
+	}
+
+	if c.Bool("apply") {
+		if _, err := queue.Repair(c.Context, stoppedConfig(data, config.ToolLogger(c))); err != nil {
+			return err
+		}
+		// The report is then what the next start will find.
+		report, err = checkFolder(c, data)
+		if err != nil {
+			return err
+		}
+	}
+
+	return print.Output(c, report, func(t *print.Table) {
+		t.Head("GENERATION", "STATE", "PLAN", "WHOLE", "LOST")
+		for _, g := range report.Generations {
+			t.Row(g.Name, g.State, g.Plan, g.Events, g.Damaged)
+		}
+		damageTable(t, data, report)
+
+		switch {
+		case c.Bool("apply"):
+			t.Row("Done. The sidecar may be started.")
+		case report.Work():
+			t.Row("Nothing was changed. --apply does it; the damaged files are kept in the folder quarantine.")
+		default:
+			t.Row("There is nothing to repair.")
+		}
+	})
 }
 
 func drainStopped(c *cli.Context) error {
