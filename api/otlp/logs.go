@@ -221,8 +221,8 @@ var streamSpans = strings.Fields("handle_responses receiving")
 // deciding are the attributes that name an event or its call, or that the span of an agent's record is
 // made with.
 var deciding = strings.Fields(`
-	event.name gen_ai.response.id session.id conversation.id prompt.id prompt_id duration_ms event.timestamp error error.message success
-	input_token_count`)
+	event.name gen_ai.response.id session.id conversation.id prompt.id prompt_id duration_ms event.timestamp error
+	error.message success input_token_count`)
 
 // agentName returns the name of a coding agent's log record, and "" of any other. Claude Code has its
 // full name in the body, and Codex the line of its source in eventName.
