@@ -40,12 +40,9 @@ func (r *Registry) Moved(ctx context.Context, id wire.Identity, since time.Time)
 
 	var moved []wire.TemplateMove
 	for _, head := range heads {
-		was := map[string]int{}
-		for _, m := range head.Moves {
-			from := was[m.Label]
-			was[m.Label] = m.Version
-			if from > 0 && m.Version > 0 && from != m.Version && !m.At.Before(since) && id.Sees(head.Name) {
-				moved = append(moved, wire.TemplateMove{Move: m, Template: head.Name, Was: from})
+		for _, m := range head.Moved() {
+			if !m.At.Before(since) && id.Sees(head.Name) {
+				moved = append(moved, m)
 			}
 		}
 	}
@@ -199,34 +196,6 @@ func (r *Registry) DeleteLabel(ctx context.Context, id wire.Identity, label int6
 	return err
 }
 
-// RevertLabel takes back a change of a label, in one transaction. The label moves from
-// version is back to version was, where 0 means no label. wire.ErrChanged if it is not at
-// version is; moves that led back to it are not noticed.
-func (r *Registry) RevertLabel(
-	ctx context.Context, id wire.Identity, name, label string, is, was int, by string,
-) error {
-	// As in DeleteLabel.
-	if was == 0 {
-		if err := r.checkUnused(ctx, id, name, label); err != nil {
-			return err
-		}
-	}
-
-	_, _, err := r.relabel(ctx, id, name, by, func(t *wire.Template) (wire.LabelWrite, error) {
-		current := 0
-		if i, found := findLabel(t.Labels, label); found {
-			current = t.Labels[i].Version
-		}
-		if current != is || t.DeletedAt != nil {
-			return wire.LabelWrite{}, wire.ErrChanged()
-		}
-
-		return wire.LabelWrite{Name: label, Version: was}, nil
-	})
-
-	return err
-}
-
 // Archive takes a template out of use: apps no longer find it, while its versions and
 // history stay. Restore, or publishing it again, brings it back. wire.CodeConflict if
 // other templates refer to it. by is who does it.
@@ -258,26 +227,6 @@ func (r *Registry) Archive(ctx context.Context, id wire.Identity, ident, by stri
 // Restore brings an archived template back. A template in use stays so. wire.CodeNotFound
 // if there never was such a template. by is who does it.
 func (r *Registry) Restore(ctx context.Context, id wire.Identity, ident, by string) error {
-	return r.restore(ctx, id, ident, by, func(*wire.Template) error { return nil })
-}
-
-// RevertArchive takes back what archived a template at a time, in one step. wire.ErrChanged if it
-// was restored since, or archived again.
-func (r *Registry) RevertArchive(
-	ctx context.Context, id wire.Identity, name string, at time.Time, by string,
-) error {
-	return r.restore(ctx, id, name, by, func(t *wire.Template) error {
-		if t.DeletedAt == nil || !t.DeletedAt.Equal(at) {
-			return wire.ErrChanged()
-		}
-		return nil
-	})
-}
-
-// restore brings a template back, unless check, within the transaction, fails.
-func (r *Registry) restore(
-	ctx context.Context, id wire.Identity, ident, by string, check func(*wire.Template) error,
-) error {
 	head, err := r.Head(ctx, id, ident)
 	if err != nil {
 		return err
@@ -288,9 +237,8 @@ func (r *Registry) restore(
 		// A template that is not deleted stays as it is, and makes no change for caches
 		// to fetch.
 		restored = t.DeletedAt != nil
-		err := check(t)
 		t.DeletedAt = nil
-		return restored, err
+		return restored, nil
 	})
 	if err == nil && restored {
 		r.note(ctx, id, by, "restore template", head.Name, "")

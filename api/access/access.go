@@ -36,7 +36,7 @@ var Table = []Entry{
 	{
 		Does: "Score calls", Scope: wire.ScopeScore, Role: wire.RoleReviewer,
 		Routes: "track-score",
-		Pages: "POST /requests/{id}/score, POST /traces/{id}/score, POST /sessions/{id}/score, POST /undo, " +
+		Pages: "POST /requests/{id}/score, POST /traces/{id}/score, POST /sessions/{id}/score, " +
 			"GET /review, POST /review, GET /review/{name}",
 	},
 	{

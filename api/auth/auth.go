@@ -444,8 +444,8 @@ type PeopleStore interface {
 	// are disabled in this account only, or, if it is "", in all of theirs. Each change ends
 	// the person's sessions (SessionsFrom becomes change.At) and reset links. Enabling a
 	// person in all accounts forgets their name at the issuer. The error is
-	// wire.CodeNotFound if the account has no such person, wire.CodeConflict if an account
-	// would lose its last owner who can sign in, or wire.ErrChanged if change.Still is false.
+	// wire.CodeNotFound if the account has no such person, or wire.CodeConflict if an account
+	// would lose its last owner who can sign in.
 	ChangeUser(ctx context.Context, account, id string, change wire.UserChange) (wire.User, error)
 
 	// HasOwner reports whether the account of this name has a person whose role is owner.

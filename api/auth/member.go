@@ -72,30 +72,9 @@ func (p *People) SetRole(ctx context.Context, by wire.User, id string, role wire
 	return p.change(ctx, by, id, wire.UserChange{Role: &role}, "set role", string(role))
 }
 
-// RevertRole gives a member the role that they had before SetRole; "" if only groups give them one. It is
-// wire.ErrChanged if the member is not still as SetRole left them.
-func (p *People) RevertRole(
-	ctx context.Context, by wire.User, id string, role wire.Role, still func(wire.User) bool,
-) error {
-	if role != "" && !role.Known() {
-		return wire.Invalid(errRole())
-	}
-	_, err := p.change(ctx, by, id, wire.UserChange{Role: &role, Still: still}, "set role", string(role))
-	return err
-}
-
 // SetDisabled disables a member, who can then not sign in, or enables them again.
 func (p *People) SetDisabled(ctx context.Context, by wire.User, id string, disabled bool) (wire.User, error) {
 	return p.change(ctx, by, id, wire.UserChange{Disabled: &disabled}, disabling(disabled), "")
-}
-
-// RevertDisabled enables a member whom SetDisabled disabled; wire.ErrChanged as in RevertRole.
-func (p *People) RevertDisabled(
-	ctx context.Context, by wire.User, id string, still func(wire.User) bool,
-) error {
-	change := wire.UserChange{Disabled: new(false), Still: still}
-	_, err := p.change(ctx, by, id, change, disabling(false), "")
-	return err
 }
 
 // disabling names the change in the audit log.

@@ -124,7 +124,7 @@ func TestBeforeALabelMovesItsVersionsAreCompared(t *testing.T) {
 		t.Errorf("the label has moved already: %v, %v", head.Labels, err)
 	}
 	move.Set("compared", "true")
-	page, _ = s.done(ann, "/template/label", move)
+	page = s.done(ann, "/template/label", move)
 	if !strings.Contains(page, "prod now points to version 1 (was 3).") {
 		t.Errorf("the label is not moved: %s", page)
 	}

@@ -64,18 +64,16 @@ func TestAViewIsKeptInTheMenu(t *testing.T) {
 		t.Errorf("another project deletes it: %d", got.Code)
 	}
 	send(vic, "/views/mine/remove")
-	deleted, _ := url.Parse(send(eve, remove))
-	undo := deleted.Query().Get("undo")
-	if to := send(eve, "/undo", "undo", undo); to != "/views?done=undone" {
-		t.Errorf("undoing leads to %s", to)
-	}
 	views, err := s.store.Views(t.Context(), s.as(eve))
 	want := wire.View{Name: "ann's/calls", Address: "/requests?filter=user%3Aann"}
 	if err != nil || len(views) != 1 || views[0] != want {
 		t.Errorf("%+v, %v", views, err)
 	}
-	if got := s.call(eve, "POST", "/undo", s.form(eve, "undo", undo)); got.Code != http.StatusConflict {
-		t.Errorf("one that is there is put back: %d", got.Code)
+	if to := send(eve, remove); to != "/views?done=view-deleted" {
+		t.Errorf("deleting leads to %s", to)
+	}
+	if views, err := s.store.Views(t.Context(), s.as(eve)); err != nil || len(views) != 0 {
+		t.Errorf("after it was deleted: %+v, %v", views, err)
 	}
 }
 

@@ -111,11 +111,6 @@ type Registry interface {
 	Preview(ctx context.Context, id Identity, p Publish, f TemplateFetch) (RenderedTemplate, []Finding, error)
 	Findings(ctx context.Context, id Identity, p Publish) ([]Finding, error)
 	FindingsOf(ctx context.Context, id Identity, ident string, s Selector) ([]Finding, error)
-
-	// RevertLabel and RevertArchive take back a change, unless another one has followed it. A
-	// label that was moved on and back again counts as unchanged.
-	RevertLabel(ctx context.Context, id Identity, name, label string, is, was int, by string) error
-	RevertArchive(ctx context.Context, id Identity, name string, at time.Time, by string) error
 }
 
 // Sidecars keeps what the account's sidecars report. On a sidecar it asks the server.

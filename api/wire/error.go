@@ -168,11 +168,6 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: err.Error(), Cause: errors.Unwrap(err)}
 }
 
-// ErrChanged is the error of taking back a change that another one has followed.
-func ErrChanged() *Error {
-	return Errorf(CodeConflict, "It has been changed meanwhile, so it was not undone.")
-}
-
 // Unavailable makes a CodeUnavailable that tells the caller when to retry.
 func Unavailable(retryAfter time.Duration, format string, args ...any) *Error {
 	e := Errorf(CodeUnavailable, format, args...)

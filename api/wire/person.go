@@ -136,10 +136,6 @@ type UserChange struct {
 	Password *string // its hash
 	Disabled *bool
 	At       time.Time
-
-	// Still, if it is set, reports whether the person is as the one who reverts a change left them.
-	// It is asked in the same transaction, maybe more than once; if they are not, the error is ErrChanged.
-	Still func(User) bool
 }
 
 // Invite lets one person sign up. Its code is shown once, when it is made; only its

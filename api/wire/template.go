@@ -256,6 +256,20 @@ type TemplateMove struct {
 	Was      int    // the version before
 }
 
+// Moved returns the moves of its labels from one version to another.
+func (t *Template) Moved() (moved []TemplateMove) {
+	was := map[string]int{}
+	for _, m := range t.Moves {
+		from := was[m.Label]
+		was[m.Label] = m.Version
+		if from > 0 && m.Version > 0 && from != m.Version {
+			moved = append(moved, TemplateMove{Move: m, Template: t.Name, Was: from})
+		}
+	}
+
+	return moved
+}
+
 // LabelWrite is the body of POST /prompts/{id}/label: a new label and the version to
 // point it to.
 type LabelWrite struct {

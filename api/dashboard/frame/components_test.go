@@ -216,7 +216,6 @@ func shownComponents() view {
 		Title:   "Components",
 		Nav:     "requests",
 		Notice:  "prod now points to version 5 (was 3).",
-		Undo:    "u",
 		CSRF:    "token",
 		User:    &wire.User{Email: "ann@example.com", AccountName: "default", Role: wire.RoleOwner},
 		Now:     time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC),

@@ -71,7 +71,6 @@ type Frame struct {
 	reviews map[string]Route // those of forms that outlive their session, by their patterns
 	files   map[string]fs.FS
 	notices map[string]string
-	undos   map[string]Undoing
 	inNeed  sync.Map // inNeed by account
 }
 
@@ -101,7 +100,6 @@ func New(c Config, sections ...Section) *Frame {
 		reviews: map[string]Route{},
 		files:   map[string]fs.FS{},
 		notices: map[string]string{},
-		undos:   map[string]Undoing{},
 	}
 	// An unknown path gets our error page, and not the plain text of net/http.
 	f.mux.HandleFunc("/", f.notFound)
@@ -209,10 +207,9 @@ func (f *Frame) serveFiles(files fs.FS) http.HandlerFunc {
 // Section is some of the dashboard's pages, with what they need.
 type Section struct {
 	Routes  []Route
-	HTML    fs.FS              // has NAME.html for the page NAME of Call.Show
-	Files   map[string]fs.FS   // what is served as it is, by the path of its folder
-	Notices map[string]string  // by the words of Call.Redirect
-	Undos   map[string]Undoing // by the kinds of Call.Offer
+	HTML    fs.FS             // has NAME.html for the page NAME of Call.Show
+	Files   map[string]fs.FS  // what is served as it is, by the path of its folder
+	Notices map[string]string // by the words of Call.Redirect
 }
 
 // Route is a method and a path that a section serves.
@@ -254,7 +251,6 @@ func (f *Frame) add(section Section) {
 	}
 	maps.Copy(f.files, section.Files)
 	maps.Copy(f.notices, section.Notices)
-	maps.Copy(f.undos, section.Undos)
 
 	names, err := fs.Glob(section.HTML, "*.html")
 	if err != nil || len(names) == 0 {

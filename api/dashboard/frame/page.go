@@ -127,7 +127,6 @@ type view struct {
 	Notice   string // what has just been done
 	ByIssuer bool   // the person has no password here
 	InNeed   int    // sidecars that need attention
-	Undo     string // that, for the form that takes it back; "" if it cannot be
 	Version  string
 	Now      time.Time
 	Base     string // this server's address

@@ -133,9 +133,8 @@ func setting(name, author string, value any) string {
 // does not exist, or is another project's: an event for that would be accepted and wait.
 type Scored func(c *Exchange, of, id string) ([]wire.Score, error)
 
-// SetScore sets or takes back the score in a form of the component, and offers to undo that.
-// A score that is set is the person's, whatever others have given: theirs are only taken back. The offer
-// is on the page to.
+// SetScore sets or takes back the score in a form of the component, and shows the page to.
+// A score that is set is the person's, whatever others have given: theirs are only taken back.
 func (c *Exchange) SetScore(recorder wire.Recorder, read Scored, of, id, to string) error {
 	before, err := read(c, of, id)
 	if err != nil {
@@ -167,43 +166,8 @@ func (c *Exchange) SetScore(recorder wire.Recorder, read Scored, of, id, to stri
 	}); err != nil {
 		return err
 	}
-	after, err := read(c, of, id)
-	if err != nil {
-		return err
-	}
-	slot := wire.ScoreSlot{Name: cmp.Or(set.Name, wire.DefaultScoreName), Author: set.Author}
-	u := Undo{Kind: of, Of: id, Name: to, Was: sealedScore(before, slot), Now: sealedScore(after, slot)}
-	if len(to+u.Was+u.Now) > undoneBytesMax {
-		return c.Redirect(to, "scored")
-	}
 
-	return c.Offer(to, "scored", u)
-}
-
-// undoneBytesMax bounds what an address has of a score that can be undone, so that its reason fits in.
-const undoneBytesMax = 4 << 10
-
-// UndoScore returns the undoing of scores that were set by SetScore.
-func UndoScore(recorder wire.Recorder, read Scored) Undoing {
-	return Undoing{
-		Text: func(Undo) string { return "The score is set." },
-		Back: func(c *Exchange, u Undo) (to, done string, err error) {
-			now, err := read(c, u.Kind, u.Of)
-			if err != nil {
-				return "", "", err
-			}
-			var was wire.Score
-			// It is what SetScore sealed.
-			_ = json.Unmarshal([]byte(u.Was), &was)
-			if sealedScore(now, was.ScoreSlot) != u.Now {
-				return "", "", wire.Errorf(wire.CodeConflict, "The score was changed since, so it was not undone.")
-			}
-
-			body := map[string]any{u.Kind: u.Of}
-			was.Body(body)
-			return u.Name, "undone", c.RecordScores(recorder, now, body)
-		},
-	}
+	return c.Redirect(to, "scored")
 }
 
 // scoreIn returns the score that a slot holds; of the kind none if it holds none.
@@ -214,13 +178,6 @@ func scoreIn(scores []wire.Score, slot wire.ScoreSlot) wire.Score {
 	}
 
 	return scores[i]
-}
-
-// sealedScore returns the score of a slot as an Undo has it.
-func sealedScore(scores []wire.Score, slot wire.ScoreSlot) string {
-	// Texts and numbers always encode.
-	text, _ := json.Marshal(scoreIn(scores, slot))
-	return string(text)
 }
 
 // Typed returns what a person means: a number, true or false as JSON has them, or a text. The value of a

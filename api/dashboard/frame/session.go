@@ -44,9 +44,7 @@ type People interface {
 	Invites(ctx context.Context, by wire.User) ([]wire.Invite, error)
 	Uninvite(ctx context.Context, by wire.User, id string) error
 	SetRole(ctx context.Context, by wire.User, id string, role wire.Role) (wire.User, error)
-	RevertRole(ctx context.Context, by wire.User, id string, role wire.Role, still func(wire.User) bool) error
 	SetDisabled(ctx context.Context, by wire.User, id string, disabled bool) (wire.User, error)
-	RevertDisabled(ctx context.Context, by wire.User, id string, still func(wire.User) bool) error
 	MakeReset(ctx context.Context, by wire.User, id string) (wire.Secret, wire.User, error)
 	AuditLog(ctx context.Context, by wire.User, before string, limit int) ([]wire.AuditEntry, error)
 }

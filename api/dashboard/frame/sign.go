@@ -40,7 +40,6 @@ func SignIn() Section {
 			{Pattern: "GET /password", Page: (*Exchange).passwordPage},
 			{Pattern: "POST /password", Page: (*Exchange).setPassword, Personal: true},
 			{Pattern: "POST /zone", Page: (*Exchange).chooseZone, Personal: true},
-			{Pattern: "POST /undo", Page: (*Exchange).takeBack},
 		},
 		Notices: map[string]string{
 			"signed-out": "You have signed out.",
@@ -51,7 +50,6 @@ func SignIn() Section {
 			"no-cookie": "You signed in, but your browser did not keep the session's cookie. " +
 				"Allow cookies for this site, and see whether this page names another reason.",
 			"joined":      "You have joined this project. The menu leads to your other ones.",
-			"undone":      "Undone: it is as it was before.",
 			"back-to-tab": "You are signed in. Go back to the tab with your changes, and continue there.",
 		},
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -85,47 +84,24 @@ func (p *pages) makeReset(c *frame.Exchange) error {
 }
 
 func (p *pages) setRole(c *frame.Exchange) error {
-	people, err := p.people.Members(c.Context(), c.User)
-	if err != nil {
-		return err
-	}
-	u, err := p.people.SetRole(c.Context(), c.User, c.PathValue("id"), wire.Role(c.PostForm.Get("role")))
+	_, err := p.people.SetRole(c.Context(), c.User, c.PathValue("id"), wire.Role(c.PostForm.Get("role")))
 	if err != nil {
 		return p.peopleFault(c, err)
 	}
 
-	undo := frame.Undo{Kind: "role", Name: u.Email, Now: string(u.ByHand())}
-	for _, before := range people {
-		if before.ID == u.ID && before.ByHand() != u.ByHand() && u.ID != c.User.ID {
-			undo.Of, undo.Was = u.ID, string(before.ByHand())
-		}
-	}
-
-	return c.Offer("/people", "", undo)
+	return c.Redirect("/people", "role")
 }
 
 func (p *pages) setDisabled(c *frame.Exchange) error {
 	disabled := c.PostForm.Get("disabled") == "true"
-	before, err := p.people.Members(c.Context(), c.User)
-	if err != nil {
-		return err
-	}
-	u, err := p.people.SetDisabled(c.Context(), c.User, c.PathValue("id"), disabled)
-	switch {
-	case err != nil:
+	if _, err := p.people.SetDisabled(c.Context(), c.User, c.PathValue("id"), disabled); err != nil {
 		return p.peopleFault(c, err)
-	case !disabled:
-		return c.Offer("/people", "", frame.Undo{Kind: "enabled", Name: u.Email})
+	}
+	if disabled {
+		return c.Redirect("/people", "disabled")
 	}
 
-	// They cannot enable a person whom another had disabled.
-	undo := frame.Undo{Kind: "disabled", Name: u.Email}
-	was := slices.ContainsFunc(before, func(b wire.User) bool { return b.ID == u.ID && b.DisabledAt != nil })
-	if !was && u.DisabledAt != nil {
-		undo.Of, undo.Now = u.ID, u.DisabledAt.UTC().Format(disabledAt)
-	}
-
-	return c.Offer("/people", "", undo)
+	return c.Redirect("/people", "enabled")
 }
 
 // peopleFault shows the page again with a change that is not possible, such as removing
@@ -137,34 +113,6 @@ func (p *pages) peopleFault(c *frame.Exchange, err error) error {
 
 	return err
 }
-
-func roleText(u frame.Undo) string {
-	was := ""
-	if u.Was != "" {
-		was = " (was " + u.Was + ")"
-	}
-
-	return fmt.Sprintf("%s now has the role %s%s and must sign in again.", u.Name, u.Now, was)
-}
-
-// undoRole does not notice changes that led back to the role.
-func (p *pages) undoRole(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
-	still := func(m wire.User) bool { return string(m.ByHand()) == u.Now }
-
-	return "/people", "undone", p.people.RevertRole(c.Context(), c.User, u.Of, wire.Role(u.Was), still)
-}
-
-func disabledText(u frame.Undo) string { return u.Name + " can no longer sign in." }
-
-// undoDisabled enables a person, unless they were enabled since, or disabled again.
-func (p *pages) undoDisabled(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
-	still := func(m wire.User) bool { return m.DisabledAt != nil && m.DisabledAt.UTC().Format(disabledAt) == u.Now }
-
-	return "/people", "undone", p.people.RevertDisabled(c.Context(), c.User, u.Of, still)
-}
-
-// disabledAt is how an undo has the moment, in the microseconds that every database keeps.
-const disabledAt = "2006-01-02T15:04:05.000000"
 
 // pages are the pages for the owners of an account.
 type pages struct {
@@ -197,13 +145,11 @@ func Pages(people frame.People, keys wire.Keys) frame.Section {
 			{Pattern: "GET /audit/export", Page: p.exportAudit},
 		},
 		Notices: map[string]string{
+			"role":      "The role is changed. They must sign in again.",
+			"disabled":  "They can no longer sign in.",
+			"enabled":   "They can sign in again.",
 			"revoked":   "The key is revoked. Calls with it are now rejected.",
 			"uninvited": "The invite is revoked. Its link no longer works.",
-		},
-		Undos: map[string]frame.Undoing{
-			"role":     {Text: roleText, Back: p.undoRole},
-			"disabled": {Text: disabledText, Back: p.undoDisabled},
-			"enabled":  {Text: func(u frame.Undo) string { return u.Name + " can sign in again." }},
 		},
 	}
 }

@@ -270,6 +270,5 @@ func (p *pages) erase(c *frame.Exchange) error {
 		return err
 	}
 
-	return c.Offer(address.Of("/requests", c.Filter(c.PostForm).Values()), "erased",
-		frame.Undo{Kind: "erased", Now: deleted.AuditDetail()})
+	return c.Redirect(c.Filter(c.PostForm).Requests(), "erased")
 }

@@ -253,12 +253,6 @@ func Pages(records wire.Archive, recorder wire.Recorder, templates wire.Registry
 			"scored": "The score is set.",
 			"erased": "The requests were deleted.",
 		},
-		Undos: map[string]frame.Undoing{
-			"request_id": frame.UndoScore(recorder, p.scored),
-			"trace_id":   frame.UndoScore(recorder, p.scored),
-
-			"erased": {Text: func(u frame.Undo) string { return "Deleted: " + u.Now + "." }},
-		},
 	}
 }
 

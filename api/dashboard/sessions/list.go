@@ -353,7 +353,6 @@ func Pages(records wire.Archive, recorder wire.Recorder) frame.Section {
 		Notices: map[string]string{
 			"at-end": "The list ends here.",
 		},
-		Undos: map[string]frame.Undoing{"session_id": frame.UndoScore(recorder, p.scored)},
 	}
 }
 

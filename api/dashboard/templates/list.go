@@ -181,16 +181,8 @@ func Pages(templates wire.Registry, records wire.Archive, providers []string) fr
 			"unchanged":  "Nothing was changed, so no new version was created.",
 			"label":      "The label now points to this version. Apps requesting it get it within a second.",
 			"unlabelled": "The label was deleted.",
-			"relabelled": "The label was created again, with a new ID.",
-			"archived":   archived,
+			"archived":   "The template is archived. Apps requesting it will get 404.",
 			"restored":   "The template was restored.",
-		},
-		Undos: map[string]frame.Undoing{
-			"label":   {Text: labelText, Back: p.undoLabel},
-			"archive": {Text: func(frame.Undo) string { return archived }, Back: p.undoArchive},
 		},
 	}
 }
-
-// archived is the notice that a template was archived.
-const archived = "The template is archived. Apps requesting it will get 404."

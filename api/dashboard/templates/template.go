@@ -1,7 +1,6 @@
 package templates
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -266,14 +265,7 @@ func (p *pages) changeTemplate(
 		return err
 	}
 
-	// Restoring needs no extra button: archiving is one.
-	to := address.Template("/template", head.Name)
-	if after, err := p.templates.Head(c.Context(), c.Identity(), head.Name); err == nil && after.DeletedAt != nil {
-		at := after.DeletedAt.Format(time.RFC3339Nano)
-		return c.Offer(to, done, frame.Undo{Kind: "archive", Of: head.Name, Now: at})
-	}
-
-	return c.Redirect(to, done)
+	return c.Redirect(address.Template("/template", head.Name), done)
 }
 
 // way is a way to fetch a template, to be pasted into an app.
@@ -351,6 +343,9 @@ func (p *pages) moveLabel(c *frame.Exchange, head templateHead) error {
 
 	version := strconv.Itoa(w.Version)
 	i := head.labelled(w.Name)
+	if from := c.PostForm.Get("from"); from != "" && (i < 0 || strconv.Itoa(head.Labels[i].Version) != from) {
+		return wire.Errorf(wire.CodeConflict, "The label was changed meanwhile, so it was not moved back.")
+	}
 	if i >= 0 && head.Labels[i].Version != w.Version && c.PostForm.Get("compared") == "" {
 		from := strconv.Itoa(head.Labels[i].Version)
 		return c.Redirect(
@@ -381,18 +376,13 @@ func (p *pages) moveLabel(c *frame.Exchange, head templateHead) error {
 		return err
 	}
 
-	to := address.Template("/template", head.Name, "v", version)
-	if placed.Was == w.Version {
-		return c.Redirect(to, "label")
+	// The page itself says that a label was moved.
+	done := "label"
+	if placed.Was > 0 && placed.Was != w.Version {
+		done = ""
 	}
 
-	was := ""
-	if placed.Was > 0 {
-		was = strconv.Itoa(placed.Was)
-	}
-
-	return c.Offer(to, "label",
-		frame.Undo{Kind: "label", Of: head.Name, Name: w.Name, Was: was, Now: version})
+	return c.Redirect(address.Template("/template", head.Name, "v", version), done)
 }
 
 // readLabel reads a label's form by the rules of the API.
@@ -404,63 +394,34 @@ func readLabel(c *frame.Exchange) (wire.LabelWrite, error) {
 }
 
 func (p *pages) deleteLabel(c *frame.Exchange, head templateHead) error {
-	name := c.PostForm.Get("label")
 	// The label may have been deleted in another tab.
-	i := head.labelled(name)
+	i := head.labelled(c.PostForm.Get("label"))
 	if i < 0 {
 		return wire.Errorf(wire.CodeNotFound, "The template no longer has this label.")
 	}
 
-	label := head.Labels[i]
-	if err := p.templates.DeleteLabel(c.Context(), c.Identity(), label.ID, c.User.Email); err != nil {
+	if err := p.templates.DeleteLabel(c.Context(), c.Identity(), head.Labels[i].ID, c.User.Email); err != nil {
 		return err
 	}
 
-	return c.Offer(address.Template("/template", head.Name), "unlabelled",
-		frame.Undo{Kind: "label", Of: head.Name, Name: name, Was: strconv.Itoa(label.Version)})
+	return c.Redirect(address.Template("/template", head.Name), "unlabelled")
 }
 
-func labelText(u frame.Undo) string {
-	switch {
-	case u.Now == "":
-		return fmt.Sprintf("The label %s was deleted (was version %s). Apps requesting it will get 404.", u.Name, u.Was)
-	case u.Was == "":
-		return fmt.Sprintf("%s is a new label and points to version %s.", u.Name, u.Now)
+// undoMax is how long the page offers to take back a move of its reader.
+const undoMax = 30 * time.Second
+
+// Moved returns the reader's move of a label, if it is the last one and was made just now, else nil.
+func (v templateView) Moved(now time.Time, reader string) *wire.TemplateMove {
+	moved := v.Template.Moved()
+	if len(moved) == 0 {
+		return nil
 	}
 
-	return fmt.Sprintf("%s now points to version %s (was %s). Apps requesting it get it within a second.",
-		u.Name, u.Now, u.Was)
-}
-
-func (p *pages) undoLabel(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
-	is, err := versionOf(u.Now)
-	if err != nil {
-		return "", "", err
-	}
-	was, err := versionOf(u.Was)
-	if err != nil {
-		return "", "", err
-	}
-	err = p.templates.RevertLabel(c.Context(), c.Identity(), u.Of, u.Name, is, was, c.User.Email)
-
-	// A deleted label is created again, and has a new id.
-	done = "undone"
-	if u.Now == "" {
-		done = "relabelled"
+	last := moved[len(moved)-1]
+	followed := last.Move != v.Template.Moves[len(v.Template.Moves)-1]
+	if followed || last.By != reader || now.Sub(last.At) > undoMax {
+		return nil
 	}
 
-	return address.Template("/template", u.Of), done, err
-}
-
-// versionOf reads a version of a change; "" is 0.
-func versionOf(text string) (int, error) { return strconv.Atoi(cmp.Or(text, "0")) }
-
-func (p *pages) undoArchive(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
-	at, err := time.Parse(time.RFC3339Nano, u.Now)
-	if err != nil {
-		return "", "", err
-	}
-	err = p.templates.RevertArchive(c.Context(), c.Identity(), u.Of, at, c.User.Email)
-
-	return address.Template("/template", u.Of), "undone", err
+	return &last
 }

@@ -66,7 +66,11 @@ func (p *pages) save(c *frame.Exchange, own bool) error {
 	v, err := wire.DecodeForm[wire.View](c.PostForm)
 	v.Own = own
 	if err == nil {
-		err = p.put(c, v)
+		err = p.views.PutView(c.Context(), c.Identity(), v)
+	}
+	// The audit log has those of the project.
+	if err == nil && !own {
+		err = c.Note(c.Context(), "save view", v.Name, wire.AuditFilter(v.Address))
 	}
 	if e := frame.Correctable(err); e != nil {
 		return p.show(c, e.Status(), listView{Typed: v.Name, New: v.Address, Error: e})
@@ -78,36 +82,10 @@ func (p *pages) save(c *frame.Exchange, own bool) error {
 	return c.Redirect(frame.ViewAddress(v), "view-saved")
 }
 
-// put saves a view. The audit log has those of the project.
-func (p *pages) put(c *frame.Exchange, v wire.View) error {
-	err := p.views.PutView(c.Context(), c.Identity(), v)
-	if err == nil && !v.Own {
-		err = c.Note(c.Context(), "save view", v.Name, wire.AuditFilter(v.Address))
-	}
-
-	return err
-}
-
-// saved returns the saved view of a name; nil if there is none.
-func (p *pages) saved(c *frame.Exchange, name string, own bool) (*wire.View, error) {
-	all, err := p.views.Views(c.Context(), c.Identity())
-	for i := range all {
-		if all[i].Name == name && all[i].Own == own {
-			return &all[i], err
-		}
-	}
-
-	return nil, err
-}
-
 // remove deletes a view.
 func (p *pages) remove(c *frame.Exchange, own bool) error {
-	was, err := p.saved(c, c.PathValue("id"), own)
-	if err != nil {
-		return err
-	}
 	v := wire.View{Name: c.PathValue("id"), Own: own}
-	err = p.views.RemoveView(c.Context(), c.Identity(), v)
+	err := p.views.RemoveView(c.Context(), c.Identity(), v)
 	if err == nil && !own {
 		err = c.Note(c.Context(), "delete view", v.Name, "")
 	}
@@ -115,28 +93,7 @@ func (p *pages) remove(c *frame.Exchange, own bool) error {
 		return err
 	}
 
-	undo := frame.Undo{Kind: formsPath(own), Of: wire.OrZero(was).Address, Name: v.Name}
-
-	return c.Offer("/views", "view-deleted", undo)
-}
-
-// undoing returns how the deletion of a view is undone.
-func (p *pages) undoing(own bool) frame.Undoing {
-	return frame.Undoing{
-		Text: func(u frame.Undo) string { return "The view " + u.Name + " is deleted." },
-		Back: func(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
-			v := wire.View{Name: u.Name, Address: u.Of, Own: own}
-			other, err := p.saved(c, v.Name, own)
-			switch {
-			case err != nil:
-				return "", "", err
-			case other != nil:
-				return "", "", wire.Errorf(wire.CodeConflict, "There is another view of this name now.")
-			}
-
-			return "/views", "undone", p.put(c, v)
-		},
-	}
+	return c.Redirect("/views", "view-deleted")
 }
 
 // pages are the pages of views, and the one that finds something.
@@ -176,6 +133,5 @@ func Pages(views wire.Views, records wire.Archive, templates wire.Registry, keys
 			"view-saved":   "The view is saved.",
 			"view-deleted": "The view is deleted.",
 		},
-		Undos: map[string]frame.Undoing{formsPath(true): p.undoing(true), formsPath(false): p.undoing(false)},
 	}
 }

@@ -159,8 +159,6 @@ document.addEventListener("submit", async (event) => {
   keepName(name);
   if (!known.includes(name)) names = undefined; // one more
   say((page.querySelector("div.notice") ?? document.getElementById("progress"))?.textContent ?? "");
-  document.querySelector("div.notice:has(.undo)")?.remove();
-  document.getElementById("main").prepend(page.querySelector("div.notice:has(.undo)") ?? "");
   if (id === "review") {
     scrollTo({ top: 0, behavior: "instant" });
     toAnswer();

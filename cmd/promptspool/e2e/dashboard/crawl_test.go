@@ -29,10 +29,10 @@ func newCrawler(t *testing.T, base string) *crawler {
 		ofAKind: 2,
 		refusals: []string{
 			"This code is invalid", "Wrong email or password", "is the last owner of the project",
-			"in the meantime. Review that change",     // a template saved under a name that is taken
-			"changed meanwhile, so it was not undone", // an Undo that another button overtook
-			"There is a project crawled",              // made by another button
-			"crawled must be", "the names of 1 to",    // forms that ask for what the crawler leaves out
+			"in the meantime. Review that change",         // a template saved under a name that is taken
+			"changed meanwhile, so it was not moved back", // an Undo that another button overtook
+			"There is a project crawled",                  // made by another button
+			"crawled must be", "the names of 1 to",        // forms that ask for what the crawler leaves out
 		},
 		answers: map[string]string{
 			"filter": "Oslo tag:web since:7d", "span": "7d", "label": "prod", "tag": "shop", "bucket": "day",
