@@ -68,7 +68,6 @@ type Frame struct {
 	links   *strings.Replacer             // puts the base path in front of a page's addresses
 	cookie  http.Cookie                   // of a session, without its value
 
-	reviews map[string]Route // those of forms that outlive their session, by their patterns
 	files   map[string]fs.FS
 	notices map[string]string
 	inNeed  sync.Map // inNeed by account
@@ -97,7 +96,6 @@ func New(c Config, sections ...Section) *Frame {
 		pages:   map[string]*template.Template{},
 		links:   newLinks(c.BasePath()),
 		cookie:  c.newCookie(),
-		reviews: map[string]Route{},
 		files:   map[string]fs.FS{},
 		notices: map[string]string{},
 	}
@@ -219,10 +217,6 @@ type Route struct {
 
 	// Personal marks a form that acts in no project: it may come from a page of any of them.
 	Personal bool
-
-	// Review, if set, shows the route's form again to a person whose session had ended
-	// when they sent it. See session.go.
-	Review func(c *Exchange) error
 }
 
 // Role returns the least role that may call the route; "" if no session is needed.
@@ -242,9 +236,6 @@ func (f *Frame) add(section Section) {
 				c.fail(err)
 			}
 		})
-		if r.Review != nil {
-			f.reviews[r.Pattern] = r
-		}
 	}
 	for folder, content := range section.Files {
 		f.mux.HandleFunc("GET "+folder+"{name}", f.serveFiles(content))

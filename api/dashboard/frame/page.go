@@ -123,7 +123,6 @@ type view struct {
 	Nav      string // the current entry of the menu
 	User     *wire.User
 	CSRF     string
-	Session  string // names the session, in forms that may be sent after its end
 	Notice   string // what has just been done
 	ByIssuer bool   // the person has no password here
 	InNeed   int    // sidecars that need attention
