@@ -48,7 +48,16 @@ func (s *site) rows(email, list string) []string {
 
 // beside returns where a record's page leads in its list; "" for nowhere.
 func (s *site) beside(email, page, relation string) string {
-	return append(s.links(email, page, `href="([^"]*)" rel="`+relation+`"`), "")[0]
+	step := append(s.links(email, page, `href="([^"]*)" rel="`+relation+`"`), "")[0]
+	if step == "" {
+		return ""
+	}
+	to := s.call(email, "GET", step, nil).Header().Get("Location")
+	if strings.HasSuffix(to, "&done=at-end") {
+		return ""
+	}
+
+	return to
 }
 
 // recordOf returns the id in the address of a record.

@@ -109,8 +109,8 @@ func TestASessionReadsAsOneConversation(t *testing.T) {
 	if back := s.links(ann, rows[1], `href="([^"]*)" data-key="u"`); back[0] != list {
 		t.Errorf("it leads back to %s", back)
 	}
-	if to := s.follow(ann, rows[1], "prev"); to != rows[0] || s.follow(ann, to, "next") != rows[1] {
-		t.Errorf("the session before it is %s, and the one after that %s", to, s.follow(ann, to, "next"))
+	if to := s.beside(ann, rows[1], "prev"); to != rows[0] || s.beside(ann, to, "next") != rows[1] {
+		t.Errorf("the session before it is %s, and the one after that %s", to, s.beside(ann, to, "next"))
 	}
 	for at, relation := range map[string]string{rows[0]: "prev", rows[1]: "next", page: "next"} {
 		if to := s.beside(ann, at, relation); to != "" {
@@ -159,17 +159,6 @@ func marshalled(t *testing.T, v any) string {
 	}
 
 	return string(raw)
-}
-
-// follow returns where a link of a page with a relation leads in the end.
-func (s *site) follow(email, page, relation string) string {
-	s.t.Helper()
-	to := s.call(email, "GET", s.beside(email, page, relation), nil)
-	if to.Code != http.StatusSeeOther {
-		s.t.Fatalf("the %s of %s answers %d", relation, page, to.Code)
-	}
-
-	return to.Header().Get("Location")
 }
 
 // Agents send everything again with each call: a page shows each message once, and knows at its

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"maps"
 	"net/url"
 	"strconv"
 
@@ -39,8 +40,9 @@ func (f Filter) At(p Place) url.Values {
 	return q
 }
 
-// Neighbours returns the places before a place and after it, among so many rows after its cursor.
-func (p Place) Neighbours(rows int, id func(i int) string) (before, after Place) {
+// Step returns the next place, or else the one before, among so many rows after the cursor. At an end of the list
+// there is none.
+func (p Place) Step(way string, rows int, id func(i int) string) Place {
 	// A row may have left the list since, such as by a score: then others are where it was.
 	i := 0
 	for i < rows && id(i) != p.ID {
@@ -52,14 +54,14 @@ func (p Place) Neighbours(rows int, id func(i int) string) (before, after Place)
 		next = i
 	}
 
-	if i > 0 {
-		before = Place{id(i - 1), p.Cursor, i - 1, p.Plus(-1)}
-	}
-	if next < rows {
-		after = Place{id(next), p.Cursor, next, p.Plus(1)}
+	switch {
+	case way == "next" && next < rows:
+		return Place{id(next), p.Cursor, next, p.Plus(1)}
+	case way != "next" && i > 0:
+		return Place{id(i - 1), p.Cursor, i - 1, p.Plus(-1)}
 	}
 
-	return before, after
+	return Place{}
 }
 
 // Number is the number of a row in the whole list, as it was when the list was opened.
@@ -128,30 +130,25 @@ type Trail struct {
 // Step is a link to the row before another one in a list, or after it. Without an address there is none.
 type Step struct{ Href, Text string }
 
-// Trail returns the trail of a row at a place, without its neighbours. Its way back leads to the page of the
-// list that has the row.
-func (f Filter) Trail(list, path string, p Place) Trail {
-	q := f.Values()
-	if first := p.Plus(-p.Row); first.At > 1 {
-		q.Set("cursor", p.Cursor)
-		first.Set(q)
-	}
-	t := Trail{List: list, Back: address.Of(path, q), Place: p.Number}
-	t.Previous.Text, t.Next.Text = f.Order.steps()
-
-	return t
-}
-
 // OpenedFrom is the parameter of a trace's or a session's address that has the list it was opened from. Its
 // value is a filter with the place of the row.
 const OpenedFrom = "list"
 
-// Walk returns the trail of a session or a trace. Its neighbours are found when they are asked for, by
-// the list at path: finding them takes a while in a large project.
-func (f Filter) Walk(list, path string, p Place) Trail {
-	t := f.Trail(list, path, p)
+// Walk returns the trail of a row at a place of the list at path. Its way back leads to the page of the list that
+// has the row. Its neighbours are found when they are asked for, by the list: finding them takes a while in a large
+// project. more is what their pages keep.
+func (f Filter) Walk(list, path string, p Place, more url.Values) Trail {
+	back := f.Values()
+	if first := p.Plus(-p.Row); first.At > 1 {
+		back.Set("cursor", p.Cursor)
+		first.Set(back)
+	}
+	t := Trail{List: list, Back: address.Of(path, back), Place: p.Number}
+	t.Previous.Text, t.Next.Text = f.Order.steps()
+
 	q := f.At(p)
 	q.Set("id", p.ID)
+	maps.Copy(q, more)
 	if p.ID != "" && p.Row > 0 {
 		t.Previous.Href = address.With(address.Of(path, q), "step", "previous")
 	}

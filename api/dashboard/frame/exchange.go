@@ -58,7 +58,7 @@ func (c *Exchange) Walk(list, path, id string, q url.Values) filter.Trail {
 	opened, _ := url.ParseQuery(q.Get(filter.OpenedFrom))
 	f := c.Filter(opened).OfRollups(opened)
 
-	return f.Walk(list, path, filter.ReadPlace(id, opened))
+	return f.Walk(list, path, filter.ReadPlace(id, opened), nil)
 }
 
 // Note writes what the request did into the account's audit log.

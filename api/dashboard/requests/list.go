@@ -15,7 +15,6 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"errors"
 	"html/template"
 	"net/http"
 	"slices"
@@ -60,6 +59,9 @@ func (p *pages) requestsPage(c *frame.Exchange) error {
 	v.Exports = exportLinks(f, v.View.Columns)
 	v.Shown = filter.ColumnsOf(v.View.Columns)
 	c.Here = v.View.address(f)
+	if at := filter.ReadPlace(query.Get("id"), query); at.ID != "" {
+		return p.step(c, f, at)
+	}
 
 	page, err := f.List(c.Context(), p.records, c.Identity(),
 		wire.Search{PerPage: requestsPerPage, Cursor: query.Get("cursor")})
@@ -168,11 +170,8 @@ func (v requestsView) Review() string {
 func (v requestsView) Erase() string { return eraseAddress(v.Filter, "", "") }
 
 // recordAddress returns the address of a record at its place in the list of the filter, with a view of its
-// texts; "" for none.
+// texts.
 func recordAddress(f filter.Filter, p filter.Place, view string) string {
-	if p.ID == "" {
-		return ""
-	}
 	q := f.At(p)
 	if view == sentView {
 		q.Set("view", view)
@@ -181,37 +180,24 @@ func recordAddress(f filter.Filter, p filter.Place, view string) string {
 	return address.Of("/requests/"+p.ID, q)
 }
 
-// neighboursTimeMax bounds the search for neighbours: a page waits for it, and is complete
-// without them.
-const neighboursTimeMax = time.Second
-
-// neighbours returns the addresses of the records before one and after it, in the list
-// that its page was opened from; "" is none. They are not found for a record far from the cursor, or late.
-func (p *pages) neighbours(
-	c *frame.Exchange, f filter.Filter, at filter.Place,
-) (previous, next string, err error) {
-	if at.ID == "" {
-		return "", "", nil
-	}
-
-	ctx, cancel := context.WithTimeout(c.Context(), neighboursTimeMax)
-	defer cancel()
-	page, err := f.List(ctx, p.records, c.Identity(), wire.Search{
+// step leads to the page of the row beside one.
+func (p *pages) step(c *frame.Exchange, f filter.Filter, at filter.Place) error {
+	page, err := f.List(c.Context(), p.records, c.Identity(), wire.Search{
 		Cursor:  at.Cursor,
 		PerPage: min(at.Row+2, wire.PageItemsMax),
 		Quick:   true,
 	})
-
-	// The list explains what is wrong with its filter.
-	late := errors.Is(err, context.DeadlineExceeded) && c.Context().Err() == nil
-	if late || wire.IsCode(err, wire.CodeInvalid) {
-		return "", "", nil
+	if err != nil {
+		return err
 	}
 
-	before, after := at.Neighbours(len(page.Items), func(i int) string { return page.Items[i].RequestID })
-	view := c.URL.Query().Get("view")
+	query := c.URL.Query()
+	to := at.Step(query.Get("step"), len(page.Items), func(i int) string { return page.Items[i].RequestID })
+	if to.ID == "" {
+		return c.Redirect(recordAddress(f, at, query.Get("view")), "at-end")
+	}
 
-	return recordAddress(f, before, view), recordAddress(f, after, view), err
+	return c.Redirect(recordAddress(f, to, query.Get("view")), "")
 }
 
 // pages are the pages of requests.

@@ -107,7 +107,7 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 	v := recordView{
 		outcome: outcome(r.Status),
 		Record:  r,
-		Trail:   f.Trail("Requests", "/requests", at),
+		Trail:   f.Walk("Requests", "/requests", at, address.Some(c.URL.Query(), "view")),
 		Scoring: c.Scoring("POST /requests/{id}/score", "/requests/"+r.RequestID+"/score", r.Scores,
 			frame.Field{Name: "view", Value: query.Encode()}),
 		AsSent: t.AsSent,
@@ -161,11 +161,6 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 	if object, err := wire.ParseObject(r.Content()); err == nil && !r.IsSpan() {
 		call, _ := wire.DecodeRequest(object, false, r.AcceptedAt)
 		v.Dropped = call.Dropped
-	}
-
-	v.Trail.Previous.Href, v.Trail.Next.Href, err = p.neighbours(c, f, at)
-	if err != nil {
-		return err
 	}
 
 	return c.Show(http.StatusOK, "record", frame.Title(append([]string{v.Ended()}, v.Subjects()...)...), "requests", v)

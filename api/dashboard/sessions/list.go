@@ -216,11 +216,7 @@ func (p *pages) step(c *frame.Exchange, v listView, s wire.RollupSearch, at filt
 		return err
 	}
 
-	way := c.URL.Query().Get("step")
-	to, after := at.Neighbours(len(page.Items), func(i int) string { return page.Items[i].ID })
-	if way == "next" {
-		to = after
-	}
+	to := at.Step(c.URL.Query().Get("step"), len(page.Items), func(i int) string { return page.Items[i].ID })
 	if to.ID == "" {
 		return c.Redirect(v.open(at), "at-end")
 	}
