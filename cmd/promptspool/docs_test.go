@@ -24,8 +24,8 @@ func TestDocsPrintsPages(t *testing.T) {
 		says string
 	}{
 		{"docs", 0, "\n  alerts           Alerts\n"},
-		{"docs limits", 0, "LIMITS\n"},
-		{"docs limits.md", 0, "LIMITS\n"},
+		{"docs limits", 0, "# Limits\n"},
+		{"docs limits.md", 0, "# Limits\n"},
 		{"docs limts", 2, "did you mean limits?"},
 		{"docs nothing-like-it", 2, "`promptspool docs` lists the pages"},
 		{"docs limits alerts", 2, "one page at a time"},

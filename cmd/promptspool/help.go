@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -128,13 +129,13 @@ func (h help) filters(rows [][2]string) {
 		names[i], _, _ = strings.Cut(row[0], " ")
 	}
 	more := strings.Join(names, ", ") + ": one condition each; `promptspool docs commands` explains them"
-	fmt.Fprint(h.out, docs.Wrap(more, "  ", "  ", h.columns))
+	fmt.Fprint(h.out, wrap(more, "  ", "  ", h.columns))
 }
 
 // text writes a paragraph, after an empty line if it begins with one.
 func (h help) text(text string) {
 	rest := strings.TrimPrefix(text, "\n")
-	fmt.Fprint(h.out, text[:len(text)-len(rest)], docs.Wrap(rest, "", "", h.columns))
+	fmt.Fprint(h.out, text[:len(text)-len(rest)], wrap(rest, "", "", h.columns))
 }
 
 // lines writes lines as they are, under a heading: what is pasted must not be wrapped.
@@ -162,24 +163,20 @@ func (h help) entries(heading string, rows [][2]string) {
 			fmt.Fprintln(h.out, "  "+row[0])
 			start = indent
 		}
-		fmt.Fprint(h.out, docs.Wrap(row[1], start, indent, h.columns))
+		fmt.Fprint(h.out, wrap(row[1], start, indent, h.columns))
 	}
 }
-
-// docsColumnsMax bounds how long a line of a page is on a wide terminal.
-const docsColumnsMax = 100
 
 func docsCommand() *cli.Command {
 	return config.Command("docs [PAGE]", "print a page of the documentation, or the list of pages", printDocs)
 }
 
 func printDocs(c *cli.Context) error {
-	columns := min(cmp.Or(print.TerminalWidth(c.App.Writer), docsColumnsMax), docsColumnsMax)
 	if c.NArg() > 1 {
 		return config.Usagef(c, "unexpected argument %q: one page at a time", c.Args().Get(1))
 	}
 	if c.NArg() == 0 {
-		listDocs(help{c.App.Writer, columns})
+		listDocs(help{c.App.Writer, helpColumns})
 		return nil
 	}
 
@@ -189,7 +186,7 @@ func printDocs(c *cli.Context) error {
 		hint := cmp.Or(words.DidYouMean(name, docs.Names()), "; `promptspool docs` lists the pages")
 		return config.Usagef(c, "there is no page %q%s", name, hint)
 	}
-	_, err := fmt.Fprint(c.App.Writer, page.Text(columns))
+	_, err := fmt.Fprint(c.App.Writer, page.Source)
 
 	return err
 }
@@ -203,4 +200,22 @@ func listDocs(h help) {
 		}
 		h.entries(section.Title, rows)
 	}
+}
+
+// wrap returns words in lines of so many columns. The first line begins with one text, the others with another.
+func wrap(words, first, rest string, columns int) string {
+	var out strings.Builder
+	line, empty := first, true
+	for word := range strings.FieldsSeq(words) {
+		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns {
+			out.WriteString(line + "\n")
+			line, empty = rest, true
+		}
+		if !empty {
+			line += " "
+		}
+		line += word
+		empty = false
+	}
+	return out.String() + line + "\n"
 }

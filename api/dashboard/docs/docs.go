@@ -1,5 +1,5 @@
-// Package docs is the documentation that travels with the binary: Markdown pages, readable in the repository as they
-// are, and rendered here for a browser and for a terminal.
+// Package docs is the documentation that travels with the binary: Markdown pages, readable in the repository and in a
+// terminal as they are, and rendered here for a browser.
 //
 // A page begins with its title and a first paragraph that says which question it answers; lists of pages show both.
 package docs
@@ -382,4 +382,53 @@ func (b *blocks) picture(w util.BufWriter, source []byte, n ast.Node, entering b
 // comment leaves comments out. Pages have no other HTML.
 func (b *blocks) comment(util.BufWriter, []byte, ast.Node, bool) (ast.WalkStatus, error) {
 	return ast.WalkSkipChildren, nil
+}
+
+// plain is a node's text without markup; code keeps its backticks.
+func plain(n ast.Node, source []byte) string {
+	var b strings.Builder
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		switch n := n.(type) {
+		case *ast.CodeSpan:
+			b.WriteByte('`')
+		case *ast.AutoLink:
+			if entering {
+				b.Write(n.URL(source))
+			}
+		case *ast.FencedCodeBlock:
+			if entering {
+				b.Write(n.Lines().Value(source))
+			}
+		case *ast.Text:
+			if entering {
+				b.Write(n.Segment.Value(source))
+				if n.SoftLineBreak() || n.HardLineBreak() {
+					b.WriteByte(' ')
+				}
+			}
+		}
+		// Items and cells do not run into each other.
+		if n.Type() == ast.TypeBlock && !entering {
+			b.WriteByte(' ')
+		}
+		return ast.WalkContinue, nil
+	})
+
+	return strings.TrimSpace(b.String())
+}
+
+// opening is a page's title and its first paragraph.
+func opening(source []byte) (title, summary string) {
+	for block := parse(source).FirstChild(); block != nil; block = block.NextSibling() {
+		switch block := block.(type) {
+		case *ast.Heading:
+			if title == "" {
+				title = strings.ReplaceAll(plain(block, source), "`", "")
+			}
+		case *ast.Paragraph:
+			return title, strings.ReplaceAll(plain(block, source), "`", "")
+		}
+	}
+
+	return title, ""
 }

@@ -223,36 +223,6 @@ func TestExamplesShowTheReadersAddress(t *testing.T) {
 	}
 }
 
-func TestPagesFitATerminal(t *testing.T) {
-	for _, name := range Names() {
-		printed := Find(name).Text(80)
-		for line := range strings.Lines(printed) {
-			long := utf8.RuneCountInString(strings.TrimRight(line, "\n")) > 80
-			inCode := strings.HasPrefix(line, "    ")
-			if long && !inCode && slices.Max(lengths(line)) < 70 {
-				t.Errorf("%s: a line of more than 80 columns: %s", name, line)
-			}
-			if !inCode && strings.Contains(line, "](") || strings.Contains(line, "<!--") {
-				t.Errorf("%s is printed with markup: %s", name, line)
-			}
-		}
-	}
-
-	limits := Find("limits").Text(80)
-	if !strings.HasPrefix(limits, "LIMITS\n\nSize and count") ||
-		!strings.Contains(limits, "metadata of one write, keys and values\n    Maximum: 256 KiB\n") {
-		t.Errorf("the page about limits is printed as\n%s", limits)
-	}
-}
-
-// lengths returns the lengths of the words of a line.
-func lengths(line string) (all []int) {
-	for word := range strings.FieldsSeq(line) {
-		all = append(all, utf8.RuneCountInString(word))
-	}
-	return all
-}
-
 func TestPagesAreReadableInTheRepository(t *testing.T) {
 	for place, source := range sources(t) {
 		inCode, generated := false, false

@@ -183,22 +183,22 @@ func (p *passage) excerpt(words []string) string {
 	return before + p.text[from:to]
 }
 
-// passagesOf cuts a page at its headings. Its text is that for a terminal, in which tables can be read.
+// passagesOf cuts a page at its headings.
 func passagesOf(p *Page) (all []passage) {
 	source := []byte(p.Source)
 	at := passage{page: p}
-	text := terminal{source: source}
+	var text strings.Builder
 	end := func() {
-		at.text = strings.ReplaceAll(strings.Join(strings.Fields(text.out.String()), " "), "`", "")
+		at.text = strings.ReplaceAll(strings.Join(strings.Fields(text.String()), " "), "`", "")
 		at.plain = searched(at.text)
 		all = append(all, at)
-		text.out.Reset()
+		text.Reset()
 	}
 
 	for block := parse(source).FirstChild(); block != nil; block = block.NextSibling() {
 		switch h, ok := block.(*ast.Heading); {
 		case !ok:
-			text.block(block, "")
+			text.WriteString(plain(block, source) + " ")
 		case h.Level > 1:
 			end()
 			at = passage{page: p, heading: strings.ReplaceAll(plain(h, source), "`", ""), anchor: idOf(h)}
