@@ -312,7 +312,11 @@ func (l Line) Range(clock Clock) (from, to time.Time) {
 		}
 
 		// A bound narrows the one before.
-		for _, part := range conditions(f) {
+		parts := f.Filters
+		if parts == nil {
+			parts = []wire.Filter{f}
+		}
+		for _, part := range parts {
 			var at time.Time
 			_ = json.Unmarshal(part.Value, &at) // we made it
 			switch part.Operator {
@@ -331,19 +335,6 @@ func (l Line) Range(clock Clock) (from, to time.Time) {
 	}
 
 	return from, to
-}
-
-// conditions returns the conditions of a filter, all of which must hold.
-func conditions(f wire.Filter) []wire.Filter {
-	if f.Filters == nil {
-		return []wire.Filter{f}
-	}
-	var all []wire.Filter
-	for _, part := range f.Filters {
-		all = append(all, conditions(part)...)
-	}
-
-	return all
 }
 
 // checked rejects times that JSON cannot hold.
