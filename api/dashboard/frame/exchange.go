@@ -267,12 +267,6 @@ func (f *Frame) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 func (f *Frame) notFound(w http.ResponseWriter, r *http.Request) {
 	// The path of a form may be opened as an address, for example from the history.
 	allowed := f.methods(r.URL.Path)
-	for folder := range f.files {
-		if strings.HasPrefix(r.URL.Path, folder) {
-			// A file that does not exist is not a form.
-			allowed = nil
-		}
-	}
 	if len(allowed) == 0 {
 		f.Refuse(w, r, ErrNoPage)
 		return

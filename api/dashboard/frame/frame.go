@@ -68,7 +68,6 @@ type Frame struct {
 	links   *strings.Replacer             // puts the base path in front of a page's addresses
 	cookie  http.Cookie                   // of a session, without its value
 
-	files   map[string]fs.FS
 	notices map[string]string
 	inNeed  sync.Map // inNeed by account
 }
@@ -96,7 +95,6 @@ func New(c Config, sections ...Section) *Frame {
 		pages:   map[string]*template.Template{},
 		links:   newLinks(c.BasePath()),
 		cookie:  c.newCookie(),
-		files:   map[string]fs.FS{},
 		notices: map[string]string{},
 	}
 	// An unknown path gets our error page, and not the plain text of net/http.
@@ -193,7 +191,7 @@ func (f *Frame) serveFiles(files fs.FS) http.HandlerFunc {
 		// ServeFileFS would list a folder.
 		name := r.PathValue("name")
 		if info, err := fs.Stat(files, name); err != nil || info.IsDir() {
-			f.notFound(w, r)
+			f.Refuse(w, r, ErrNoPage)
 			return
 		}
 
@@ -240,7 +238,6 @@ func (f *Frame) add(section Section) {
 	for folder, content := range section.Files {
 		f.mux.HandleFunc("GET "+folder+"{name}", f.serveFiles(content))
 	}
-	maps.Copy(f.files, section.Files)
 	maps.Copy(f.notices, section.Notices)
 
 	names, err := fs.Glob(section.HTML, "*.html")
