@@ -35,8 +35,6 @@ type recordView struct {
 	MoreSent   int                // parameters and tools that the page has no section for
 	Variables  *conversation.Text // of the template; nil if there are none
 	Alike      *failuresAlike     // nil unless the call failed
-	Others     []otherRequest     // logged under the same id
-	MoreOthers int                // how many more of them the page has no section for
 	Erase      string             // the address of the question before it is deleted
 	Scoring    frame.Scoring
 	Trail      filter.Trail
@@ -55,43 +53,6 @@ type recordView struct {
 
 // Unfolded returns how many tags and how many values of metadata are shown without being opened.
 func (recordView) Unfolded() int { return 20 }
-
-// othersMax bounds the other requests that a page shows.
-const othersMax = 20
-
-// otherRequest is another request that was logged under a record's id.
-type otherRequest struct {
-	conversation.Shown
-	wire.RecordEvent
-	TooLarge bool // it is stored, but too large for any page
-}
-
-// others reads the other requests that were logged under a record's id. They share the
-// section that one page has for texts.
-func others(r wire.Record, like *conversation.Texts) (shown []otherRequest, more int) {
-	t := conversation.NewTexts(nil)
-	t.AsSent, t.Prose = like.AsSent, like.Prose
-	for i, conflict := range r.Conflicts {
-		if i == othersMax {
-			return shown, len(r.Conflicts) - i
-		}
-
-		var o otherRequest
-		sameEvent := func(e wire.RecordEvent) bool { return e.ID == conflict.EventID }
-		if at := slices.IndexFunc(r.Events, sameEvent); at >= 0 {
-			o.RecordEvent = r.Events[at]
-		}
-
-		o.TooLarge = len(conflict.Request) == 0 || string(conflict.Request) == "null"
-		if !o.TooLarge {
-			t.At = like.At + "&event=" + url.QueryEscape(conflict.EventID)
-			o.Shown = t.Call(conversation.Read(conflict.Request))
-		}
-		shown = append(shown, o)
-	}
-
-	return shown, 0
-}
 
 func (p *pages) recordPage(c *frame.Exchange) error {
 	r, err := p.records.Request(c.Context(), c.Identity(), c.PathValue("id"))
@@ -129,9 +90,6 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 	}
 	if v.Hidden > 0 {
 		v.Later = withPiece(c.URL, t.From+conversation.PiecesMax)
-	}
-	if t.From == 0 {
-		v.Others, v.MoreOthers = others(r, t)
 	}
 	v.Parameters, v.Tools = t.Sent(read)
 	v.MoreSent = len(read.Sent.Parameters) + len(read.Sent.Tools) - len(v.Parameters) - len(v.Tools)

@@ -341,13 +341,6 @@ func (p *pages) recordText(c *frame.Exchange) error {
 
 	q := c.URL.Query()
 	request := r.Content()
-	if event := q.Get("event"); event != "" {
-		other := slices.IndexFunc(r.Conflicts, func(o wire.Conflict) bool { return o.EventID == event })
-		if other < 0 {
-			return errNoText
-		}
-		request = r.Conflicts[other].Request
-	}
 
 	var text string
 	var prose, ok bool
