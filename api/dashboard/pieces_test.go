@@ -13,10 +13,8 @@ import (
 	"promptspool/api/wire"
 )
 
-var later = regexp.MustCompile(`<a href="([^"]*)" rel="nofollow">Show more messages</a>`)
-
-// An agent that ran for days has thousands of messages, and all of them can be read.
-func TestEveryMessageOfALongConversationIsOnOneOfItsPages(t *testing.T) {
+// An agent that ran for days has thousands of messages.
+func TestAPageHasTheBeginningOfALongConversation(t *testing.T) {
 	s := openSite(t)
 	const ann = "ann@example.com"
 
@@ -52,40 +50,31 @@ func TestEveryMessageOfALongConversationIsOnOneOfItsPages(t *testing.T) {
 		"request_response":{"choices":[{"message":{"role":"assistant","content":"The answer."}}]}}`)
 	s.record(ann, e)
 
-	var got []string
-	answers, pages := 0, 0
-	for next := "/requests/" + e.RequestID; next != "" && pages < 10; pages++ {
-		page := s.call(ann, "GET", next, nil).Body.String()
-		got = append(got, regexp.MustCompile(`piece \d+\.`).FindAllString(page, -1)...)
-		answers += strings.Count(page, "The answer.")
-		next = ""
-		if m := later.FindStringSubmatch(page); m != nil {
-			next = html.UnescapeString(m[1])
-		}
-	}
-	if !slices.Equal(got, want) || answers != 1 || pages != 3 {
-		t.Errorf("%d pages have %d of %d pieces, and %d answers", pages, len(got), len(want), answers)
+	// One piece is the answer, and each message is one besides its parts.
+	const place = "view=sent"
+	path := "/requests/" + e.RequestID
+	page := s.call(ann, "GET", path+"?"+place, nil).Body.String()
+	got := regexp.MustCompile(`piece \d+\.`).FindAllString(page, -1)
+	if len(got) < 600 || !slices.Equal(got, want[:len(got)]) || strings.Count(page, "The answer.") != 1 ||
+		!strings.Contains(page, "more messages or parts of messages") {
+		t.Errorf("the page has %d of %d pieces", len(got), len(want))
 	}
 
 	// A score leads back to the same page, and so does the question before a deletion.
-	const place = "piece=1000&view=sent"
-	path := "/requests/" + e.RequestID
-	page := s.call(ann, "GET", path+"?"+place, nil).Body.String()
-	if !strings.Contains(page, `name="view" value="`+html.EscapeString(place)+`"`) {
-		t.Error("the form of a score does not know the page's place")
+	if !strings.Contains(page, `name="view" value="`+place+`"`) {
+		t.Error("the form of a score does not know how the page is shown")
 	}
 	scored := s.call(ann, "POST", path+"/score", s.form(ann, "name", "n", "score", "1", "view", place))
-	to := scored.Header().Get("Location")
-	if !strings.Contains(to, "piece=1000") || !strings.Contains(to, "view=sent") {
+	if to := scored.Header().Get("Location"); !strings.Contains(to, place) {
 		t.Errorf("a score leads to %q", to)
 	}
 	erase := "/requests/delete?id=" + e.RequestID + "&" + place
 	if !strings.Contains(page, html.EscapeString(erase)) {
-		t.Error("the link to the deletion does not know the page's place")
+		t.Error("the link to the deletion does not know how the page is shown")
 	}
 	page = s.call(ann, "GET", erase, nil).Body.String()
 	if !strings.Contains(page, `href="`+html.EscapeString(path+"?"+place)+`">Cancel`) {
-		t.Error("Cancel does not lead back to the page's place")
+		t.Error("Cancel does not lead back to the page as it was shown")
 	}
 }
 

@@ -188,8 +188,8 @@ type toolCall struct {
 	Folded string // as in a Message
 }
 
-// Messages prepares the messages of the page, and counts those on later pages. A message with everything
-// in it counts as one.
+// Messages prepares the messages of the page, and counts those that it has no space for. A message with
+// everything in it counts as one.
 func (t *Texts) Messages(direction string, all []calls.Message) []Message {
 	var out []Message
 	aside := 0
@@ -208,15 +208,11 @@ func (t *Texts) Messages(direction string, all []calls.Message) []Message {
 		}
 		first := t.seen
 		t.seen += 1 + len(m.Parts) + len(m.ToolCalls)
-		switch {
-		case t.seen <= t.From:
-			continue
-		case first >= t.From+PiecesMax:
+		if first >= PiecesMax {
 			t.hidden++
 			continue
 		}
 
-		// Where a page begins within a message, its role is said again.
 		shown := Message{Message: m, Copy: t.Address(place(direction, i))}
 		for j, p := range m.Parts {
 			if t.onPage(first + 1 + j) {
@@ -240,14 +236,13 @@ func (t *Texts) Messages(direction string, all []calls.Message) []Message {
 	return out
 }
 
-// onPage reports whether a piece of a message is on the page. One after it is counted.
+// onPage reports whether the page has space for a piece of a message. One without is counted.
 func (t *Texts) onPage(piece int) bool {
-	if piece >= t.From+PiecesMax {
+	if piece >= PiecesMax {
 		t.hidden++
-		return false
 	}
 
-	return piece >= t.From
+	return piece < PiecesMax
 }
 
 // takePiece takes the space of a parameter or a tool, and reports whether there was any.
@@ -277,7 +272,7 @@ func (t *Texts) Call(c Call) Shown {
 
 	// The response takes its space first: people look for it before they read the prompt.
 	v.Output = t.Messages("output", c.Output)
-	if t.Fold != nil && t.From == 0 {
+	if t.Fold != nil {
 		t.foldFrom, t.foldTo = t.Fold(c.Input)
 	}
 	v.Input = t.Messages("input", c.Input)

@@ -35,7 +35,6 @@ type Texts struct {
 	At     string // the address of whole texts, which lacks only the place; "" if there is none
 	AsSent bool   // nothing is laid out
 	Prose  bool   // words may be Markdown
-	From   int    // the first of all messages, parts and tool calls on the page
 
 	Only      []int // the numbers of the messages of an input that are shown; nil is all of them
 	FoldTools bool  // calls of tools, and what they return, are folded
@@ -49,7 +48,7 @@ type Texts struct {
 	images int // bytes of images
 	pieces int // parameters and tools
 	seen   int // how many messages, parts and tool calls there were so far
-	hidden int // those after the page
+	hidden int // those that the page has no space for
 
 	foldFrom, foldTo int // of the input, as Fold returned them
 }

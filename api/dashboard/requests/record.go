@@ -42,8 +42,6 @@ type recordView struct {
 	AsSent bool   // texts are not laid out
 	Toggle string // the address of the page with the texts the other way
 
-	Earlier, Later string // the addresses of the pages with the messages before and after these; or ""
-
 	Talk string // the address of the calls of the same conversation; "" if it is unknown
 
 	Answer string // the address of the response, to be copied; "" if there is none
@@ -83,14 +81,8 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 	query.Set("id", r.RequestID)
 	v.Erase = address.Of("/requests/delete", query)
 
-	t.From, t.Fold = fromPiece(c.URL), conversation.Middle
+	t.Fold = conversation.Middle
 	v.Shown = t.Call(read)
-	if t.From > 0 {
-		v.Earlier = withPiece(c.URL, t.From-conversation.PiecesMax)
-	}
-	if v.Hidden > 0 {
-		v.Later = withPiece(c.URL, t.From+conversation.PiecesMax)
-	}
 	v.Parameters, v.Tools = t.Sent(read)
 	v.MoreSent = len(read.Sent.Parameters) + len(read.Sent.Tools) - len(v.Parameters) - len(v.Tools)
 	if r.Prompt != nil && len(r.Prompt.InputVariables) > 0 {

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"encoding/base64"
 	"maps"
-	"math"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -304,29 +302,9 @@ func withParameter(page *url.URL, name, value string) string {
 	return address.Of(page.Path, q)
 }
 
-// fromPiece returns the first piece of the messages that a page shows.
-func fromPiece(page *url.URL) int {
-	n, err := strconv.Atoi(page.Query().Get("piece"))
-	if err != nil || n < 0 || n > math.MaxInt32 {
-		return 0
-	}
-
-	return n
-}
-
-// withPiece returns the address of a page from another piece on.
-func withPiece(page *url.URL, from int) string {
-	if from <= 0 {
-		return withParameter(page, "piece", "")
-	}
-
-	return withParameter(page, "piece", strconv.Itoa(from))
-}
-
-// keepPlace adds to a query the record's place in its list, and which page of a long conversation another
-// query shows, and whether as sent.
+// keepPlace adds to a query the record's place in its list, and whether another query shows it as sent.
 func keepPlace(to, from url.Values) url.Values {
-	maps.Copy(to, address.Some(from, "cursor", "row", "n", "of", "piece", "view"))
+	maps.Copy(to, address.Some(from, "cursor", "row", "n", "of", "view"))
 
 	return to
 }
