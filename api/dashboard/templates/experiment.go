@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"promptspool/api/calls"
 	"promptspool/api/dashboard/address"
@@ -24,25 +23,16 @@ import (
 const (
 	experimentsMax = 50
 	rowsPerPage    = 10
-
-	// A comparison of thousands of rows is kept, as long as its scores may be old.
-	comparedKept = time.Minute
 )
-
-// comparedKey names a comparison of two versions; "" are those that the page chooses. With a newer call, the
-// experiment is compared again.
-type comparedKey struct{ account, template, newest, from, to string }
 
 // comparedRows is what two versions of a template did in an experiment.
 type comparedRows struct {
-	comparedKey
-	at         time.Time
 	Experiment string
 	Names      []string // of the template's experiments, newest first
 	Versions   []int
 	A, B       int // A is 0 if there is one version only
 	Calls      *comparison
-	pairs      []experiment.Pair // the worst regressions first; of the calls, their ids alone
+	pairs      []experiment.Pair // the worst regressions first
 }
 
 // experimentView is what two versions answered to the rows of an experiment.
@@ -77,40 +67,11 @@ func (p *pages) experimentPage(c *frame.Exchange, head templateHead) (err error)
 }
 
 // compareRows compares two versions by all rows of the experiment that the call names, or else of the
-// template's newest one. It may be what was found a moment ago.
+// template's newest one.
 func (p *pages) compareRows(c *frame.Exchange, template string) (*comparedRows, error) {
-	search := func(ctx context.Context, s wire.Search) (wire.SearchPage, error) {
-		s.Quick = true
-		return p.records.Search(ctx, c.Identity(), s)
-	}
-	r := &comparedRows{at: time.Now(), Experiment: c.FormValue("experiment")}
-	named := filterline.Where("metadata", experiment.NameKey, r.Experiment)
-	if r.Experiment == "" {
-		named = named.With(filterline.Exists)
-	}
-	ofTemplate := requestsOf(c, template, 0)
-	selected, err := ofTemplate.With(named).Group()
-	if err != nil {
-		return nil, err
-	}
-	newest, err := search(c.Context(), wire.Search{FilterGroup: selected, PerPage: 1})
-	if err != nil || len(newest.Items) == 0 {
-		return r, err
-	}
-	r.comparedKey = comparedKey{
-		c.Identity().Account, template, newest.Items[0].RequestID, c.FormValue("a"), c.FormValue("b"),
-	}
-	last := p.compared.Load()
-	if last != nil && last.comparedKey == r.comparedKey && time.Since(last.at) < comparedKept {
-		return last, nil
-	}
-
-	for _, m := range newest.Items[0].Metadata {
-		if m.Key == experiment.NameKey {
-			r.Experiment = m.Value
-		}
-	}
-	selected, err = ofTemplate.Group()
+	r := &comparedRows{Experiment: c.FormValue("experiment")}
+	ofAny := filterline.Where("metadata", experiment.NameKey, "").With(filterline.Exists)
+	selected, err := requestsOf(c, template, 0).With(ofAny).Group()
 	if err != nil {
 		return nil, err
 	}
@@ -121,16 +82,23 @@ func (p *pages) compareRows(c *frame.Exchange, template string) (*comparedRows, 
 		return nil, err
 	}
 	r.Names = found.Values
+	if r.Experiment == "" && len(r.Names) > 0 {
+		r.Experiment = r.Names[0]
+	}
+	if r.Experiment == "" {
+		return r, nil
+	}
+
+	search := func(ctx context.Context, s wire.Search) (wire.SearchPage, error) {
+		s.Quick = true
+		return p.records.Search(ctx, c.Identity(), s)
+	}
 	all, err := experiment.Load(c.Context(), search, r.Experiment, template)
 	if err == nil && len(all) > 0 {
 		err = r.compare(c, all)
 	}
-	if err != nil {
-		return nil, err
-	}
-	p.compared.Store(r)
 
-	return r, nil
+	return r, err
 }
 
 // compare compares the versions that the call names, or else the first with the last.
@@ -161,10 +129,6 @@ func (r *comparedRows) compare(c *frame.Exchange, all map[int]experiment.Calls) 
 		}
 	}
 	r.pairs = found.Pairs
-	for i, pair := range r.pairs {
-		r.pairs[i].A = &wire.Row{RequestID: wire.OrZero(pair.A).RequestID}
-		r.pairs[i].B = &wire.Row{RequestID: wire.OrZero(pair.B).RequestID}
-	}
 
 	return nil
 }
@@ -178,9 +142,9 @@ func (p *pages) showRows(c *frame.Exchange, v *experimentView) error {
 		row := experimentRow{Row: pair.Row, Regression: pair.Regression}
 		var before string
 		var err error
-		row.A, before, err = p.answerOf(c, pair.A.RequestID)
+		row.A, before, err = p.answerOf(c, wire.OrZero(pair.A).RequestID)
 		if err == nil {
-			row.B, row.Text, err = p.answerOf(c, pair.B.RequestID)
+			row.B, row.Text, err = p.answerOf(c, wire.OrZero(pair.B).RequestID)
 		}
 		if err != nil {
 			return err

@@ -17,7 +17,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"sync/atomic"
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/frame"
@@ -144,8 +143,7 @@ func kindAndModel(blueprint, metadata json.RawMessage) (kind, model string) {
 type pages struct {
 	templates wire.Registry
 	records   wire.Archive
-	providers []string                     // that llm_kwargs can be made for
-	compared  atomic.Pointer[comparedRows] // the last comparison of an experiment
+	providers []string // that llm_kwargs can be made for
 }
 
 //go:embed *.html
