@@ -311,15 +311,7 @@ func (l Line) compileNumber(t *Term, v *Value) (wire.Filter, error) {
 		return condition(t.Field.JSON, t.Part, operators[v.Operator], n), err
 	}
 
-	// Either end may be missing, not both: Parse has seen to that.
-	low, high := 0.0, 0.0
-	var err error
-	if v.Text != "" {
-		low, err = read(v.Text, v.at)
-	}
-	if err == nil && v.To != "" {
-		high, err = read(v.To, v.at+len(v.Text)+2)
-	}
+	low, high, err := ends(v, read)
 	switch {
 	case err != nil:
 		return wire.Filter{}, err
@@ -332,6 +324,18 @@ func (l Line) compileNumber(t *Term, v *Value) (wire.Filter, error) {
 	}
 
 	return condition(t.Field.JSON, t.Part, "between", []float64{low, high}), nil
+}
+
+// ends reads the ends of a range. Either may be missing, not both: Parse has seen to that.
+func ends[T any](v *Value, read func(text string, at int) (T, error)) (low, high T, err error) {
+	if v.Text != "" {
+		low, err = read(v.Text, v.at)
+	}
+	if err == nil && v.To != "" {
+		high, err = read(v.To, v.at+len(v.Text)+len(".."))
+	}
+
+	return low, high, err
 }
 
 // parseNumber reads a number of a field; expected says what it should have been.
@@ -357,14 +361,13 @@ func isNumber(text string) bool {
 
 // compileTime reads a time. A day is compared by its beginning or its end, whichever fits.
 func (l Line) compileTime(f *Field, v *Value, clock Clock) (wire.Filter, error) {
-	var fault error
-	read := func(text string, at int) span {
+	read := func(text string, at int) (span, error) {
 		s, ok := clock.span(text)
-		if !ok && fault == nil {
-			fault = faultAt(l.text, at, "%s takes a day or a time, as in today, yesterday, 2026-11-21, "+
+		if !ok {
+			return s, faultAt(l.text, at, "%s takes a day or a time, as in today, yesterday, 2026-11-21, "+
 				"2026-11-21T18:00, or 2h for two hours ago", f.Name)
 		}
-		return s
+		return s, nil
 	}
 
 	// since: and before: compare by their name.
@@ -373,28 +376,24 @@ func (l Line) compileTime(f *Field, v *Value, clock Clock) (wire.Filter, error) 
 		operator = f.bound
 	}
 	if v.Operator != Between {
-		s := read(v.Text, v.at)
-		return timeFilter(f.JSON, operator, s), fault
+		s, err := read(v.Text, v.at)
+		return timeFilter(f.JSON, operator, s), err
 	}
 
-	var from, to span
-	if v.Text != "" {
-		from = read(v.Text, v.at)
-	}
-	if v.To != "" {
-		to = read(v.To, v.at+len(v.Text)+2)
-	}
+	from, to, err := ends(v, read)
 	low, high := timeFilter(f.JSON, "gte", from), timeFilter(f.JSON, "lte", to)
 	switch {
+	case err != nil:
+		return wire.Filter{}, err
 	case v.To == "":
-		return low, fault
+		return low, nil
 	case v.Text == "":
-		return high, fault
-	case fault == nil && from.from.After(to.to):
-		fault = faultAt(l.text, v.at, "the range ends before it begins")
+		return high, nil
+	case from.from.After(to.to):
+		return wire.Filter{}, faultAt(l.text, v.at, "the range ends before it begins")
 	}
 
-	return group("AND", low, high), fault
+	return group("AND", low, high), nil
 }
 
 // timeFilter compares a time with a span.
