@@ -322,26 +322,26 @@ type Form struct {
 	Error  *wire.Error // what is wrong with the filter
 	Marked markedLine  // where, if that is known
 	Chips  []chip
-	Times  []timeLink
+	Times  []Link
 	Range  string // the time that is shown, in words
 	Zone   string // whose days they are
 }
 
-// timeLink leads to the page at another time.
-type timeLink struct {
+// Link leads to the page at another time, or with another line, or to another list with the same filter.
+type Link struct {
 	Text, Href string
 	Current    bool
 }
 
 // Meant leads to the page with the line that may have been meant; nil if that is no other.
-func (f Form) Meant() *timeLink {
+func (f Form) Meant() *Link {
 	line, ok := f.Filter.line.Meant(strings.TrimPrefix(f.Path, "/"))
 	if !ok {
 		return nil
 	}
 	other := f.Filter.withLine(line.String())
 
-	return &timeLink{Text: other.Text, Href: other.Page(f.Path)}
+	return &Link{Text: other.Text, Href: other.Page(f.Path)}
 }
 
 // markedLine is a line with the place of its fault, up to the next blank.
@@ -371,7 +371,7 @@ func NewForm(path string, f Filter) Form {
 
 	for _, t := range Times {
 		other := f.During(t.Line)
-		v.Times = append(v.Times, timeLink{t.Text, other.Page(path), other.Text == f.Text})
+		v.Times = append(v.Times, Link{t.Text, other.Page(path), other.Text == f.Text})
 	}
 	from, to := f.line.Range(f.clock)
 	v.Range = rangeText(from, to, f.clock.Now, f.Zone())
@@ -379,15 +379,9 @@ func NewForm(path string, f Filter) Form {
 	return v
 }
 
-// Tab leads to another list with the same filter.
-type Tab struct {
-	Text, Href string
-	Current    bool
-}
-
 // Tabs returns the lists of requests and of what they belong to. Conditions that no request can meet are
 // left out for requests.
-func (v Form) Tabs() (all []Tab) {
+func (v Form) Tabs() (all []Link) {
 	for _, text := range []string{"Requests", "Traces", "Sessions", "Users"} {
 		path, to := "/"+strings.ToLower(text), v.Filter
 		to.Columns, to.Order, to.Density, to.Named = nil, Order{}, "", ""
@@ -397,7 +391,7 @@ func (v Form) Tabs() (all []Tab) {
 			})
 			to.Text = to.line.String()
 		}
-		all = append(all, Tab{text, address.Of(path, to.Values()), path == v.Path})
+		all = append(all, Link{text, address.Of(path, to.Values()), path == v.Path})
 	}
 
 	return all
