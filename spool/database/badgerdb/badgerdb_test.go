@@ -47,8 +47,8 @@ func closeChecked(t *testing.T, db *badgerdb.DB) {
 	}
 }
 
-func TestArchive(t *testing.T) {
-	databasetest.Run(t, openWith((*badgerdb.DB).PackEagerly))
+func TestArchiveOfManyWriters(t *testing.T) {
+	databasetest.RunWriters(t, openWith((*badgerdb.DB).PackEagerly))
 }
 
 // openWith opens databases for a suite. Rows stand alone, unless they are packed into blocks

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +17,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/database/databasetest"
+	"promptspool/spool/disk"
 )
 
 func TestABackupIsRestoredToTheSame(t *testing.T) {
@@ -161,5 +163,28 @@ func TestBlocksOfHeavyRowsCanBeHeld(t *testing.T) {
 	}
 	if err := db.Check(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestTheSpaceOfPackedBodiesIsGivenBack(t *testing.T) {
+	dir := t.TempDir()
+	db, later := clocked(t, dir)
+	picture := ""
+	for n := range 400 {
+		picture += secretText(n)
+	}
+	for n := range 40 {
+		body := fmt.Sprintf(`{"kwargs":{"picture":"%s","turn":%d},"metadata":{"session_id":"s"}}`, picture, n)
+		mustApply(t, db, "a", databasetest.Event(t, n, wire.KindRequest, databasetest.ID(1000+n), body))
+	}
+	before := disk.Used(dir, "")
+
+	later(10 * time.Minute)
+	pack(t, db)
+	db.tidy(t.Context())
+	// The files that are being written have blocks for what comes next.
+	if after := disk.Used(dir, ""); dependent(t, db) != 39 || after > before-16<<20 {
+		t.Errorf("the folder takes %d MB after %d of 40 bodies were packed, and took %d MB",
+			after>>20, dependent(t, db), before>>20)
 	}
 }

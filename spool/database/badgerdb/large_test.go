@@ -14,7 +14,10 @@ import (
 // alone leaves rows alone.
 func alone(*badgerdb.DB) {}
 
+func TestArchive(t *testing.T) { databasetest.Run(t, openWith((*badgerdb.DB).PackEagerly)) }
+
 func TestArchiveOfRowsAlone(t *testing.T) {
+	databasetest.RunWriters(t, openWith(alone))
 	databasetest.Run(t, openWith(alone))
 	databasetest.RunDrawn(t, openWith(alone), 10)
 }

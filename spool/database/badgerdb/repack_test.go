@@ -16,7 +16,6 @@ import (
 	"promptspool/spool/database/compress"
 	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/repack"
-	"promptspool/spool/disk"
 )
 
 // say stores calls of a session, from one turn to another: each repeats what was said before.
@@ -173,29 +172,6 @@ func TestABodyThatIsChangedWhileItIsPackedIsLeft(t *testing.T) {
 				t.Errorf("Repack returns %v, and %d bodies are packed", err, n)
 			}
 		})
-	}
-}
-
-func TestTheSpaceOfPackedBodiesIsGivenBack(t *testing.T) {
-	dir := t.TempDir()
-	db, later := clocked(t, dir)
-	picture := ""
-	for n := range 400 {
-		picture += secretText(n)
-	}
-	for n := range 40 {
-		body := fmt.Sprintf(`{"kwargs":{"picture":"%s","turn":%d},"metadata":{"session_id":"s"}}`, picture, n)
-		mustApply(t, db, "a", databasetest.Event(t, n, wire.KindRequest, databasetest.ID(1000+n), body))
-	}
-	before := disk.Used(dir, "")
-
-	later(10 * time.Minute)
-	pack(t, db)
-	db.tidy(t.Context())
-	// The files that are being written have blocks for what comes next.
-	if after := disk.Used(dir, ""); dependent(t, db) != 39 || after > before-16<<20 {
-		t.Errorf("the folder takes %d MB after %d of 40 bodies were packed, and took %d MB",
-			after>>20, dependent(t, db), before>>20)
 	}
 }
 

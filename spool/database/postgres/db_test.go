@@ -45,7 +45,7 @@ func checked(t testing.TB, dsn string) *postgres.DB {
 	return db
 }
 
-func TestArchive(t *testing.T) { databasetest.Run(t, openEmpty) }
+func TestArchiveOfManyWriters(t *testing.T) { databasetest.RunWriters(t, openEmpty) }
 
 // openEmpty opens a store for a scene, on a database of its own.
 func openEmpty(t *testing.T) (archive.Store, func() archive.Store) {

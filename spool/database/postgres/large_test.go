@@ -20,6 +20,8 @@ func TestLargeArchive(t *testing.T) {
 	})
 }
 
+func TestArchive(t *testing.T) { databasetest.Run(t, openEmpty) }
+
 func TestArchiveDrawn(t *testing.T) {
 	databasetest.RunDrawn(t, databasetest.PackingBodies(openEmpty), 5)
 }
