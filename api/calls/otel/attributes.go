@@ -120,9 +120,12 @@ func (a *attributes) items(prefix string) []attributes {
 	var byIndex map[int]*attributes
 	for _, key := range a.keys {
 		rest, ok := strings.CutPrefix(key, prefix)
+		if !ok {
+			continue
+		}
 		digits, rest, _ := strings.Cut(rest, ".")
 		index, err := strconv.Atoi(digits)
-		if !ok || err != nil || index < 0 {
+		if err != nil || index < 0 {
 			continue
 		}
 
@@ -138,6 +141,10 @@ func (a *attributes) items(prefix string) []attributes {
 		byIndex[index].add(rest, a.get(key))
 	}
 
+	// Most spans have no such list.
+	if byIndex == nil {
+		return nil
+	}
 	var list []attributes
 	for _, index := range slices.Sorted(maps.Keys(byIndex)) {
 		list = append(list, *byIndex[index])
