@@ -40,17 +40,16 @@
 //
 // # Where to start reading
 //
-//	queue.go                                   the queue, its settings and its errors
-//	append.go, roll.go                         writing: one commit for all waiting, the next generation
-//	read.go, rescue.go, ack.go                 reading, what is done about damage on the way, the frontier
-//	generations.go, package generation         the generations in order, and the open ones; one of them
-//	package frame                              the format of an event
-//	open.go, layout.go, prove.go, repair.go    opening: the proof that nothing is missing, and rebuilding
-//	losses.go                                  what was lost, counted and written down
-//	lane.go, package lane                      held events and dead letters
-//	guard.go, package disk                     the bounds of disk, and what is asked of a file system
-//	status.go                                  what waits, in all and for each key
-//	check.go, report.go, folder.go             looking without changing
+//	queue.go                              the queue, its settings and its errors, opening and closing
+//	append.go                             writing: one commit for all waiting
+//	read.go, rescue.go                    reading, what is done about damage on the way, and repair
+//	ack.go, package lane                  the frontier, held events and dead letters
+//	generations.go, package generation    the generations in order, and the open ones; one of them
+//	package frame                         the format of an event
+//	prove.go                              opening: the proof that nothing is missing
+//	guard.go, package disk                the bounds of disk, and what is asked of a file system
+//	status.go                             what waits, in all and for each key
+//	check.go, report.go, folder.go        looking without changing, and what was lost
 //
 // # The folder
 //
@@ -69,7 +68,7 @@
 //	    limit-0000000000000b02    dead letters whose record is at a limit
 //	lanes.count                   how many events each lane holds, in two slots
 //	quarantine/                   damaged files, for a person to look at; nothing removes them
-//	    losses.jsonl              which events were lost, and when that was found (losses.go)
+//	    losses.jsonl              which events were lost, and when that was found (report.go)
 //	ballast                       4 MiB for a full disk (guard.go)
 //	.trash-* .build-*             being removed or built; Open removes them (lanes/ too)
 //
@@ -83,7 +82,7 @@
 // is never written again.
 //
 // A generation is 16 MiB, the unit in which disk space comes back. One for a larger commit
-// shrinks again once all of it is acknowledged (roll.go). Sealing one takes longer than many
+// shrinks again once all of it is acknowledged (generations.go). Sealing one takes longer than many
 // commits, so the full one is sealed while commits go to the next. After a crash, two
 // generations may be unsealed, which Open replays, and one may have no place yet, which Open
 // removes.
