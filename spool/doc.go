@@ -23,7 +23,6 @@
 //
 //	archive/query          filters, orders, groups, sums: what a question means
 //	archive/rowcode        the columns of a list, and their bytes
-//	archive/counting       statistics that answer in time and continue to be counted
 //
 //	database/badgerdb      the default: one server, files in its data folder
 //	database/postgres      several servers, or more data than one machine holds

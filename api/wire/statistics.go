@@ -38,9 +38,8 @@ type StatisticsQuery struct {
 	// From and To make the intervals long enough for a series of this time, if the records span less.
 	From, To time.Time `json:"-"`
 
-	// Budget is how long the caller waits. A filter can make it necessary to count
-	// records one by one; when the time is up, the answer is Incomplete, and counting
-	// continues for the next query with the same Key. 0: wait until the end.
+	// Budget is how long may be counted: records may have to be counted one by one. When the time is
+	// up, the answer is Incomplete. 0: until the end.
 	Budget time.Duration `json:"-"`
 
 	// Brief leaves out all but the totals, their series and the keys of metadata: what pages show takes a part of
@@ -49,9 +48,6 @@ type StatisticsQuery struct {
 
 	// Definitions are those of the scores, which decide what fits.
 	Definitions ScoreDefinitions `json:"-"`
-
-	// Key identifies the query if its filter changes with time, as "the last hour" does.
-	Key string `json:"-"`
 }
 
 // PartsQuery is the body of POST /api/public/v2/requests/statistics.
@@ -122,12 +118,6 @@ type Progress struct {
 	// Since is when the oldest counted record started, if the answer is incomplete;
 	// zero if none is counted yet.
 	Since time.Time `json:"since,omitzero"`
-
-	// Counting means that a later answer to the same query will count more.
-	Counting bool `json:"-"`
-
-	// AsOf is when a cached answer was counted; zero for a new one.
-	AsOf time.Time `json:"-"`
 }
 
 // Percentiles are percentiles of latencies, in seconds; nil if no latency is known. The

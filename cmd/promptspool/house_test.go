@@ -114,7 +114,7 @@ var imports = map[string]string{
 	"spool/archive/reports":   "",
 	"spool/archive/rollup":    "api/wire",
 	"spool/archive/textindex": "api/words",
-	"spool/archive/records": "api/wire api/wire/secrets metrics " +
+	"spool/archive/records": "api/admission api/wire api/wire/secrets metrics " +
 		"api/calls/otel/dialect spool/archive spool/archive/query spool/archive/rollup spool/archive/rowcode",
 	"spool/archive/alerts": "api/dashboard/number api/filterline api/wire spool/archive/query " +
 		"spool/archive/rowcode",
@@ -129,8 +129,6 @@ var imports = map[string]string{
 		"api/significance spool/archive/rowcode spool/archive/textindex",
 	"spool/database/transfer": "api/wire spool/archive spool/database/accounts spool/database/keyed",
 	"spool/database/keyed":    "api/wire api/wire/jsonscan",
-	"spool/archive/counting": "api/admission api/wire spool/archive spool/archive/query spool/archive/records " +
-		"spool/archive/rowcode",
 	"spool/database/accounts": "api/wire spool/archive spool/archive/rowcode spool/database/keyed",
 	"spool/database/badgerdb": "api/wire api/wire/jsonscan api/words metrics spool/archive spool/crashpoint " +
 		"spool/database/accounts " +

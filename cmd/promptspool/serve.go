@@ -32,7 +32,6 @@ import (
 	"promptspool/registry"
 	"promptspool/registry/render"
 	"promptspool/spool/archive/alerts"
-	"promptspool/spool/archive/counting"
 	"promptspool/spool/archive/records"
 	"promptspool/spool/queue"
 )
@@ -116,7 +115,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 
 	// Records: folded from events, which wait in line for the database.
 	service := records.New(records.Config{
-		Store:    counting.NewSearchQueue(db),
+		Store:    db,
 		Versions: templates,
 		Prices:   c.prices,
 		Metrics:  m,
@@ -127,9 +126,6 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	})
 	watching := alerts.New(alerts.Config{Store: db, Records: db, Logger: c.logger, Now: c.now})
 	writes := admission.NewWriteQueue(service, m)
-	counted := counting.New(service)
-	// It reads the database.
-	defer counted.Close()
 
 	// Notices, which go to the targets of their projects.
 	// Several servers may have one PostgreSQL, and need the same key.
@@ -173,7 +169,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 			PublicURL:       c.public.url,
 			CookiesInsecure: c.public.cookiesInsecure,
 		},
-		Records:   counted,
+		Records:   service,
 		Recorder:  writes,
 		Templates: templates,
 		Providers: render.Providers(),

@@ -40,6 +40,5 @@
 //
 // The packages below it: reports is the rule of which reports are of one call, records is the
 // service over a Store, query defines what searches and statistics mean, rollup sums up sessions,
-// traces and users, rowcode is the form of a list's row, counting continues statistics that take
-// longer than their caller waits.
+// traces and users, rowcode is the form of a list's row.
 package archive

@@ -2,7 +2,6 @@ package frame
 
 import (
 	"html/template"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -191,31 +190,15 @@ const (
 // countAll is the parameter of an address that asks to count everything.
 const countAll = "all"
 
-// CountedPage is a page whose numbers may take a while to count. Its address without
-// countAll identifies it: the counting continues from request to request, although "the last
-// hour" moves.
-type CountedPage struct {
-	path    string
-	query   url.Values
-	asked   url.Values     // the query of its address, with what does not change the numbers
-	zone    *time.Location // of days in its filter
-	patient bool
-}
-
-// CountedPage returns the page at a path. query is what its numbers depend on.
-func (c *Exchange) CountedPage(path string, query url.Values) CountedPage {
-	return CountedPage{path, query, c.URL.Query(), c.zone().Location, c.URL.Query().Has(countAll)}
-}
+func (c *Exchange) countsAll() bool { return c.URL.Query().Has(countAll) }
 
 // Bounded bounds the time of a query to what a reader of the page waits for.
-func (p CountedPage) Bounded(q wire.StatisticsQuery) wire.StatisticsQuery {
+func (c *Exchange) Bounded(q wire.StatisticsQuery) wire.StatisticsQuery {
 	q.Budget = countingMax
-	if p.patient {
+	if c.countsAll() {
 		q.Budget = patientMax
 	}
 	q.Brief = true
-	// Today is another day elsewhere.
-	q.Key = address.Of(p.path, p.query) + "#" + p.zone.String()
 
 	return q
 }
@@ -226,16 +209,16 @@ type Counted struct {
 	Everything string // the address that waits for all of them, or ""
 }
 
-// Counted describes how much of an answer has been counted.
-func (p CountedPage) Counted(progress wire.Progress) Counted {
-	c := Counted{Progress: progress}
-	if progress.Incomplete && !p.patient {
-		everything := maps.Clone(p.asked)
+// Counted describes how much of an answer has been counted for the page at a path.
+func (c *Exchange) Counted(path string, progress wire.Progress) Counted {
+	counted := Counted{Progress: progress}
+	if progress.Incomplete && !c.countsAll() {
+		everything := c.URL.Query()
 		everything.Set(countAll, "1")
-		c.Everything = address.Of(p.path, everything)
+		counted.Everything = address.Of(path, everything)
 	}
 
-	return c
+	return counted
 }
 
 // Mark returns what follows a number that will grow when everything is counted.

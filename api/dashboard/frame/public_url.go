@@ -100,7 +100,7 @@ func (c *Config) BasePath() string {
 
 // linkAttributes are the attributes of our pages that hold addresses.
 var linkAttributes = []string{
-	"action", "data-copy-from", "data-names", "data-preview", "data-suggest", "data-waits", "data-whole",
+	"action", "data-all", "data-copy-from", "data-names", "data-preview", "data-suggest", "data-waits", "data-whole",
 	"formaction", "href", "src",
 }
 

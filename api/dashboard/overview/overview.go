@@ -27,18 +27,18 @@ var success = filterline.Where("status", "", "SUCCESS")
 // overviewView is what the first page shows.
 type overviewView struct {
 	filter.Form
-	Totals  wire.Totals
-	Counted frame.Counted
-	Tiles   []tile
-	Axis    axis         // of the tiles' lines
-	Cells   [][]timeCell // what the lines show, as a table
-	Before  string       // what the tiles are compared with
-	Waiting bool         // that is still counted
-	Groups  groupsView
-	Crowded int // how many bars the chart would have, if that is too many to draw
-	Bucket  string
-	Buckets []string
-	Error   *wire.Error
+	Totals     wire.Totals
+	Counted    frame.Counted
+	Tiles      []tile
+	Axis       axis         // of the tiles' lines
+	Cells      [][]timeCell // what the lines show, as a table
+	Before     string       // what the tiles are compared with
+	Everything string       // the address that waits until all of this is counted, or ""
+	Groups     groupsView
+	Crowded    int // how many bars the chart would have, if that is too many to draw
+	Bucket     string
+	Buckets    []string
+	Error      *wire.Error
 }
 
 const (
@@ -88,15 +88,15 @@ func (p *pages) overviewPage(c *frame.Exchange) error {
 		return err
 	}
 
-	v.Totals, v.Counted = a.Overall, q.page().Counted(a.Progress)
-	v.Groups.Counted = q.page(q.groupsKey()...).Counted(parts.Progress)
+	v.Totals, v.Counted = a.Overall, c.Counted("/", a.Progress)
+	v.Groups.Counted = c.Counted("/", parts.Progress)
+	v.Everything = cmp.Or(v.Counted.Everything, v.Groups.Counted.Everything, c.Counted("/", before.Progress).Everything)
 	if a.TotalRequests == 0 {
 		return c.Show(http.StatusOK, "overview", title, "overview", v)
 	}
 
 	var compared bool
 	v.Before, compared = q.comparedWith(&a, &before)
-	v.Waiting = before.Counting
 	if !compared {
 		before = wire.Analytics{}
 	}
@@ -145,21 +145,6 @@ func (q overviewQuery) kept(metric, group string) url.Values {
 	return kept
 }
 
-// page returns the page with what its numbers depend on besides the filter: names and values.
-func (q overviewQuery) page(more ...string) frame.CountedPage {
-	own := q.filter.Values()
-	for i := 0; i < len(more); i += 2 {
-		own.Set(more[i], more[i+1])
-	}
-
-	return q.CountedPage("/", own)
-}
-
-// groupsKey is what the numbers of groups depend on.
-func (q overviewQuery) groupsKey() []string {
-	return []string{"group", q.group, "metric", q.metric, "bucket", q.bucket}
-}
-
 // ask asks for all calls, for those of the period before, and for the groups. All three at the same time, so
 // that the page waits as long as for one of them.
 func (q overviewQuery) ask(records wire.Archive) (
@@ -188,18 +173,18 @@ func (q overviewQuery) ask(records wire.Archive) (
 			earlier.From, earlier.To = from.Add(from.Sub(to)), from
 			earlier.FilterGroup, errBefore = f.Group()
 			if errBefore == nil {
-				before, errBefore = records.Analyze(q.Context(), q.Identity(), q.page("before", "").Bounded(earlier))
+				before, errBefore = records.Analyze(q.Context(), q.Identity(), q.Bounded(earlier))
 			}
 		})
 	}
 	asked.Go(func() {
-		grouped := wire.PartsQuery{StatisticsQuery: q.page(q.groupsKey()...).Bounded(question)}
+		grouped := wire.PartsQuery{StatisticsQuery: q.Bounded(question)}
 		grouped.Bucket, grouped.By = q.bucket, groupingOf(q.group).by
 		grouped.SeriesMax, grouped.Rank = chart.LinesMax, rankOf(q.metric)
 		grouped.ScoreSeries = strings.HasPrefix(q.metric, scorePrefix)
 		parts, errParts = records.Statistics(q.Context(), q.Identity(), grouped)
 	})
-	all, err = records.Analyze(q.Context(), q.Identity(), q.page().Bounded(question))
+	all, err = records.Analyze(q.Context(), q.Identity(), q.Bounded(question))
 	asked.Wait()
 
 	return all, before, parts, cmp.Or(err, errBefore, errParts)
@@ -299,19 +284,18 @@ func (p *pages) projectsPage(c *frame.Exchange) error {
 // showProjects shows all projects of the reader side by side.
 func (p *pages) showProjects(c *frame.Exchange, status int, v projectsView) error {
 	f := c.Filter(url.Values{"filter": {projectsTime}})
-	page := c.CountedPage("/projects", url.Values{})
 	mine := c.Projects()
 	s, err := f.Search()
 	if err != nil {
 		return err
 	}
 
-	query := page.Bounded(wire.StatisticsQuery{
+	query := c.Bounded(wire.StatisticsQuery{
 		FilterGroup: s.FilterGroup,
 		FilterLine:  wire.FilterLine{Zone: f.Zone().String()},
 		PointsMax:   1,
 	})
-	// A reader of many projects waits no longer than one of a single one; the script asks again.
+	// A reader of many projects waits no longer than one of a single one.
 	query.Budget = max(query.Budget/time.Duration(len(mine)), 10*time.Millisecond)
 
 	for _, m := range mine {
@@ -324,7 +308,7 @@ func (p *pages) showProjects(c *frame.Exchange, status int, v projectsView) erro
 			Membership: m,
 			Href:       address.With(address.Of("/", f.Values()), "project", m.AccountName),
 			Totals:     a.Overall,
-			Counted:    page.Counted(a.Progress),
+			Counted:    c.Counted("/projects", a.Progress),
 			Scores:     scoresText(a.Overall.Scores),
 		}
 		if row.Counted.Incomplete {

@@ -120,8 +120,7 @@ func (p *pages) read(c *frame.Exchange, path string, v *scoresView) (found filte
 	if err != nil {
 		return found, err
 	}
-	page := c.CountedPage(path, nil)
-	a, err := p.records.Analyze(c.Context(), c.Identity(), page.Bounded(wire.StatisticsQuery{
+	a, err := p.records.Analyze(c.Context(), c.Identity(), c.Bounded(wire.StatisticsQuery{
 		FilterGroup: recent,
 		FilterLine:  wire.FilterLine{Zone: "UTC"},
 	}))
@@ -129,7 +128,7 @@ func (p *pages) read(c *frame.Exchange, path string, v *scoresView) (found filte
 		return found, err
 	}
 
-	v.Counted = page.Counted(a.Progress)
+	v.Counted = c.Counted(path, a.Progress)
 	sums := slices.Clone(a.Scores)
 	for _, d := range defined {
 		if !slices.ContainsFunc(sums, func(s wire.ScoreSum) bool { return s.Name == d.Name }) {

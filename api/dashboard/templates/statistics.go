@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/chart"
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
@@ -63,17 +62,12 @@ func (p *pages) statisticsPage(c *frame.Exchange, head templateHead) error {
 		Buckets:      wire.Buckets,
 	}
 
-	// Only what changes the numbers identifies the page.
-	own := address.Some(q, "span", "score", "bucket")
-	own.Set("name", head.Name)
-	page := c.CountedPage("/template/statistics", own)
-
 	f := c.Filter(nil).During(v.Span).With(filterline.Where("template", "", head.Name))
 	group, err := f.Group()
 	if err != nil {
 		return err
 	}
-	query := page.Bounded(wire.StatisticsQuery{
+	query := c.Bounded(wire.StatisticsQuery{
 		FilterGroup: group,
 		FilterLine:  wire.FilterLine{Zone: f.Zone().String()},
 		Bucket:      v.Bucket,
@@ -85,7 +79,7 @@ func (p *pages) statisticsPage(c *frame.Exchange, head templateHead) error {
 	}
 
 	// Rows depend on the score that is shown.
-	v.Counted, v.Cut = page.Counted(answer.Progress), answer.LeftOut
+	v.Counted, v.Cut = c.Counted("/template/statistics", answer.Progress), answer.LeftOut
 	var sums []wire.ScoreSum
 	for _, of := range answer.Items {
 		sums = append(sums, of.Scores...)
@@ -107,7 +101,7 @@ func (p *pages) statisticsPage(c *frame.Exchange, head templateHead) error {
 	for _, drawn := range v.Charts {
 		drawn.MarkMoves(moved, head.Name)
 	}
-	if newest := v.newestTwo(); newest != nil && !v.Counted.Counting {
+	if newest := v.newestTwo(); newest != nil && v.Counted.Everything == "" {
 		all := c.Filter(nil).During(v.Span)
 		v.Calls, err = p.compareVersions(c, all, head.Name, newest[1], newest[0])
 		if err != nil {

@@ -3,10 +3,12 @@ package records
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"promptspool/api/admission"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
@@ -34,6 +36,10 @@ type Service struct {
 	config Config
 	doing  sync.Map // accounts in which this server does what was left
 
+	searches   *admission.Queue // through prompts and responses
+	counts     *admission.Queue // that may take long
+	retryAfter admission.RetryAfter
+
 	longTrace   sync.Mutex   // its holder may read one
 	traces      sync.Map     // keptTrace by traceKey
 	tracesSpans atomic.Int64 // of those
@@ -49,7 +55,36 @@ func New(c Config) *Service {
 		c.Now = time.Now
 	}
 
-	return &Service{config: c}
+	return &Service{
+		config: c,
+		// Half of those under way may wait for the disk.
+		searches: admission.NewQueue(int64(2*runtime.GOMAXPROCS(0)), turnsWaitingMax, nil),
+		counts:   admission.NewQueue(countsMax, turnsWaitingMax, nil),
+	}
+}
+
+// Bounds of what takes turns. An account may have half of those that wait.
+const (
+	countsMax       = 2
+	turnsWaitingMax = 1024
+	turnPatience    = 25 * time.Second       // most callers leave after half a minute
+	turnlessBudget  = 100 * time.Millisecond // of a count that takes no turn
+)
+
+// takeTurn waits until it is an account's turn in a queue, which the caller then leaves. A budget is for
+// the work alone: if all were under way together, it would end while they wait for each other, and
+// none would be answered.
+func (svc *Service) takeTurn(ctx context.Context, queue *admission.Queue, account string) error {
+	err := queue.Enter(ctx, account, 1, 1, turnPatience)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return admission.EndedError(ctx)
+	}
+
+	return wire.Unavailable(svc.retryAfter.Next(), "The server has more searches through prompts and responses, "+
+		"and more to count, than it can answer now. Retry after the time in Retry-After.")
 }
 
 // errCursor rejects a cursor that is not the one named.
@@ -88,6 +123,13 @@ func (svc *Service) Search(ctx context.Context, id wire.Identity, s wire.Search)
 
 func (svc *Service) search(ctx context.Context, id wire.Identity, q query.Query) (wire.SearchPage, error) {
 	defer svc.observeQuery(time.Now())
+	// Those that rows alone decide wait for nothing.
+	if q.Budget > 0 {
+		if err := svc.takeTurn(ctx, svc.searches, id.Account); err != nil {
+			return wire.SearchPage{}, err
+		}
+		defer svc.searches.Leave(1)
+	}
 	left := svc.isLeft(id.Account)
 	page, err := svc.config.Store.Search(ctx, id.Account, q)
 	if err != nil {

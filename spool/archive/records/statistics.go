@@ -11,20 +11,23 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// StatisticsBudget is how long statistics and suggestions look into prompts and
+// statisticsBudget is how long statistics and suggestions look into prompts and
 // responses.
-const StatisticsBudget = 20 * time.Second
+const statisticsBudget = 20 * time.Second
 
-// Analyze sums up the records that a search with the same filter finds. It counts to the
-// end, however long that takes; see package counting.
+// Analyze sums up the records that a search with the same filter finds.
 func (svc *Service) Analyze(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (wire.Analytics, error) {
-	if err := svc.Define(ctx, id, &q); err != nil {
+	if err := svc.define(ctx, id, &q); err != nil {
 		return wire.Analytics{}, err
 	}
+	want := query.AnalyticsColumns
+	if q.Brief {
+		want = query.BriefColumns
+	}
 	sums := query.NewAnalytics(q)
-	progress, err := svc.Sum(ctx, id, q, query.AnalyticsColumns, sums)
+	progress, err := svc.sum(ctx, id, q, want, sums)
 	if err != nil {
 		return wire.Analytics{}, err
 	}
@@ -42,14 +45,14 @@ func (svc *Service) Analyze(
 func (svc *Service) Statistics(
 	ctx context.Context, id wire.Identity, q wire.PartsQuery,
 ) (w wire.Statistics, err error) {
-	if err := svc.Define(ctx, id, &q.StatisticsQuery); err != nil {
+	if err := svc.define(ctx, id, &q.StatisticsQuery); err != nil {
 		return w, err
 	}
 
 	w = wire.Statistics{Success: true, Items: []wire.ValueTotals{}, PercentileError: wire.PercentileError}
 	if q.By != "" || q.Compare == nil {
 		sums := query.NewParts(q)
-		progress, err := svc.Sum(ctx, id, q.StatisticsQuery, query.PartsColumns(q), sums)
+		progress, err := svc.sum(ctx, id, q.StatisticsQuery, query.PartsColumns(q), sums)
 		if err != nil {
 			return w, err
 		}
@@ -63,8 +66,8 @@ func (svc *Service) Statistics(
 	return w, err
 }
 
-// Define gives a query the definitions of the project's scores.
-func (svc *Service) Define(ctx context.Context, id wire.Identity, q *wire.StatisticsQuery) (err error) {
+// define gives a query the definitions of the project's scores.
+func (svc *Service) define(ctx context.Context, id wire.Identity, q *wire.StatisticsQuery) (err error) {
 	if svc.config.Definitions != nil {
 		q.Definitions, err = svc.config.Definitions.ScoreDefinitions(ctx, id)
 	}
@@ -104,7 +107,7 @@ func (svc *Service) Agreement(
 	ctx context.Context, id wire.Identity, s wire.ScoreSum, f *wire.Filter,
 ) (wire.ScoreAgreement, error) {
 	var q wire.StatisticsQuery
-	if err := svc.Define(ctx, id, &q); err != nil {
+	if err := svc.define(ctx, id, &q); err != nil {
 		return wire.ScoreAgreement{}, err
 	}
 	value, _ := json.Marshal(s.Name)
@@ -147,9 +150,9 @@ func (svc *Service) newest(
 	return late, err
 }
 
-// Sum gives the rows that a query finds to sums. Only looking into bodies has a
-// budget: with no filter but time, the numbers are those of every record, at any load.
-func (svc *Service) Sum(
+// sum gives the rows that a query finds to sums, as many as its budget allows. Without one, only
+// looking into bodies is bounded: the numbers are those of every record, at any load.
+func (svc *Service) sum(
 	ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want rowcode.Columns, sums query.Sums,
 ) (wire.Progress, error) {
 	q, err := query.CompileMatch(s.FilterGroup)
@@ -158,23 +161,72 @@ func (svc *Service) Sum(
 	}
 
 	defer svc.observeQuery(time.Now())
+	// Few of those that may take long count at a time.
+	if s.Budget > turnlessBudget {
+		if err := svc.takeTurn(ctx, svc.counts, id.Account); err != nil {
+			return wire.Progress{}, err
+		}
+		defer svc.counts.Leave(1)
+	}
+	part := partSums{Sums: sums, ctx: ctx}
+	if s.Budget > 0 {
+		var cancel context.CancelFunc
+		part.ctx, cancel = context.WithTimeout(ctx, s.Budget)
+		defer cancel()
+	}
+
+	var stopped *query.Position
 	// All rows of a span count, so a store may answer from the sums that it has made of
 	// them.
 	if q.Spanned() {
-		return wire.Progress{}, svc.config.Store.Sum(ctx, id.Account, q, want, sums)
+		err = svc.config.Store.Sum(part.ctx, id.Account, q, want, &part)
+	} else {
+		if q.NeedsBody() || q.NeedsWhole() {
+			q.Budget = statisticsBudget
+		}
+		stopped, err = svc.config.Store.Scan(part.ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {
+			return true, part.Add(row)
+		})
 	}
 
-	if q.NeedsBody() || q.NeedsWhole() {
-		q.Budget = StatisticsBudget
-	}
-	stopped, err := svc.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {
-		return true, sums.Add(row)
-	})
-	if err != nil || stopped == nil {
+	switch {
+	case err != nil && part.ctx.Err() != nil && ctx.Err() == nil:
+		return wire.Progress{Incomplete: true, Since: part.at}, nil
+	case err != nil || stopped == nil:
 		return wire.Progress{}, err
 	}
 
 	return wire.Progress{Incomplete: true, Since: stopped.At}, nil
+}
+
+// partSums are sums of what is counted until a context ends: stores look at it only now and then.
+type partSums struct {
+	query.Sums
+	ctx context.Context
+	at  time.Time // the list time of the last row
+}
+
+// Add counts a row.
+func (s *partSums) Add(row *wire.Row) error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	s.at = row.ListTime
+
+	return s.Sums.Add(row)
+}
+
+// Merge counts the rows of a summary, if it takes any.
+func (s *partSums) Merge(summary []byte, exact bool) (merged bool, err error) {
+	if err := s.ctx.Err(); err != nil {
+		return false, err
+	}
+	merged, err = s.Sums.Merge(summary, exact)
+	if merged {
+		s.at = query.SummarySince(summary)
+	}
+
+	return merged, err
 }
 
 // Suggest returns values that a field has, those of the newest records first.
@@ -193,7 +245,7 @@ func (svc *Service) Suggest(
 	if err != nil {
 		return wire.Suggestions{}, err
 	}
-	q.Budget = StatisticsBudget
+	q.Budget = statisticsBudget
 
 	begun, rows, budget, each := time.Now(), 0, s.Budget, 256
 	defer svc.observeQuery(begun)
@@ -203,7 +255,7 @@ func (svc *Service) Suggest(
 	}
 	if g.Column() == rowcode.ColumnBody {
 		// Each value costs the reading of a body, so the clock is looked at after each.
-		each, budget = 1, cmp.Or(budget, StatisticsBudget)
+		each, budget = 1, cmp.Or(budget, statisticsBudget)
 		complete, err := svc.suggestFromBodies(ctx, id, q, g, isOver)
 		return wire.Suggestions{Success: true, Values: g.Values, Complete: complete}, err
 	}

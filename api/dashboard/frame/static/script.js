@@ -422,20 +422,18 @@ for (const box of document.querySelectorAll("[data-live]")) {
   box.addEventListener("change", () => { clearTimeout(timer); if (box.checked) follow(); });
 }
 
-// Numbers that are still being counted grow in place. Nothing moves while somebody uses a link or a field among them.
+// Numbers that count a part of the calls are completed in place. Nothing moves while somebody uses a link or a field among them.
 const counted = document.getElementById("counted");
-const countOn = async () => {
-  if (!document.hidden && !counted.contains(document.activeElement)) {
-    const page = await again();
-    const fresh = page && page.getElementById("counted");
-    if (fresh && !counted.contains(document.activeElement)) {
-      counted.replaceChildren(...fresh.childNodes);
-      counted.toggleAttribute("data-counting", fresh.hasAttribute("data-counting"));
-    }
-  }
-  if (counted.hasAttribute("data-counting")) setTimeout(countOn, 1000);
+const complete = async () => {
+  const page = await again(counted.dataset.all);
+  const fresh = page?.getElementById("counted");
+  const show = () => {
+    if (counted.contains(document.activeElement)) setTimeout(show, 1000);
+    else counted.replaceChildren(...fresh.childNodes);
+  };
+  if (fresh) show();
 };
-if (counted?.hasAttribute("data-counting")) setTimeout(countOn, 1000);
+if (counted?.dataset.all) complete();
 
 // The page that is read is in sight in the list of all pages.
 const contents = document.querySelector(".contents"), here = contents?.querySelector("[aria-current]");
