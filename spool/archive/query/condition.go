@@ -317,9 +317,9 @@ type field struct {
 	flag   func(row *wire.Row) bool
 
 	// content looks into the body instead.
-	content  func(c *Content, key string) []string
-	searched bool     // content returns whole texts, which can be searched for words
-	intents  []string // what content may return, for a field that classifies
+	content    func(c *Content, key string) []string
+	searched   bool // content returns whole texts, which can be searched for words
+	classifies bool // content returns some of words
 }
 
 // nesting is whether a field takes a nested_key.
@@ -400,7 +400,8 @@ func isShape(shape string) field {
 
 // isIntent returns the field of the intents that a text shows.
 func isIntent(get func(c *Content, key string) []string, intents map[string][]string) field {
-	return field{column: rowcode.ColumnBody, content: get, intents: intentNames(intents)}
+	names := intentNames(intents)
+	return field{column: rowcode.ColumnBody, content: get, classifies: true, words: names, normal: strings.ToLower}
 }
 
 func requestID(r *wire.Row, _ string) []string   { return []string{r.RequestID} }

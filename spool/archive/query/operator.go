@@ -81,7 +81,7 @@ func compileCondition(f wire.Filter, path string) (Condition, error) {
 
 	allowed := numberOperators
 	switch {
-	case fd.intents != nil:
+	case fd.classifies:
 		allowed = intentOperators
 	case fd.flag != nil:
 		allowed = flagOperators
@@ -109,217 +109,85 @@ func compileCondition(f wire.Filter, path string) (Condition, error) {
 }
 
 // compile returns the test of a positive operator that the field allows.
-func (o operation) compile(fd field) (*Test, error) {
-	t := &Test{Field: o.Field, Column: fd.column}
+func (o operation) compile(fd field) (t *Test, err error) {
+	t = &Test{Field: o.Field, Column: fd.column}
 	key := o.NestedKey
-	for _, want := range o.texts() {
-		known := func(word string) bool { return strings.EqualFold(word, want) }
-		if fd.words != nil && !slices.ContainsFunc(fd.words, known) {
-			return t, invalid(o.path+".value",
-				"must be one of: %s; starts_with finds others", strings.Join(fd.words, ", "))
-		}
-	}
-
 	switch {
 	case fd.flag != nil:
 		t.match = func(s *Subject) bool { return fd.flag(s.Row) }
 		return t, nil
 
-	case fd.intents != nil:
-		return t, o.intent(t, fd)
+	case fd.time != nil:
+		holds, spans, err := ordered(o, parseMoment, time.Time.Compare)
+		t.match = func(s *Subject) bool { return holds(fd.time(s.Row, key)) }
+		if len(spans) == 1 {
+			t.From, t.To = spanOfOne(spans[0])
+		}
+		return t, err
 
+	case fd.number != nil:
+		holds, spans, err := ordered(o, parseNumber, cmp.Compare[float64])
+		t.match = func(s *Subject) bool { return holds(fd.number(s.Row, key)) }
+		t.Ranges = rangesOf(spans)
+		// A row has many scores, so that no single number decides.
+		if fd.column == rowcode.ColumnScores {
+			t.Key = key
+		} else {
+			t.Number = holds
+		}
+		return t, err
+	}
+
+	holds, wanted, err := o.text()
+	if err == nil && fd.words != nil {
+		err = o.checkWords(fd, wanted)
+	}
+	switch {
 	case fd.content != nil:
-		holds, err := o.text()
 		t.match = func(s *Subject) bool { return holds(fd.content(s.Read(), key)) }
 		if fd.searched {
 			t.terms = o.terms()
 			want, _, _ := parseText(o.Value)
 			t.sought = words.Seek(o.Operator, want)
 		}
-		return t, err
 
-	case fd.text != nil:
-		// Rows have only references to long metadata values.
-		if fd.column == rowcode.ColumnMetadata && key != "" {
-			return t, o.metadata(t, fd)
+	case fd.column == rowcode.ColumnMetadata && key != "":
+		// Rows have only references to long values. Whole values are compared by these, in place of what
+		// holds looks for; to find a part, the test must look into long values.
+		t.Key, t.Texts = key, mapped(wanted, func(text string) string { return rowcode.StoredValue(key, text) })
+		t.whole = wanted == nil && o.Operator != "is_null" && o.Operator != "is_empty"
+		t.match = func(s *Subject) bool {
+			values := fd.text(s.Row, key)
+			if !t.whole || len(values) == 0 {
+				return holds(values)
+			}
+			value, ok := s.wholeValue(key, values[0])
+			return ok && holds([]string{value})
 		}
-		holds, err := o.text()
+
+	default:
 		t.match = func(s *Subject) bool { return holds(fd.text(s.Row, key)) }
-		t.Key, t.Texts = key, o.texts()
-		return t, err
-
-	// Stores skip what From and To exclude, so these may only be set for a value that was
-	// understood.
-	case fd.time != nil:
-		holds, err := ordered(o, parseMoment, time.Time.Compare)
-		t.match = func(s *Subject) bool { return holds(fd.time(s.Row, key)) }
-		if err == nil {
-			t.From, t.To = o.span()
-		}
-		return t, err
+		t.Key, t.Texts = key, wanted
 	}
-
-	// Only a number is left.
-	holds, err := ordered(o, parseNumber, cmp.Compare[float64])
-	t.match = func(s *Subject) bool { return holds(fd.number(s.Row, key)) }
-
-	// A row has many scores, so that no single number decides.
-	if fd.column == rowcode.ColumnScores {
-		t.Key = key
-	} else {
-		t.Number = holds
-	}
-	t.Ranges = o.ranges()
 
 	return t, err
 }
 
-// metadata compiles the test of a metadata value. Whole values are compared by their
-// stored form; to find a part, the test must look into long values.
-func (o operation) metadata(t *Test, fd field) error {
-	t.Key = o.NestedKey
-	t.Texts = o.texts()
-	for i, text := range t.Texts {
-		t.Texts[i] = rowcode.StoredValue(t.Key, text)
-	}
-
-	switch {
-	case t.Texts != nil:
-		// texts ignores values of a wrong type; text rejects them.
-		if _, err := o.text(); err != nil {
-			return err
+// checkWords refuses whole values that are none of the field's words: they would match nothing, and hide
+// a slip.
+func (o operation) checkWords(fd field, wanted []string) error {
+	for _, want := range wanted {
+		if slices.ContainsFunc(fd.words, func(word string) bool { return strings.EqualFold(word, want) }) {
+			continue
 		}
-		t.match = func(s *Subject) bool {
-			return slices.ContainsFunc(fd.text(s.Row, t.Key), oneOf(t.Texts))
+		others := "; starts_with finds others"
+		if fd.classifies {
+			others = ""
 		}
-		return nil
-
-	case o.Operator == "is_null" || o.Operator == "is_empty":
-		holds, err := o.text()
-		t.match = func(s *Subject) bool { return holds(fd.text(s.Row, t.Key)) }
-		return err
+		return invalid(o.path+".value", "must be one of: %s%s", strings.Join(fd.words, ", "), others)
 	}
 
-	// The others look for a part, which a reference does not show.
-	holds, err := o.text()
-	t.whole = true
-	t.match = func(s *Subject) bool {
-		values := fd.text(s.Row, t.Key)
-		if len(values) == 0 {
-			return holds(values)
-		}
-		value, ok := s.wholeValue(t.Key, values[0])
-		return ok && holds([]string{value})
-	}
-	return err
-}
-
-// texts returns the values of which the field must have one, nil for other operators.
-func (o operation) texts() (wanted []string) {
-	switch o.Operator {
-	case "in":
-		wanted, _ = list(o, parseText)
-	case "is", "eq", "key_equals":
-		if want, _, ok := parseText(o.Value); ok {
-			wanted = []string{want}
-		}
-	}
-
-	return mapped(wanted, o.normal)
-}
-
-// ranges returns those of which a number must be in one, nil for other operators.
-func (o operation) ranges() []Range {
-	var numbers []float64
-	// Values of a wrong type are ignored here: ordered rejects them.
-	switch o.Operator {
-	case "is_null", "is_empty":
-		return nil
-	case "in", "between":
-		numbers, _ = list(o, parseNumber)
-	default:
-		if x, _, ok := parseNumber(o.Value); ok {
-			numbers = []float64{x}
-		}
-	}
-
-	// All other operators have a range for each number.
-	if o.Operator == "between" && len(numbers) == 2 {
-		return []Range{{Least: numbers[0], Most: numbers[1]}}
-	}
-
-	ranges := make([]Range, len(numbers))
-	for i, x := range numbers {
-		r := Range{Least: x, Most: x}
-		switch o.Operator {
-		case "gt", "gte":
-			r = Range{Least: x, Most: math.Inf(1), AboveOnly: o.Operator == "gt"}
-		case "lt", "lte":
-			r = Range{Least: math.Inf(-1), Most: x, BelowOnly: o.Operator == "lt"}
-		}
-		ranges[i] = r
-	}
-
-	return ranges
-}
-
-// intent compiles the test of a field that classifies a text. It accepts only the peer's
-// words.
-func (o operation) intent(t *Test, fd field) error {
-	var wanted []string
-	var err error
-	if o.Operator == "in" {
-		wanted, err = list(o, parseText)
-	} else {
-		var w string
-		w, err = one(o, o.Value, parseText)
-		wanted = []string{w}
-	}
-	if err != nil {
-		return err
-	}
-
-	// A word that the peer does not have would match nothing, and hide a spelling
-	// mistake.
-	for _, w := range mapped(wanted, strings.ToLower) {
-		if !slices.Contains(fd.intents, w) {
-			return invalid(o.path+".value", "must be one of: %s", strings.Join(fd.intents, ", "))
-		}
-	}
-
-	t.match = func(s *Subject) bool {
-		return slices.ContainsFunc(fd.content(s.Read(), ""), oneOf(wanted))
-	}
 	return nil
-}
-
-// span returns the first and the last moment for which a positive operator on a time can
-// hold, to the nanosecond; zero means unbounded.
-func (o operation) span() (from, to time.Time) {
-	// The values were already checked by ordered.
-	switch o.Operator {
-	case "is", "eq":
-		at, _, _ := parseMoment(o.Value)
-		return at, at
-	case "gte":
-		from, _, _ = parseMoment(o.Value)
-	case "lte":
-		to, _, _ = parseMoment(o.Value)
-
-	// The ends themselves must be within, so exclusive ones move by a nanosecond.
-	case "after", "gt":
-		from, _, _ = parseMoment(o.Value)
-		from = from.Add(1)
-	case "before", "lt":
-		to, _, _ = parseMoment(o.Value)
-		to = to.Add(-1)
-	case "between":
-		if ends, err := list(o, parseMoment); err == nil && len(ends) == 2 {
-			return ends[0], ends[1]
-		}
-	}
-
-	return from, to
 }
 
 // mapped replaces texts by what of makes of them, in place.
@@ -330,114 +198,167 @@ func mapped(texts []string, of func(string) string) []string {
 	return texts
 }
 
-// text compiles the test of a text field. is and in compare normal forms;
-// parts of a text match in any case.
-func (o operation) text() (func([]string) bool, error) {
+// text compiles the test of a text field. is and in compare normal forms; parts of a text match in any
+// case. wanted are the values of which the field must have one, nil for other operators.
+func (o operation) text() (holds func([]string) bool, wanted []string, err error) {
 	switch o.Operator {
 	case "is_null":
-		return isNull[string], nil
+		return isNull[string], nil, nil
 
 	// A field without a value is empty, too.
 	case "is_empty":
 		return func(values []string) bool {
 			return !slices.ContainsFunc(values, func(v string) bool { return v != "" })
-		}, nil
+		}, nil, nil
 
-	case "in":
-		wanted, err := list(o, parseText)
+	case "in", "is", "eq", "key_equals":
+		if o.Operator == "in" {
+			wanted, err = list(o, parseText)
+		} else {
+			wanted = make([]string, 1)
+			wanted[0], err = one(o, o.Value, parseText)
+		}
 		wanted = mapped(wanted, o.normal)
 		return func(values []string) bool {
 			return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(wanted, o.normal(v)) })
-		}, err
+		}, wanted, err
 	}
 
 	want, err := one(o, o.Value, parseText)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	// Lower case is made once here, not for each row.
 	part := strings.ToLower(want)
-	whole := o.normal(want)
-	holds := func(v string) bool { return o.normal(v) == whole }
+	of := func(v string) bool { return strings.Contains(strings.ToLower(v), part) } // contains, key_contains
 	switch o.Operator {
 	case "matches":
 		phrase, ok := words.ParsePhrase(want)
 		if !ok {
-			return nil, invalid(o.path+".value", "must have a word: letters or digits to look for")
+			return nil, nil, invalid(o.path+".value", "must have a word: letters or digits to look for")
 		}
-		holds = phrase.In
-	case "contains", "key_contains":
-		holds = func(v string) bool { return strings.Contains(strings.ToLower(v), part) }
+		of = phrase.In
 	case "starts_with":
-		holds = func(v string) bool { return strings.HasPrefix(strings.ToLower(v), part) }
+		of = func(v string) bool { return strings.HasPrefix(strings.ToLower(v), part) }
 	case "ends_with":
-		holds = func(v string) bool { return strings.HasSuffix(strings.ToLower(v), part) }
+		of = func(v string) bool { return strings.HasSuffix(strings.ToLower(v), part) }
 	}
 
-	return func(values []string) bool { return slices.ContainsFunc(values, holds) }, nil
+	return func(values []string) bool { return slices.ContainsFunc(values, of) }, nil, nil
 }
 
-// oneOf returns a test for one of some values.
-func oneOf(wanted []string) func(string) bool {
-	return func(v string) bool { return slices.Contains(wanted, v) }
+// interval is what is between two values; nil means unbounded.
+type interval[T any] struct {
+	from, to             *T
+	aboveOnly, belowOnly bool // exclude from itself, to itself
 }
 
-// ordered compiles the test of a field whose values have an order.
-func ordered[T any](o operation, parse parser[T], compare func(a, b T) int) (func([]T) bool, error) {
-	var holds func(T) bool
+func (i interval[T]) has(v T, compare func(a, b T) int) bool {
+	above, below := 1, -1
+	if i.from != nil {
+		above = compare(v, *i.from)
+	}
+	if i.to != nil {
+		below = compare(v, *i.to)
+	}
+
+	return (above > 0 || above == 0 && !i.aboveOnly) && (below < 0 || below == 0 && !i.belowOnly)
+}
+
+// ordered compiles the test of a field whose values have an order. It holds for a value in one of the
+// intervals; of an operator that asks whether there is a value, there are none.
+func ordered[T any](o operation, parse parser[T], compare func(a, b T) int) (
+	holds func([]T) bool, spans []interval[T], err error,
+) {
 	switch o.Operator {
 	case "is_null", "is_empty":
-		return isNull[T], nil
-
-	case "in":
-		wanted, err := list(o, parse)
-		if err != nil {
-			return nil, err
+		return isNull[T], nil, nil
+	case "in", "between":
+		values, listErr := list(o, parse)
+		spans, err = []interval[T]{}, listErr
+		for i := range values {
+			spans = append(spans, interval[T]{from: &values[i], to: &values[i]})
 		}
-		holds = func(v T) bool {
-			return slices.ContainsFunc(wanted, func(w T) bool { return compare(v, w) == 0 })
+		if o.Operator == "between" && err == nil {
+			spans, err = between(o, values, compare)
 		}
-
-	case "between":
-		ends, err := list(o, parse)
-		if err != nil {
-			return nil, err
-		}
-		if len(ends) != 2 {
-			return nil, invalid(o.path+".value", "must be an array of two: the lowest and the highest")
-		}
-		if compare(ends[0], ends[1]) > 0 {
-			return nil, invalid(o.path+".value", "is a range that ends before it begins")
-		}
-		holds = func(v T) bool { return compare(v, ends[0]) >= 0 && compare(v, ends[1]) <= 0 }
-
 	default:
-		want, err := one(o, o.Value, parse)
-		if err != nil {
-			return nil, err
-		}
-		holds = func(v T) bool { return comparison(o.Operator, compare(v, want)) }
+		v, oneErr := one(o, o.Value, parse)
+		spans, err = []interval[T]{intervalOf(o.Operator, &v)}, oneErr
 	}
 
 	// A field without a value satisfies no comparison.
-	return func(values []T) bool { return slices.ContainsFunc(values, holds) }, nil
+	return func(values []T) bool {
+		return slices.ContainsFunc(values, func(v T) bool {
+			return slices.ContainsFunc(spans, func(i interval[T]) bool { return i.has(v, compare) })
+		})
+	}, spans, err
 }
 
-// comparison reports whether the sign of a comparison satisfies an operator.
-func comparison(operator string, sign int) bool {
-	switch operator {
-	case "gt", "after":
-		return sign > 0
-	case "gte":
-		return sign >= 0
-	case "lt", "before":
-		return sign < 0
-	case "lte":
-		return sign <= 0
+func between[T any](o operation, ends []T, compare func(a, b T) int) ([]interval[T], error) {
+	switch {
+	case len(ends) != 2:
+		return nil, invalid(o.path+".value", "must be an array of two: the lowest and the highest")
+	case compare(ends[0], ends[1]) > 0:
+		return nil, invalid(o.path+".value", "is a range that ends before it begins")
 	}
 
-	return sign == 0 // is, eq
+	return []interval[T]{{from: &ends[0], to: &ends[1]}}, nil
+}
+
+// intervalOf returns the interval of an operator that compares with one value.
+func intervalOf[T any](operator string, v *T) interval[T] {
+	switch operator {
+	case "gt", "after":
+		return interval[T]{from: v, aboveOnly: true}
+	case "gte":
+		return interval[T]{from: v}
+	case "lt", "before":
+		return interval[T]{to: v, belowOnly: true}
+	case "lte":
+		return interval[T]{to: v}
+	}
+
+	return interval[T]{from: v, to: v} // is, eq
+}
+
+// rangesOf returns intervals of numbers as a Test has them.
+func rangesOf(spans []interval[float64]) (ranges []Range) {
+	if spans != nil {
+		ranges = []Range{}
+	}
+	for _, i := range spans {
+		r := Range{Least: math.Inf(-1), Most: math.Inf(1), AboveOnly: i.aboveOnly, BelowOnly: i.belowOnly}
+		if i.from != nil {
+			r.Least = *i.from
+		}
+		if i.to != nil {
+			r.Most = *i.to
+		}
+		ranges = append(ranges, r)
+	}
+
+	return ranges
+}
+
+// spanOfOne returns the first and the last moment of an interval, to the nanosecond; zero means unbounded.
+func spanOfOne(i interval[time.Time]) (from, to time.Time) {
+	// The ends themselves must be within, so exclusive ones move by a nanosecond.
+	if i.from != nil {
+		from = *i.from
+		if i.aboveOnly {
+			from = from.Add(1)
+		}
+	}
+	if i.to != nil {
+		to = *i.to
+		if i.belowOnly {
+			to = to.Add(-1)
+		}
+	}
+
+	return from, to
 }
 
 // isNull reports whether a field has no value.
