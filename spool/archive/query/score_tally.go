@@ -160,6 +160,14 @@ func addTimes[K cmp.Ordered](list []times[K], value K, n int64) []times[K] {
 	return list
 }
 
+// timesOf returns how often all values came.
+func timesOf[K cmp.Ordered](list []times[K]) (n int64) {
+	for _, v := range list {
+		n += v.n
+	}
+	return n
+}
+
 // mergeTimes adds all of other to list.
 func mergeTimes[K cmp.Ordered](list, other []times[K]) []times[K] {
 	if len(list) == 0 {

@@ -194,26 +194,19 @@ func (w *summaryWriter) tally(t *tally) {
 		w.varint(n)
 	}
 
-	// Only classes that have latencies, each by its distance from the one before: most of
-	// these numbers then take one byte.
-	classes := 0
-	for _, n := range t.latency.counts {
-		if n > 0 {
-			classes++
-		}
-	}
-	w.uvarint(classes)
-	before := 0
-	for i, n := range t.latency.counts {
-		if n > 0 {
-			class := t.latency.first + i
-			w.uvarint(class - before)
-			w.uvarint(int(n))
-			before = class
-		}
-	}
-
+	w.classes(t.latency.classes)
 	w.scores(&t.scores)
+}
+
+// classes writes each by its distance from the one before: most of these numbers then take one byte.
+func (w *summaryWriter) classes(list []times[int16]) {
+	w.uvarint(len(list))
+	before := int16(0)
+	for _, v := range list {
+		w.uvarint(int(uint16(v.value - before)))
+		w.uvarint(int(v.n))
+		before = v.value
+	}
 }
 
 func (w *summaryWriter) scores(s *scoreSums) {
@@ -241,13 +234,7 @@ func (w *summaryWriter) score(t *scoreTally) {
 		return
 	}
 
-	w.uvarint(len(t.classes))
-	before := int16(0)
-	for _, v := range t.classes {
-		w.uvarint(int(uint16(v.value - before)))
-		w.uvarint(int(v.n))
-		before = v.value
-	}
+	w.classes(t.classes)
 	w.varint(t.sum.whole)
 	w.varint(t.sum.billionths)
 }
@@ -409,8 +396,7 @@ func (t *tally) sums() wire.Totals {
 // that every percentile is at most 2 % off (Masson and others, "DDSketch", VLDB 2019).
 // Adding and merging commute. The zero histogram is empty.
 type histogram struct {
-	first   int      // class of counts[0]
-	counts  []uint32 // by class
+	classes []times[int16]
 	total   int64
 	sumMics int64 // in full microseconds, because a sum of floats depends on their order
 }
@@ -424,16 +410,16 @@ var (
 const latencyError = 0.01
 
 // classOf returns the class of a latency. Less than a microsecond is in class 0.
-func classOf(d time.Duration) int {
+func classOf(d time.Duration) int16 {
 	if float64(d) < latencyUnit {
 		return 0
 	}
-	return 1 + int(math.Ceil(math.Log(float64(d)/latencyUnit)/classRatio))
+	return 1 + int16(math.Ceil(math.Log(float64(d)/latencyUnit)/classRatio))
 }
 
 // latencyOf returns the latency that represents a class, in seconds: a number of one or two digits if the
 // class has one, so that a second is shown as one, or its middle.
-func latencyOf(class int) float64 {
+func latencyOf(class int16) float64 {
 	if class == 0 {
 		return 0
 	}
@@ -450,35 +436,14 @@ func latencyOf(class int) float64 {
 
 // add counts a latency n times; with -1 it takes back one that was counted.
 func (h *histogram) add(d time.Duration, n int64) {
-	h.count(classOf(d), n)
+	h.classes = addTimes(h.classes, classOf(d), n)
+	h.total += n
 	h.sumMics = plus(h.sumMics, n*d.Microseconds())
 }
 
-// count counts n more in a class; n may be negative where there are as many.
-func (h *histogram) count(class int, n int64) {
-	h.total += n
-
-	// Only the classes between the fastest and the slowest latency so far take memory.
-	switch {
-	case len(h.counts) == 0:
-		h.first, h.counts = class, make([]uint32, 1, 16)
-	case class < h.first:
-		h.counts = append(make([]uint32, h.first-class, h.first-class+len(h.counts)), h.counts...)
-		h.first = class
-	}
-	for class-h.first >= len(h.counts) {
-		h.counts = append(h.counts, 0)
-	}
-
-	h.counts[class-h.first] += uint32(n)
-}
-
 func (h *histogram) merge(other *histogram) {
-	for i, n := range other.counts {
-		if n > 0 {
-			h.count(other.first+i, int64(n))
-		}
-	}
+	h.classes = mergeTimes(h.classes, other.classes)
+	h.total += other.total
 	h.sumMics = plus(h.sumMics, other.sumMics)
 }
 
@@ -488,8 +453,7 @@ func (h *histogram) mean() *float64 {
 		return nil
 	}
 
-	m := float64(h.sumMics) / float64(h.total) / 1e6
-	return &m
+	return new(float64(h.sumMics) / float64(h.total) / 1e6)
 }
 
 // quantile returns the latency in seconds that a share q of all do not exceed (the
@@ -501,11 +465,10 @@ func (h *histogram) quantile(q float64) *float64 {
 
 	// Even a share of 0 has a rank, that of the fastest.
 	rank := max(int64(math.Ceil(q*float64(h.total))), 1)
-	for i, n := range h.counts {
-		rank -= int64(n)
+	for _, v := range h.classes {
+		rank -= v.n
 		if rank <= 0 {
-			v := latencyOf(h.first + i)
-			return &v
+			return new(latencyOf(v.value))
 		}
 	}
 

@@ -200,7 +200,10 @@ func (c *clock) covers(newest, oldest time.Time) bool {
 type summaryReader struct {
 	rowcode.Reader
 	version uint64
-	scored  scoreTally // that was read last; its memory is used again
+
+	// The last ones that were read; their memory is used again.
+	scored    scoreTally
+	latencies []times[int16]
 }
 
 // err returns ErrSummary after a fault.
@@ -243,20 +246,27 @@ func (r *summaryReader) tally(t *tally, scores func(t *scoreTally, other bool)) 
 		*n = plus(*n, r.Varint())
 	}
 
-	// Classes are bounded because each takes memory, and their counts because they are
-	// stored in 32 bits.
-	class := uint64(0)
+	r.latencies = r.classes(r.latencies[:0], 0, classMax)
+	t.latency.classes = mergeTimes(t.latency.classes, r.latencies)
+	t.latency.total += timesOf(r.latencies)
+	r.scores(scores)
+}
+
+// classes appends what it reads of classes from least to most.
+func (r *summaryReader) classes(list []times[int16], least, most int16) []times[int16] {
+	class := int16(0)
 	for range r.count() {
-		class += r.Uvarint()
+		class += int16(r.Uvarint())
 		n := r.Uvarint()
-		if class > classMax || n > math.MaxUint32 || t.latency.total+int64(n) > math.MaxUint32 {
+		// Damaged numbers must not wrap to negative ones, nor be of no class.
+		if class > most || class < least || n > math.MaxUint32 {
 			r.Fail()
-			return
+			return list[:0]
 		}
-		t.latency.count(int(class), int64(n))
+		list = addTimes(list, class, int64(n))
 	}
 
-	r.scores(scores)
+	return list
 }
 
 // scores calls fn with the scores of each name, and with those of all others. They are lent
@@ -280,34 +290,21 @@ func (r *summaryReader) score(name string) *scoreTally {
 	t := &r.scored
 	*t = scoreTally{scoreKey: scoreKey{name, kind}, classes: t.classes[:0], texts: t.texts[:0]}
 
-	// Damaged numbers must not wrap to negative ones, nor be of no class.
-	times := func() int64 {
-		n := int64(min(r.Uvarint(), math.MaxUint32))
-		t.count += n
-		return n
-	}
 	switch kind {
 	case wire.ScoreNone:
 		r.Fail()
-		return t
 	case wire.ScoreCategory:
+		times := func() int64 { return int64(min(r.Uvarint(), math.MaxUint32)) }
 		for range r.count() {
 			t.addText(r.Text(), times())
 		}
 		t.rest += times()
-		return t
+		t.count = timesOf(t.texts) + t.rest
+	default:
+		t.classes = r.classes(t.classes, -scoreClassMost, scoreClassMost)
+		t.count = timesOf(t.classes)
+		t.sum = fixed{r.Varint(), r.Varint()}
 	}
-
-	class := int16(0)
-	for range r.count() {
-		class += int16(r.Uvarint())
-		if class > scoreClassMost || class < -scoreClassMost {
-			r.Fail()
-			return t
-		}
-		t.classes = addTimes(t.classes, class, times())
-	}
-	t.sum = fixed{r.Varint(), r.Varint()}
 
 	return t
 }
@@ -316,4 +313,4 @@ func (r *summaryReader) score(name string) *scoreTally {
 var scoreClassMost = scoreClass(wire.ScoreNumberMax)
 
 // classMax is the class of the longest latency that can be counted.
-var classMax = uint64(classOf(1<<63 - 1))
+var classMax = classOf(1<<63 - 1)
