@@ -2,7 +2,6 @@ package query
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -181,19 +180,6 @@ func (a *Analytics) rebucket() {
 	for _, d := range a.named() {
 		d.rebucket()
 	}
-}
-
-// Statistics returns what Analyze and Statistics of a service make of rows. It defines the
-// meaning of both.
-func Statistics(rows []wire.Row, q wire.StatisticsQuery) (wire.Analytics, wire.Statistics, error) {
-	a, p := NewAnalytics(q), NewParts(wire.PartsQuery{StatisticsQuery: q})
-	for i := range rows {
-		if err := errors.Join(a.Add(&rows[i]), p.Add(&rows[i])); err != nil {
-			return wire.Analytics{}, wire.Statistics{}, err
-		}
-	}
-
-	return a.Answer(), p.Answer(), nil
 }
 
 // Answer returns the sums in the peer's form.

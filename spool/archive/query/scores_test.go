@@ -124,7 +124,7 @@ func TestScoresAreTheSameFromRowsAndSummaries(t *testing.T) {
 			rows[i] = wire.Row{ListTime: at, Engine: fmt.Sprint("model-", i%3), Status: "SUCCESS"}
 			rows[i].Scores = drawScores(t, names)
 		}
-		want, _, err := Statistics(rapid.Permutation(rows).Draw(t, "order"), wire.StatisticsQuery{})
+		want, _, err := statistics(rapid.Permutation(rows).Draw(t, "order"), wire.StatisticsQuery{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func TestAScoreIsSummedUpAsWhatMostOfItsValuesAre(t *testing.T) {
 		scored(by("", "faithful", wire.NumberScore(830)), by("", "stars", wire.NumberScore(-2))),
 	}
 	sums := func(definitions ...wire.ScoreDefinition) map[string]wire.ScoreSum {
-		answer, _, err := Statistics(rows, wire.StatisticsQuery{Definitions: definitions})
+		answer, _, err := statistics(rows, wire.StatisticsQuery{Definitions: definitions})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +256,7 @@ func TestAComparisonTakesAuthorsTogetherAsStatisticsDo(t *testing.T) {
 	}
 	defined := wire.ScoreDefinitions{{Name: "faithful", Kind: "number", Min: new(0.0), Max: new(1.0)}}
 
-	answer, _, err := Statistics(rows, wire.StatisticsQuery{Definitions: defined})
+	answer, _, err := statistics(rows, wire.StatisticsQuery{Definitions: defined})
 	if err != nil {
 		t.Fatal(err)
 	}

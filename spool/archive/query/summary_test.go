@@ -134,7 +134,7 @@ func TestASummaryServesTheBucketsThatAPageDraws(t *testing.T) {
 		rows[i].ListTime = rows[0].ListTime.Add(-time.Duration(i) * time.Second) // a quarter of an hour
 	}
 	q := wire.StatisticsQuery{PointsMax: 50}
-	want, _, err := Statistics(rows, q)
+	want, _, err := statistics(rows, q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestAFailedCallWithoutTokensIsNotLeftOutOfTheCost(t *testing.T) {
 		r.ListTime, r.Engine = rows[i].ListTime, rows[i].Engine
 		rows[i] = r
 	}
-	counted, _, err := Statistics(rows, wire.StatisticsQuery{})
+	counted, _, err := statistics(rows, wire.StatisticsQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}

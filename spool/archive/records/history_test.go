@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/records"
 	"promptspool/spool/database/databasetest"
 )
@@ -127,7 +126,7 @@ func TestStatisticsReachBackForCenturies(t *testing.T) {
 		rows[i] = wire.Row{ListTime: now.AddDate(0, 0, -28*i), Engine: "m", Status: "SUCCESS", PromptName: &template}
 	}
 	for name, q := range map[string]wire.StatisticsQuery{"API": {}, "page": {PointsMax: 50}} {
-		analytics, templates, err := query.Statistics(rows, q)
+		analytics, templates, err := databasetest.Statistics(rows, q)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -151,7 +150,8 @@ func TestStatisticsReachBackForCenturies(t *testing.T) {
 	}
 
 	// A bucket that the caller chose is not widened.
-	if _, _, err := query.Statistics(rows, wire.StatisticsQuery{Bucket: "hour"}); !wire.IsCode(err, wire.CodeInvalid) {
+	_, _, err := databasetest.Statistics(rows, wire.StatisticsQuery{Bucket: "hour"})
+	if !wire.IsCode(err, wire.CodeInvalid) {
 		t.Errorf("the caller's bucket of an hour: %v, want %s", err, wire.CodeInvalid)
 	}
 }

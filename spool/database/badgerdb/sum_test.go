@@ -81,7 +81,7 @@ func (c *counted) agrees(what string) {
 		}
 		rows := c.rows(q)
 		for _, asked.Bucket = range []string{"", "hour", "day"} {
-			want, _, err := query.Statistics(rows, asked)
+			want, _, err := databasetest.Statistics(rows, asked)
 			if err != nil {
 				c.Fatal(err)
 			}
@@ -161,7 +161,7 @@ func TestSummariesOfBeforeLackACount(t *testing.T) {
 	c.db.AgeBlocks(t)
 	c.checks("aged")
 	now := func(rows []wire.Row) wire.Totals {
-		sums, _, err := query.Statistics(rows, wire.StatisticsQuery{})
+		sums, _, err := databasetest.Statistics(rows, wire.StatisticsQuery{})
 		if err != nil {
 			t.Fatal(err)
 		}

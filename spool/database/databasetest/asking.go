@@ -216,7 +216,7 @@ func statistics(t *testing.T, open Open) {
 
 		// The order of the rows must not matter.
 		rows := rapid.Permutation(matching(&q, states, bodies)).Draw(t, "order")
-		wantAll, _, err := query.Statistics(rows, question.StatisticsQuery)
+		wantAll, _, err := Statistics(rows, question.StatisticsQuery)
 		must(t, err)
 		wantParts := query.NewParts(question)
 		for i := range rows {
@@ -339,4 +339,21 @@ func drawTied(t *rapid.T) string {
 	}
 
 	return body + "}"
+}
+
+// Statistics returns what Analyze and Statistics of a service make of rows. It defines the meaning of both:
+// stores answer from indexes, column blocks and summaries instead, and must give the same answers.
+func Statistics(rows []wire.Row, q wire.StatisticsQuery) (wire.Analytics, wire.Statistics, error) {
+	a, p := query.NewAnalytics(q), query.NewParts(wire.PartsQuery{StatisticsQuery: q})
+	for i := range rows {
+		err := a.Add(&rows[i])
+		if err == nil {
+			err = p.Add(&rows[i])
+		}
+		if err != nil {
+			return wire.Analytics{}, wire.Statistics{}, err
+		}
+	}
+
+	return a.Answer(), p.Answer(), nil
 }
