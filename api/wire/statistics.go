@@ -150,8 +150,7 @@ type Totals struct {
 	Scores         []ScoreSum  `json:"scores,omitempty"`   // sorted by name
 }
 
-// ScoresOther names the sum of scores beyond the first so many names. To count one of
-// these, filter by its name.
+// ScoresOther names the sum of scores beyond the first 200 names.
 const ScoresOther = "(other)"
 
 // ScoreNames returns the names of scores, the most frequent first.

@@ -57,13 +57,10 @@ func NewAnalytics(q wire.StatisticsQuery) *Analytics {
 		wide:        make(map[string]bool),
 		defined:     q.Definitions,
 	}
-
-	// Scores that the caller filters by are listed, however many other names there are.
-	asked := scoresAsked(q.FilterGroup)
-	a.whole = newDimension(&a.clock, asked).bySeries()
-	a.models = newDimension(&a.clock, asked)
-	a.templates = newDimension(&a.clock, asked)
-	a.providers = newDimension(&a.clock, asked)
+	a.whole = newDimension(&a.clock).bySeries()
+	a.models = newDimension(&a.clock)
+	a.templates = newDimension(&a.clock)
+	a.providers = newDimension(&a.clock)
 
 	return a
 }

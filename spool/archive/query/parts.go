@@ -64,7 +64,7 @@ func NewParts(q wire.PartsQuery) *Parts {
 		named := map[string]*dimension{"model": a.models, "template": a.templates, "provider": a.providers}
 		p.by, p.summed = named[p.of], a
 	} else {
-		p.by = newDimension(p.clock, scoresAsked(q.FilterGroup)).bySeries()
+		p.by = newDimension(p.clock).bySeries()
 	}
 	if q.SeriesMax > 0 {
 		// Without their series, names take half of the cells.

@@ -2,9 +2,7 @@ package query
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
-	"sort"
 	"unique"
 
 	"promptspool/api/wire"
@@ -13,7 +11,6 @@ import (
 // Bounds of what statistics keep of scores.
 const (
 	scoreNamesMax   = 200    // names of one scoreSums
-	scoreAskedMax   = 100    // names that a filter asks for, which are never counted as others
 	scoreTotalsMax  = 20_000 // tallies of all parts of a dimension
 	scoreSeriesMax  = 50_000 // tallies of all buckets of a series: bucketsMax times scoreNamesMax fit
 	scoresListedMax = 10_000 // sums that an answer lists for all parts of a series or a dimension
@@ -28,45 +25,19 @@ type scoreSums struct {
 	others []*scoreTally // by kind
 }
 
-// scoreBound ranks names and bounds what many scoreSums hold together.
+// scoreBound bounds what many scoreSums hold together. Names rank by their text.
 type scoreBound struct {
-	asked []string // sorted; they rank before the rest, and the rest by name
-	most  int      // names that each scoreSums may keep
-	held  int      // tallies that all scoreSums keep
-	space int      // bounds held
+	most  int // names that each scoreSums may keep
+	held  int // tallies that all scoreSums keep
+	space int // bounds held
 }
 
-func newScoreBound(asked []string, space int) *scoreBound {
-	return &scoreBound{asked: asked, most: scoreNamesMax, space: space}
-}
-
-// compare ranks two tallies.
-func (b *scoreBound) compare(x, y scoreKey) int {
-	if len(b.asked) > 0 {
-		_, first := slices.BinarySearch(b.asked, x.name)
-		_, second := slices.BinarySearch(b.asked, y.name)
-		if first != second {
-			return cmp.Compare(btoi(second), btoi(first))
-		}
-	}
-	if x.name == y.name {
-		return cmp.Compare(x.kind, y.kind)
-	}
-
-	return cmp.Compare(x.name, y.name)
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
+func newScoreBound(space int) *scoreBound { return &scoreBound{most: scoreNamesMax, space: space} }
 
 // tally returns the tally in which scores count.
 func (b *scoreBound) tally(s *scoreSums, key scoreKey) *scoreTally {
 	i, known := slices.BinarySearchFunc(s.kept, key, func(t *scoreTally, key scoreKey) int {
-		return b.compare(t.scoreKey, key)
+		return cmp.Or(cmp.Compare(t.name, key.name), cmp.Compare(t.kind, key.kind))
 	})
 	switch {
 	case known:
@@ -149,9 +120,8 @@ func (b *scoreBound) mergeTally(into *scoreSums, t *scoreTally, other bool) {
 // The result depends on what was counted, not on its order: what did not fit once never
 // fits.
 func (b *scoreBound) reduce(all func(func(*scoreSums))) {
-	// Names asked for are few, and an answer without them would be useless.
-	for b.held > b.space && b.most > len(b.asked) {
-		b.most = max(b.most/2, len(b.asked))
+	for b.held > b.space && b.most > 0 {
+		b.most /= 2
 		all(b.shrink)
 	}
 }
@@ -178,9 +148,6 @@ func (s *scoreSums) summaries(most int, defined wire.ScoreDefinitions) []wire.Sc
 		}
 		kept = kept[same:]
 	}
-
-	// By name: names asked for rank first, but stand among the rest.
-	sort.Slice(sums, func(i, j int) bool { return sums[i].Name < sums[j].Name })
 
 	bound.merge(&rest, &scoreSums{others: s.others})
 	if len(rest.others) > 0 {
@@ -218,36 +185,4 @@ func scoreLimit(parts []*scoreSums) int {
 
 	// The same for all parts, so that they can be compared.
 	return scoresListedMax / len(parts)
-}
-
-// scoresAsked returns the names of scores that a filter asks for, sorted.
-func scoresAsked(f *wire.Filter) []string {
-	if f == nil {
-		return nil
-	}
-
-	var names []string
-	switch f.Field {
-	case "score", "score_value", "score_author":
-		if f.NestedKey != "" {
-			names = append(names, f.NestedKey)
-		}
-	case "score_name":
-		// Anything else is not a name, or is rejected when the filter is compiled.
-		var name string
-		var list []string
-		if json.Unmarshal(f.Value, &name) == nil {
-			names = append(names, name)
-		} else if json.Unmarshal(f.Value, &list) == nil {
-			names = append(names, list[:min(len(list), scoreAskedMax)]...)
-		}
-	}
-	for i := range f.Filters {
-		names = append(names, scoresAsked(&f.Filters[i])...)
-	}
-
-	slices.Sort(names)
-	names = slices.Compact(names)
-
-	return names[:min(len(names), scoreAskedMax)]
 }

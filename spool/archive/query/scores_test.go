@@ -63,27 +63,6 @@ func TestScoresOfManyNamesTakeLittleRoom(t *testing.T) {
 	}
 }
 
-func TestAScoreAskedForByNameIsToldAmongMany(t *testing.T) {
-	rows := manyScores(20, 5000)
-	for _, f := range []wire.Filter{
-		{Field: "score_name", Operator: "is", Value: json.RawMessage(`"score-07-4321"`)},
-		{Filters: []wire.Filter{
-			{Field: "score_name", Operator: "in", Value: json.RawMessage(`["x", "score-07-4321"]`)},
-		}},
-		{Field: "score", NestedKey: "score-07-4321", Operator: "gte", Value: json.RawMessage(`0`)},
-	} {
-		got, _, err := Statistics(rows[7:8], wire.StatisticsQuery{FilterGroup: &f})
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		i := slices.IndexFunc(got.Overall.Scores, func(s wire.ScoreSum) bool { return s.Name == "score-07-4321" })
-		if i < 0 || got.Overall.Scores[i].Count != 1 || got.Overall.Scores[i].P50 != 4321%101 {
-			t.Errorf("%+v: the score is missing or wrong among %d", f, len(got.Overall.Scores))
-		}
-	}
-}
-
 // drawValue draws a score of any kind, seldom as its name has most.
 func drawValue(t *rapid.T, name int) wire.ScoreValue {
 	switch kind := (name + rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2, 3}).Draw(t, "odd")) % 4; kind {

@@ -271,20 +271,20 @@ type dimension struct {
 	series *scoreBound // of the scores by bucket; nil if the answer has none
 }
 
-func newDimension(c *clock, asked []string) *dimension {
+func newDimension(c *clock) *dimension {
 	return &dimension{
 		clock:  c,
 		space:  cellsMax,
 		names:  cellsMax,
 		by:     make(map[part]buckets),
 		scores: make(map[part]*scoreSums),
-		totals: newScoreBound(asked, scoreTotalsMax),
+		totals: newScoreBound(scoreTotalsMax),
 	}
 }
 
 // bySeries counts the scores by bucket, too.
 func (d *dimension) bySeries() *dimension {
-	d.series = newScoreBound(d.totals.asked, scoreSeriesMax)
+	d.series = newScoreBound(scoreSeriesMax)
 	return d
 }
 
