@@ -179,7 +179,7 @@ func (s *State) Join(others ...*State) {
 	s.unlist()
 }
 
-// joinRequest is putRequest for the other state's requests. Join sorts the rivals.
+// joinRequest folds the other state's requests. Join sorts the rivals.
 func (s *State) joinRequest(o *State) {
 	s.Rivals = append(s.Rivals, o.Rivals...)
 	both := []*Stamped[Request]{s.Request, o.Request}
@@ -187,38 +187,19 @@ func (s *State) joinRequest(o *State) {
 
 	// As if both had been folded into one state.
 	for _, r := range both {
-		switch {
-		case r == nil:
-			continue
-		case !s.stands(r, s.Request):
-			s.Rivals = append(s.Rivals, newRival(r.Stamp, r.Value.Metadata))
-			continue
-		case s.Request != nil:
-			s.Rivals = append(s.Rivals, newRival(s.Request.Stamp, s.Request.Value.Metadata))
+		if r != nil {
+			s.putRequest(r.Stamp, &r.Value)
 		}
-		s.Request = r
 	}
 }
 
-// joinMetadata is putMetadata for all values of the other state. Join sorts
-// the past ones.
+// joinMetadata folds all values of the other state. Join sorts the past ones.
 func (s *State) joinMetadata(o *State) {
-	past := func(key string, values ...Stamped[string]) {
-		s.Past = with(s.Past, key, append(s.Past[key], values...))
-	}
-
 	for key, v := range o.Metadata {
-		old, had := s.Metadata[key]
-		s.Metadata = put(s.Metadata, key, v.Stamp, v.Value)
-		switch {
-		case had && old.Compare(v.Stamp) > 0:
-			past(key, v)
-		case had:
-			past(key, old)
-		}
+		s.putMetadata(key, v.Stamp, v.Value)
 	}
-	for key, values := range o.Past {
-		past(key, values...)
+	for key, past := range o.Past {
+		s.Past = with(s.Past, key, append(s.Past[key], past...))
 	}
 }
 
