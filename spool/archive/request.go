@@ -25,16 +25,7 @@ type Request struct {
 	ModelAsked   bool   `json:"model_asked,omitempty"` // the answer names none
 	Asked        string `json:"asked,omitempty"`       // the model that was asked for, if another one answered
 
-	// See calls.Usage for what a count includes. Nil is unknown.
-	InputTokens      *int64 `json:"input_tokens,omitempty"`
-	OutputTokens     *int64 `json:"output_tokens,omitempty"`
-	CachedTokens     *int64 `json:"cached_tokens,omitempty"`
-	CacheWriteTokens *int64 `json:"cache_write_tokens,omitempty"`
-	CacheWriteHour   *int64 `json:"cache_write_hour_tokens,omitempty"`
-	ReasoningTokens  *int64 `json:"reasoning_tokens,omitempty"`
-	AudioInput       *int64 `json:"audio_input_tokens,omitempty"`
-	AudioOutput      *int64 `json:"audio_output_tokens,omitempty"`
-	CachedAudio      *int64 `json:"cached_audio_tokens,omitempty"`
+	Tokens
 
 	// Traced is set if the request comes from a span; see State.putRequest.
 	Traced bool `json:"traced,omitempty"`
@@ -69,6 +60,19 @@ type Request struct {
 	Metadata  map[string]string `json:"metadata,omitempty"`
 	Prompt    *Link             `json:"prompt,omitempty"`
 	GroupID   string            `json:"group_id,omitempty"`
+}
+
+// Tokens is a calls.Usage as a state has it.
+type Tokens struct {
+	Input          *int64 `json:"input_tokens,omitempty"`
+	Output         *int64 `json:"output_tokens,omitempty"`
+	Cached         *int64 `json:"cached_tokens,omitempty"`
+	CacheWrite     *int64 `json:"cache_write_tokens,omitempty"`
+	CacheWriteHour *int64 `json:"cache_write_hour_tokens,omitempty"`
+	Reasoning      *int64 `json:"reasoning_tokens,omitempty"`
+	AudioInput     *int64 `json:"audio_input_tokens,omitempty"`
+	AudioOutput    *int64 `json:"audio_output_tokens,omitempty"`
+	CachedAudio    *int64 `json:"cached_audio_tokens,omitempty"`
 }
 
 // Place is a wire.TracePlace as a state has it.
@@ -171,13 +175,7 @@ func (r *Request) take(c *calls.Call) {
 	// An agent may call hundreds, and the row is read with every list.
 	r.Tools = r.Tools[:min(len(r.Tools), toolsMax)]
 	r.InputExcerpt, r.OutputExcerpt = c.Excerpts()
-	r.Call = c
-
-	u := &c.Usage
-	r.InputTokens, r.OutputTokens = u.Input, u.Output
-	r.CachedTokens, r.CacheWriteTokens, r.CacheWriteHour = u.Cached, u.CacheWrite, u.CacheWriteHour
-	r.ReasoningTokens, r.AudioInput, r.AudioOutput = u.Reasoning, u.AudioInput, u.AudioOutput
-	r.CachedAudio = u.CachedAudio
+	r.Call, r.Tokens = c, Tokens(c.Usage)
 
 	// A price from the caller, which knows its discounts, stays.
 	if price := c.Price; price > 0 && !r.PriceGiven {
@@ -238,10 +236,10 @@ func (r *Request) latencyMS() *float64 {
 
 // totalTokens returns nil unless both counts are known.
 func (r *Request) totalTokens() *int64 {
-	if r.InputTokens == nil || r.OutputTokens == nil {
+	if r.Tokens.Input == nil || r.Tokens.Output == nil {
 		return nil
 	}
-	n := *r.InputTokens + *r.OutputTokens
+	n := *r.Tokens.Input + *r.Tokens.Output
 
 	return &n
 }
@@ -278,7 +276,7 @@ func (r *Request) SetPrice(prices Prices, accepted time.Time) (changed bool) {
 
 	var price *calls.Dollars
 	if prices != nil && !slices.Contains(selfHosted, strings.ToLower(r.Provider)) && !r.isDeployment() {
-		if cost, ok := prices.Cost(r.Provider, r.Model, r.Tier, at, r.usage()); ok {
+		if cost, ok := prices.Cost(r.Provider, r.Model, r.Tier, at, calls.Usage(r.Tokens)); ok {
 			price = &cost
 		}
 	}
@@ -292,19 +290,4 @@ func (r *Request) SetPrice(prices Prices, accepted time.Time) (changed bool) {
 	*to = price
 
 	return changed
-}
-
-// usage returns the counts that a price depends on.
-func (r *Request) usage() calls.Usage {
-	return calls.Usage{
-		Input:          r.InputTokens,
-		Output:         r.OutputTokens,
-		Cached:         r.CachedTokens,
-		CacheWrite:     r.CacheWriteTokens,
-		CacheWriteHour: r.CacheWriteHour,
-		Reasoning:      r.ReasoningTokens,
-		AudioInput:     r.AudioInput,
-		AudioOutput:    r.AudioOutput,
-		CachedAudio:    r.CachedAudio,
-	}
 }

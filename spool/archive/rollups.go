@@ -63,7 +63,7 @@ func (s *State) addCall(sums *rollup.Sums) {
 	if r.Price != nil {
 		sums.Of[rollup.Cost] = min(max(int64(*r.Price), 0), 1<<45)
 	}
-	sums.Of[rollup.InputTokens], sums.Of[rollup.OutputTokens] = bounded(r.InputTokens), bounded(r.OutputTokens)
+	sums.Of[rollup.InputTokens], sums.Of[rollup.OutputTokens] = bounded(r.Tokens.Input), bounded(r.Tokens.Output)
 	setBounds(sums, s.ListTime(), r.End)
 }
 

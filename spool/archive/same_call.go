@@ -60,15 +60,7 @@ func byHead(a, b *Record) int {
 		compareIDs(a.ID, b.ID))
 }
 
-// takeUsage copies the tokens of another request.
-func (r *Request) takeUsage(o *Request) {
-	r.InputTokens, r.OutputTokens = o.InputTokens, o.OutputTokens
-	r.CachedTokens, r.CacheWriteTokens, r.CacheWriteHour = o.CachedTokens, o.CacheWriteTokens, o.CacheWriteHour
-	r.ReasoningTokens, r.AudioInput, r.AudioOutput = o.ReasoningTokens, o.AudioInput, o.AudioOutput
-	r.CachedAudio = o.CachedAudio
-}
-
-func (r *Request) hasUsage() bool { return r.InputTokens != nil || r.OutputTokens != nil }
+func (r *Request) hasUsage() bool { return r.Tokens.Input != nil || r.Tokens.Output != nil }
 
 // sameCall returns what the records of one call know of each other, in their order. It sorts them.
 // There is one at least.
@@ -109,7 +101,7 @@ func (c *SameCall) add(head, other *State) {
 	shown.Tier = cmp.Or(shown.Tier, r.Tier)
 	shown.TraceID = cmp.Or(shown.TraceID, other.TraceID())
 	if !shown.hasUsage() {
-		shown.takeUsage(r)
+		shown.Tokens = r.Tokens
 	}
 	if shown.Turns == 0 && r.Turns > 0 {
 		shown.Turns, shown.InputExcerpt = r.Turns, r.InputExcerpt
@@ -336,7 +328,7 @@ func (r *Record) report() *reports.Report {
 	report.Output, report.Tools = v.OutputExcerpt, v.Tools
 	owner := s.owner()
 	report.User, report.Session = owner[0], owner[1]
-	report.Tokens = [2]*int64{v.InputTokens, v.OutputTokens}
+	report.Tokens = [2]*int64{v.Tokens.Input, v.Tokens.Output}
 
 	report.Reporter = reports.Logged
 	if s.Span != nil && v.Traced {

@@ -23,15 +23,15 @@ func (s *State) used(keys []string) (c metrics.UsedCall) {
 	}
 
 	c.Of[metrics.UsedRequests] = 1
-	c.Of[metrics.UsedInput], c.Of[metrics.UsedInputs] = wire.OrZero(r.InputTokens), one(r.InputTokens != nil)
-	c.Of[metrics.UsedOutput], c.Of[metrics.UsedOutputs] = wire.OrZero(r.OutputTokens), one(r.OutputTokens != nil)
-	c.Of[metrics.UsedCached] = wire.OrZero(r.CachedTokens)
-	c.Of[metrics.UsedCacheWrites] = wire.OrZero(r.CacheWriteTokens)
-	c.Of[metrics.UsedReasoning] = wire.OrZero(r.ReasoningTokens)
+	c.Of[metrics.UsedInput], c.Of[metrics.UsedInputs] = wire.OrZero(r.Tokens.Input), one(r.Tokens.Input != nil)
+	c.Of[metrics.UsedOutput], c.Of[metrics.UsedOutputs] = wire.OrZero(r.Tokens.Output), one(r.Tokens.Output != nil)
+	c.Of[metrics.UsedCached] = wire.OrZero(r.Tokens.Cached)
+	c.Of[metrics.UsedCacheWrites] = wire.OrZero(r.Tokens.CacheWrite)
+	c.Of[metrics.UsedReasoning] = wire.OrZero(r.Tokens.Reasoning)
 	switch {
 	case r.Price != nil:
 		c.Of[metrics.UsedCost] = int64(*r.Price)
-	case r.Status != "ERROR" || wire.OrZero(r.InputTokens) != 0 || wire.OrZero(r.OutputTokens) != 0:
+	case r.Status != "ERROR" || wire.OrZero(r.Tokens.Input) != 0 || wire.OrZero(r.Tokens.Output) != 0:
 		c.Of[metrics.UsedUnpriced] = 1
 	}
 	if d := r.latency(); d != nil {

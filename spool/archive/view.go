@@ -69,8 +69,8 @@ func (s *State) View(ctx context.Context, body json.RawMessage) wire.Record {
 	}
 	rec.ListTime, rec.AcceptedAt = s.ListTime(), s.Request.At
 	rec.FunctionName, rec.Provider, rec.Model, rec.Status = r.FunctionName, r.Provider, r.Model, r.Status
-	rec.InputTokens, rec.OutputTokens, rec.Tokens = r.InputTokens, r.OutputTokens, r.totalTokens()
-	rec.CachedTokens, rec.CacheWrites, rec.ReasoningTokens = r.CachedTokens, r.CacheWriteTokens, r.ReasoningTokens
+	rec.InputTokens, rec.OutputTokens, rec.Tokens = r.Tokens.Input, r.Tokens.Output, r.totalTokens()
+	rec.CachedTokens, rec.CacheWrites, rec.ReasoningTokens = r.Tokens.Cached, r.Tokens.CacheWrite, r.Tokens.Reasoning
 	rec.Price, rec.TablePrice = dollars(r.Price), dollars(r.TablePrice)
 	rec.FinishReason, rec.ErrorType = r.FinishReason, r.ErrorType
 	// A copy that is never nil, for people and for what may change the record.
@@ -113,11 +113,11 @@ func (s *State) Row() (row wire.Row, ok bool) {
 		Engine:          r.Model,
 		Provider:        r.Provider,
 		Status:          r.Status,
-		InputTokens:     r.InputTokens,
-		OutputTokens:    r.OutputTokens,
-		CachedTokens:    r.CachedTokens,
-		CacheWrites:     r.CacheWriteTokens,
-		ReasoningTokens: r.ReasoningTokens,
+		InputTokens:     r.Tokens.Input,
+		OutputTokens:    r.Tokens.Output,
+		CachedTokens:    r.Tokens.Cached,
+		CacheWrites:     r.Tokens.CacheWrite,
+		ReasoningTokens: r.Tokens.Reasoning,
 		Price:           dollars(r.Price),
 		FinishReason:    r.FinishReason,
 		ErrorType:       r.ErrorType,
@@ -225,7 +225,7 @@ func (s *State) TraceSpan() (span wire.TraceSpan, ok bool) {
 		r := s.shown()
 		span.RequestLogID = &s.RequestID
 		span.Status, span.Price = r.Status, dollars(r.Price)
-		span.InputTokens, span.OutputTokens = r.InputTokens, r.OutputTokens
+		span.InputTokens, span.OutputTokens = r.Tokens.Input, r.Tokens.Output
 	}
 	span.Scores = s.scores()
 

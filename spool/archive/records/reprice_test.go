@@ -106,11 +106,11 @@ func TestWhatIsReadAgain(t *testing.T) {
 	}
 	seven := int64(7)
 	misread := []func(r *archive.Request){
-		func(r *archive.Request) { r.InputTokens, r.Model = &seven, "gpt-4" },
+		func(r *archive.Request) { r.Tokens.Input, r.Model = &seven, "gpt-4" },
 		func(r *archive.Request) { r.Status, r.ErrorType = "SUCCESS", "" },
 		func(r *archive.Request) { r.OutputExcerpt, r.OutputShape, r.Unreadable = "", "", true },
 		func(*archive.Request) {},
-		func(r *archive.Request) { r.OutputTokens, r.Provider = nil, "" },
+		func(r *archive.Request) { r.Tokens.Output, r.Provider = nil, "" },
 		func(r *archive.Request) { r.Model = "gpt-4" },
 	}
 	anew := make([]wire.Record, len(bodies))

@@ -93,7 +93,7 @@ func rereading(t *testing.T, open Open) {
 	apply(t, s, "anew", events...)
 	apply(t, s, account, events...)
 	misread := func(state *archive.State, _ map[string]json.RawMessage) (bool, error) {
-		state.Request.Value.Model, state.Request.Value.InputTokens = "gpt-4", nil
+		state.Request.Value.Model, state.Request.Value.Tokens.Input = "gpt-4", nil
 		return true, nil
 	}
 	if _, err := archive.Edit(t.Context(), s, account, []string{ID(1000), ID(1001)}, false, misread); err != nil {
