@@ -152,8 +152,8 @@ func isShortage(err error) bool {
 // HeadBytesMax bounds the head of a request; it is a server's ReadBufferSize.
 const HeadBytesMax = 16 << 10
 
-// PooledAnswerMax is the size up to which the buffer of an answer is kept for others.
-const PooledAnswerMax = 1 << 20
+// pooledAnswerMax is the size up to which the buffer of an answer is kept for others.
+const pooledAnswerMax = 1 << 20
 
 var answerPool = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
@@ -174,7 +174,7 @@ func WriteJSON(ctx *fasthttp.RequestCtx, status int, v any) {
 	ctx.SetStatusCode(status)
 	ctx.SetContentType("application/json")
 	ctx.SetBody(buf.Bytes())
-	if buf.Cap() <= PooledAnswerMax {
+	if buf.Cap() <= pooledAnswerMax {
 		answerPool.Put(buf)
 	}
 }
