@@ -1,10 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"sync"
 	"time"
-
-	"github.com/dustin/go-humanize/english"
 
 	"promptspool/api/wire"
 )
@@ -53,27 +52,9 @@ func (a *API) noteExport(c *exchange, e wire.Export) {
 	if e.Cursor != "" && !a.continued.due(c.id.KeyID, a.c.Clock.Now()) {
 		return
 	}
-	format := e.Format
-	if format == "" {
-		format = wire.FormatEvents
-	}
-
 	detail := wire.AuditFilter(e.FilterGroup.String())
 	if e.Cursor != "" {
 		detail = "continued, " + detail
 	}
-	a.note(c, "export requests", format, detail)
-}
-
-// noteDeleted notes a deletion. A value may name a person who asked to be forgotten, so it is not
-// kept.
-func (a *API) noteDeleted(c *exchange, d wire.Deletion, deleted wire.Deleted) {
-	a.note(c, "delete requests", d.AuditTarget(), deleted.AuditDetail())
-}
-
-// noteChanged notes that a part of the stored requests was brought up to date, if any was.
-func (a *API) noteChanged(c *exchange, action string, n int) {
-	if n > 0 {
-		a.note(c, action, english.Plural(n, "record", ""), "")
-	}
+	a.note(c, "export requests", cmp.Or(e.Format, wire.FormatEvents), detail)
 }

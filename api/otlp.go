@@ -34,12 +34,12 @@ type exported struct {
 	c    *exchange
 	kind otlp.Kind
 
-	step    int // bytes of a batch, about
-	events  []wire.Event
-	bytes   int
-	taken   bool                              // some event was
-	refused otlp.Refused                      // by the recorder, or because their trace is closed
-	invalid func(e wire.Event, reason string) // called for what the recorder refuses; may be nil
+	step     int // bytes of a batch, about
+	events   []wire.Event
+	bytes    int
+	taken    bool              // some event was
+	refused  otlp.Refused      // by the recorder, or because their trace is closed
+	rejected map[string]string // the recorder's reasons, by event id; nil notes none
 
 	closing bool              // the traces of the request are closed after it
 	traces  map[[16]byte]bool // of the request, and whether they were closed before
@@ -244,8 +244,8 @@ func (x *exported) record() error {
 			return wire.Unavailable(time.Second, "%s", r.Reason)
 		case wire.ResultInvalid:
 			x.refuse(r.Reason)
-			if x.invalid != nil {
-				x.invalid(x.events[i], r.Reason)
+			if x.rejected != nil {
+				x.rejected[x.events[i].ID] = r.Reason
 			}
 		}
 	}

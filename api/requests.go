@@ -3,6 +3,8 @@ package api
 import (
 	"path"
 
+	"github.com/dustin/go-humanize/english"
+
 	"promptspool/api/tracetree"
 	"promptspool/api/wire"
 )
@@ -44,7 +46,7 @@ func (a *API) deleteMatching(c *exchange, d wire.Deletion) error {
 	deleted, err := a.recorded.Delete(c.context, c.id, d)
 	// One that broke off has deleted some for good.
 	if err == nil || deleted.Records > 0 {
-		a.noteDeleted(c, d, deleted)
+		a.note(c, "delete requests", d.AuditTarget(), deleted.AuditDetail())
 	}
 
 	return answer(c, deleted, err)
@@ -53,7 +55,9 @@ func (a *API) deleteMatching(c *exchange, d wire.Deletion) error {
 // repriceRequests prices records again, a part with each request.
 func (a *API) repriceRequests(c *exchange, q wire.Continue) error {
 	repriced, err := a.recorded.Reprice(c.context, c.id, q.Cursor)
-	a.noteChanged(c, "reprice requests", repriced.Changed)
+	if n := repriced.Changed; n > 0 {
+		a.note(c, "reprice requests", english.Plural(n, "record", ""), "")
+	}
 
 	return answer(c, repriced, err)
 }

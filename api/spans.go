@@ -20,9 +20,8 @@ import (
 // bulk collects the events and the answer of one request of /spans-bulk.
 type bulk struct {
 	exported
-	answer   wire.SpansTaken
-	note     string            // about times that were read in another unit than they should have
-	rejected map[string]string // the reasons of the recorder, by event id
+	answer wire.SpansTaken
+	note   string // about times that were read in another unit than they should have
 }
 
 // spansBulk takes the spans of the hosted service's SDKs, and answers when all of them are durable.
@@ -37,7 +36,13 @@ func (a *API) spansBulk(c *exchange) error {
 	}
 	inBody, _ := c.object.Get("close_after")
 	b := bulk{
-		exported: exported{a: a, c: c, kind: otlp.Spans, closing: q.CloseAfter || string(inBody) == "true"},
+		exported: exported{
+			a:        a,
+			c:        c,
+			kind:     otlp.Spans,
+			closing:  q.CloseAfter || string(inBody) == "true",
+			rejected: map[string]string{},
+		},
 		answer: wire.SpansTaken{
 			Success:         true,
 			Spans:           []wire.SpanTaken{},
@@ -45,13 +50,6 @@ func (a *API) spansBulk(c *exchange) error {
 			RejectedSpanIDs: []string{},
 		},
 	}
-	b.invalid = func(e wire.Event, reason string) {
-		if b.rejected == nil {
-			b.rejected = map[string]string{}
-		}
-		b.rejected[e.ID] = reason
-	}
-
 	release, err := b.claim()
 	if err != nil {
 		return err
