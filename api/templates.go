@@ -124,12 +124,7 @@ func (a *API) restoreTemplate(c *exchange) error {
 // listTemplates lists templates, one page at a time.
 func (a *API) listTemplates(c *exchange, q wire.TemplateListQuery) error {
 	list, err := a.c.Templates.List(c.context, c.id, q)
-	if err != nil {
-		return err
-	}
-	c.setCacheHeaders(list.Cache, list.Age)
-
-	return answer(c, list, nil)
+	return answer(c, list, err)
 }
 
 // templateLabels lists the labels of a template.
