@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"io"
 
 	"promptspool/api/wire"
@@ -197,55 +195,6 @@ func (c *Client) Export(
 
 	if err := lines.Err(); err != nil {
 		return mark, c.unreachable(answer.ctx, err)
-	}
-
-	return mark, nil
-}
-
-// ExportCSV is Export for a line of each record, in the columns of wire.CSVColumns without the
-// cursor. The heading comes first, unless s has a cursor.
-//
-// It holds the lines until a cursor follows or the answer is complete, so that none comes again.
-// If the answer breaks off, the error is wire.CodeUnavailable.
-func (c *Client) ExportCSV(
-	ctx context.Context, id wire.Identity, s wire.Search, fn func(columns []string) error,
-) (mark wire.ExportMark, err error) {
-	mark.Cursor = s.Cursor
-	answer, err := c.openExport(ctx, id, wire.Export{Search: s, Format: wire.FormatCSV})
-	if err != nil {
-		return mark, err
-	}
-	defer answer.Close()
-
-	lines := csv.NewReader(answer)
-	lines.FieldsPerRecord = len(wire.CSVColumns)
-	last := len(wire.CSVColumns) - 1
-	heading := s.Cursor == ""
-	var held [][]string
-	for !mark.Done {
-		next := wire.ExportMark{Done: true}
-		line, err := lines.Read()
-		switch bad := (*csv.ParseError)(nil); {
-		case err == io.EOF:
-		case errors.As(err, &bad) && bad.Err == csv.ErrFieldCount:
-			return mark, c.unusable(200, "%v", err)
-		case err != nil: // cut, maybe in the middle of a line
-			return mark, c.unreachable(answer.ctx, err)
-		default:
-			held = append(held, line[:last])
-			if heading || line[last] == "" {
-				heading = false
-				continue
-			}
-			next = wire.ExportMark{Cursor: line[last]}
-		}
-
-		for _, line := range held {
-			if err := fn(line); err != nil {
-				return mark, err
-			}
-		}
-		held, mark = held[:0], next
 	}
 
 	return mark, nil

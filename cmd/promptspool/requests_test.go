@@ -341,7 +341,8 @@ func golden(t *testing.T, name, got string) {
 	Equal(t, name, got, string(want))
 }
 
-// cutting answers exports as CSV. An answer that ends in CUT breaks the connection there.
+// cutting answers exports: a line for each event by its id, and marks as " CURSOR" or " done". An answer that ends in
+// CUT breaks the connection there.
 func cutting(t *testing.T, answers ...string) (url string, calls *[]string) {
 	t.Helper()
 	calls = new([]string)
@@ -353,8 +354,8 @@ func cutting(t *testing.T, answers ...string) (url string, calls *[]string) {
 		answer := answers[min(len(*calls), len(answers))-1]
 		answer, cut := strings.CutSuffix(answer, "CUT")
 		for line := range strings.Lines(answer) {
-			if id, cursor, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " "); ok {
-				line = id + strings.Repeat(",", len(wire.CSVColumns)-1) + cursor + "\n"
+			if cursor, isMark := strings.CutPrefix(strings.TrimSuffix(line, "\n"), " "); isMark {
+				line = fmt.Sprintf(`{"export":{"cursor":%q,"done":%t}}`+"\n", cursor, cursor == "done")
 			}
 			_, _ = io.WriteString(w, line)
 		}
@@ -368,44 +369,35 @@ func cutting(t *testing.T, answers ...string) (url string, calls *[]string) {
 	return server.URL, calls
 }
 
-func TestACSVExportGoesOnWhereItWasCut(t *testing.T) {
+func TestAnExportGoesOnWhereItWasCut(t *testing.T) {
 	withoutVariables(t)
-	line := func(id string) string { return id + strings.Repeat(",", len(wire.CSVColumns)-2) + "\n" }
-	heading := strings.Join(wire.CSVColumns, ",") + "\n"
-	lines := strings.TrimSuffix(heading, ",cursor\n") + "\n" + line("r1") + line("r2") + line("r3")
-
-	url, calls := cutting(t, heading+"r1 \nCUT", heading+"r1 \nr2 c1\nr3 \n\"hal CUT", "r3 \n")
-	got := say(t, "requests", "export", "--format", "csv", "--model", "m", "--url", url, "--key", "k")
-	Equal(t, "csv", got, said{Err: "3 records exported.\n", Out: lines})
-	filter := `{"filter_group":{"logic":"AND","filters":[{"field":"model","operator":"is","value":"m"}]},`
+	url, calls := cutting(t, "r1\nCUT", "r1\n c1\nr2\nr3CUT", "r2\nr3\n done\n")
+	got := say(t, "requests", "export", "--model", "m", "--url", url, "--key", "k")
+	Equal(t, "events", got, said{Err: "6 events exported.\n", Out: "r1\nr1\nr2\nr3\nr2\nr3\n"})
+	filter := `{"filter_group":{"logic":"AND","filters":[{"field":"model","operator":"is","value":"m"}]}`
 	const path = "/api/public/v2/requests/export "
-	Equal(t, "calls", *calls, []string{
-		path + filter + `"format":"csv"}`,
-		path + filter + `"format":"csv"}`,
-		path + filter + `"cursor":"c1","format":"csv"}`,
-	})
+	Equal(t, "calls", *calls, []string{path + filter + `}`, path + filter + `}`, path + filter + `,"cursor":"c1"}`})
 
-	url, _ = cutting(t, heading+"r1 c1\nCUT", "CUT")
-	got = say(t, "requests", "export", "--format", "csv", "--url", url, "--key", "k")
-	want := strings.TrimSuffix(heading, ",cursor\n") + "\n" + line("r1")
-	if got.Code != 1 || !strings.Contains(got.Err, "--cursor c1") || got.Out != want {
+	url, _ = cutting(t, "r1\n c1\nCUT", "CUT")
+	got = say(t, "requests", "export", "--url", url, "--key", "k")
+	if got.Code != 1 || !strings.Contains(got.Err, "--cursor c1") || got.Out != "r1\n" {
 		t.Errorf("a server that never ends its answer: %+v", got)
 	}
 }
 
 func TestAnExportWritesOverAFileOnlyByForce(t *testing.T) {
 	withoutVariables(t)
-	file := filepath.Join(t.TempDir(), "calls.csv")
+	file := filepath.Join(t.TempDir(), "calls.jsonl")
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	url, _ := cutting(t, strings.Join(wire.CSVColumns, ",")+"\n")
-	args := []string{"requests", "export", file, "--format", "csv", "--url", url, "--key", "k"}
+	url, _ := cutting(t, "r1\n done\n")
+	args := []string{"requests", "export", file, "--url", url, "--key", "k"}
 	Equal(t, "without it", say(t, args...), said{Code: 1, Err: "promptspool: " + file +
 		" already exists; give a new file, or --force to write over it\n"})
 	got := say(t, append(args, "--force")...)
 	text, err := os.ReadFile(file)
-	if got.Code != 0 || err != nil || !strings.HasPrefix(string(text), wire.CSVColumns[0]+",") {
+	if got.Code != 0 || err != nil || string(text) != "r1\n" {
 		t.Errorf("with it: %+v, %q, %v", got, text, err)
 	}
 }
@@ -420,10 +412,8 @@ func TestAnExportThatIsRefusedIsNotToBeResumed(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
-	for _, format := range []string{"events", "csv"} {
-		got := say(t, "requests", "export", "--format", format, "--cursor", "x", "--url", server.URL, "--key", "k")
-		Equal(t, format, got, said{Code: 1, Err: "promptspool: cursor is wrong.\n"})
-	}
+	got := say(t, "requests", "export", "--cursor", "x", "--url", server.URL, "--key", "k")
+	Equal(t, "said", got, said{Code: 1, Err: "promptspool: cursor is wrong.\n"})
 }
 
 func TestATraceIsDrawnAsATree(t *testing.T) {

@@ -20,8 +20,6 @@ func Command() *cli.Command {
 		config.Command("export [FILE]",
 			"write the events of all records, or of those that match, one a line, as `requests import` takes them",
 			exportRequests, filter.Flags(), []cli.Flag{
-				config.ChoiceFlag("format", "events", "the `form` (events: these can be imported; csv: a line for "+
-					"each record with the beginning of its texts, for a spreadsheet)", "events", "csv"),
 				config.ChoiceFlag("order", "desc", "`which` come first (desc: the newest; "+
 					"asc: those that started first, which takes longer)", "desc", "asc"),
 				config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted export printed"),

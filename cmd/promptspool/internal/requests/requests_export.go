@@ -3,7 +3,6 @@ package requests
 import (
 	"bufio"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +23,7 @@ func exportRequests(c *cli.Context) error {
 		return config.Usagef(c, "give one file, or none for stdout")
 	}
 	v := config.Read(c)
-	order, format := v.OneOf("order"), v.OneOf("format")
+	order := v.OneOf("order")
 	_, selected := filter.Read(v)
 	cl, id, err := v.Remote()
 	if err != nil {
@@ -41,71 +40,40 @@ func exportRequests(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	noun := "event"
-	if format == wire.FormatCSV {
-		noun = "record"
-	}
 
-	progress := print.NewProgress(c, "Exporting", noun+"s", 0)
+	progress := print.NewProgress(c, "Exporting", "events", 0)
 	// Without it, each line would be a system call.
 	w := bufio.NewWriterSize(out, 1<<20)
-	e := wire.Export{Search: search, Format: format}
-	lines, err := writeExport(c.Context, cl, id, e, w, print.IsTerminal(out), progress)
+	lines, err := writeExport(c.Context, cl, id, search, w, progress)
 	progress.End()
 	err = errors.Join(err, w.Flush(), closeOut())
 	if err != nil {
 		return err
 	}
 
-	fmt.Fprintf(c.App.ErrWriter, "%s exported.\n", print.Quantity(lines, noun))
+	fmt.Fprintf(c.App.ErrWriter, "%s exported.\n", print.Quantity(lines, "event"))
 	return nil
 }
 
-// writeExport writes the lines of an export, and counts them without a heading. shown means that a person
-// sees them in a terminal.
+// writeExport writes the lines of an export, and counts them.
 func writeExport(
-	ctx context.Context, cl *client.Client, id wire.Identity, e wire.Export,
-	w *bufio.Writer, shown bool, progress *print.Progress,
+	ctx context.Context, cl *client.Client, id wire.Identity, s wire.Search, w *bufio.Writer, progress *print.Progress,
 ) (lines int, err error) {
-	wrote := func() {
+	// Lines after the last mark come again: an import recognises an event that it gets twice.
+	write := func(line []byte) error {
 		lines++
 		progress.Add(1)
-	}
-	// Lines after the last mark come again: an import recognises an event that it gets twice.
-	writeEvent := func(line []byte) error {
-		wrote()
 		_, err := w.Write(line)
 		return errors.Join(err, w.WriteByte('\n'))
 	}
-	cells := csv.NewWriter(w)
-	writeCells := func(line []string) error {
-		wrote()
-		for i := range line {
-			if shown {
-				line[i] = print.Printable(line[i])
-			}
-		}
-		return cells.Write(line)
-	}
 
-	headed := e.Format == wire.FormatCSV && e.Cursor == ""
-	err = inRequests(ctx, &e.Cursor, func() (done bool, err error) {
-		var mark wire.ExportMark
-		if e.Format == wire.FormatCSV {
-			mark, err = cl.ExportCSV(ctx, id, e.Search, writeCells)
-		} else {
-			mark, err = cl.Export(ctx, id, e.Search, writeEvent)
-		}
-		e.Cursor = mark.Cursor
-
+	err = inRequests(ctx, &s.Cursor, func() (done bool, err error) {
+		mark, err := cl.Export(ctx, id, s, write)
+		s.Cursor = mark.Cursor
 		return mark.Done, err
 	})
-	if headed {
-		lines--
-	}
-	cells.Flush()
 
-	return lines, errors.Join(err, cells.Error())
+	return lines, err
 }
 
 // inRequests repeats a request that exports a part after a cursor, until all is done. It
