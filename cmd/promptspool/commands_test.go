@@ -159,25 +159,6 @@ func TestListTemplates(t *testing.T) {
 	Equal(t, "list", got, said{Out: "ID  NAME  LATEST  LABELS  TAGS\n 7  a          2  prod=1  x,y\n"})
 }
 
-func TestTemplatesThatDoNotExistHaveCloseOnes(t *testing.T) {
-	withoutVariables(t)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Promptspool-Version", "9")
-		items := `{"prompt_name":"greet","labels":[{"name":"prod","version":1}]}`
-		if r.FormValue("name")+r.FormValue("label") != "" {
-			items = ""
-		}
-		_, _ = io.WriteString(w, `{"success":true,"items":[`+items+`]}`)
-	}))
-	t.Cleanup(server.Close)
-	for flag, want := range map[string]string{
-		"--name=great": "; did you mean greet?", "--label=prdo": "; did you mean prod?", "--name=x": ".",
-	} {
-		Equal(t, flag, say(t, "templates", "list", flag, "--url", server.URL, "--key", "k"),
-			said{Out: "No templates match" + want + "\n"})
-	}
-}
-
 func TestADiffExitsAsDiffDoes(t *testing.T) {
 	withoutVariables(t)
 	file := filepath.Join(t.TempDir(), "greet.yaml")

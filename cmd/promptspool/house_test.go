@@ -176,7 +176,7 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/requests": "api/client api/dashboard/number api/filterline api/tracetree " +
 		"api/wire api/words api/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
-	"cmd/promptspool/internal/templates": "api/client api/dashboard/number api/wire api/wire/jsonscan api/words " +
+	"cmd/promptspool/internal/templates": "api/client api/dashboard/number api/wire api/wire/jsonscan " +
 		"registry/gitfiles registry/render cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/experiments": "api/calls api/client api/dashboard/number api/experiment api/wire " +

@@ -198,7 +198,7 @@ func TestTheCommandsOfATemplatesLife(t *testing.T) {
 		{"team/greet is in use again.", 0, []string{"restore", "team/greet"}},
 		{`"Hello "`, 0, []string{"render", "team/greet", "--version", "1"}},
 		{
-			"There is no template `team/gret`. Did you mean team/greet? `promptspool templates list` shows", 1,
+			"There is no template `team/gret`. `promptspool templates list` shows", 1,
 			[]string{"show", "team/gret"},
 		},
 		{"Set PROMPTSPOOL_KEY to one that", 1, []string{"list", "--key", "ps_unknown"}},

@@ -3,13 +3,9 @@
 package templates
 
 import (
-	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -17,7 +13,6 @@ import (
 	"promptspool/api/client"
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
-	"promptspool/api/words"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/filter"
 	"promptspool/cmd/promptspool/internal/print"
@@ -26,7 +21,7 @@ import (
 // Command is `promptspool templates`: list templates, publish them from files, move their
 // labels.
 func Command() *cli.Command {
-	c := config.Commands("templates", "look at prompt templates, publish them from files, move their labels",
+	return config.Commands("templates", "look at prompt templates, publish them from files, move their labels",
 		config.Command("list", "list templates", listTemplates, []cli.Flag{
 			config.TextFlag("name", "", "only with this `text` in the name"),
 			config.TextFlag("label", "", "only with this `label`"),
@@ -86,30 +81,6 @@ func Command() *cli.Command {
 
 		config.Command("restore NAME", "bring an archived template back",
 			withTemplate((*client.Client).Restore, "%s is in use again."), config.ServerFlags()))
-
-	for _, sub := range c.Subcommands {
-		sub.Action = orClosest(sub.Action)
-	}
-	return c
-}
-
-// orClosest adds a name that is close to the error about a template that does not exist.
-func orClosest(action cli.ActionFunc) cli.ActionFunc {
-	return func(c *cli.Context) error {
-		err := action(c)
-		e, ok := errors.AsType[*wire.Error](err)
-		if !ok || e.Code != wire.CodeNotFound || !strings.HasPrefix(e.Message, "There is no template ") {
-			return err
-		}
-
-		if cl, id, failed := config.Read(c).Remote(); failed == nil {
-			active, _ := serverTemplates(c.Context, cl, id, "active")
-			if near := words.Closest(c.Args().First(), slices.Sorted(maps.Keys(active))); len(near) > 0 {
-				e.Message = strings.Replace(e.Message, " GET ", " Did you mean "+near[0]+"? GET ", 1)
-			}
-		}
-		return err
-	}
 }
 
 // versionFlags choose a version of a template.
@@ -136,9 +107,6 @@ func listTemplates(c *cli.Context) error {
 	list, err := cl.List(c.Context, id, q)
 	if err != nil {
 		return err
-	}
-	if len(list.Items) == 0 && q.Name+q.Label != "" && !v.AsData() {
-		return printUnmatched(c, cl, id, q)
 	}
 	return print.Output(c, list, func(t *print.Table) {
 		t.Head(">ID", "NAME", ">LATEST", "LABELS", "TAGS")
@@ -180,25 +148,6 @@ func showTemplate(c *cli.Context) error {
 		return err
 	}
 	return print.JSON(c.App.Writer, template.Blueprint)
-}
-
-// printUnmatched says that no templates are as asked, and what is close to it.
-func printUnmatched(c *cli.Context, cl *client.Client, id wire.Identity, q wire.TemplateListQuery) error {
-	all, err := cl.List(c.Context, id, wire.TemplateListQuery{Page: 1, PerPage: wire.PageItemsMax})
-	if err != nil {
-		return err
-	}
-	known := wire.LabelNames(all.Items)
-	if q.Name != "" {
-		known = nil
-		for _, t := range all.Items {
-			known = append(known, t.Name)
-		}
-	}
-
-	near := words.DidYouMean(cmp.Or(q.Name, q.Label), known)
-	_, err = fmt.Fprintln(c.App.Writer, "No templates match"+cmp.Or(near, "."))
-	return err
 }
 
 func renderTemplate(c *cli.Context) error {
