@@ -169,7 +169,7 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/config": "api/client api/filterline api/wire api/wire/yamlreader api/words metrics " +
 		"proxy/redact cmd/promptspool/internal/datafolder cmd/promptspool/internal/logging",
 	"cmd/promptspool/internal/completion": "api/client api/dashboard/docs api/filterline api/wire api/words " +
-		"cmd/promptspool/internal/config cmd/promptspool/internal/print cmd/promptspool/internal/requests",
+		"cmd/promptspool/internal/config cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/demo":   "api/wire api/wire/packed",
 	"cmd/promptspool/internal/print":  "api/wire api/wire/jsonscan api/words cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/filter": "api/filterline api/wire cmd/promptspool/internal/config",

@@ -137,18 +137,15 @@ func TestShellsCompleteWhatTheServerHas(t *testing.T) {
 			for line, want := range map[string]string{
 				"promptspool requ|sea|--mod|gpt|":                "<requests><search><--model><gpt-4-0613-answered>",
 				"promptspool requests search --model=gpt|":       "<requests><search><--model=gpt-4-0613-answered>",
-				"promptspool requests get |":                     "<requests><get><" + id[:len("0198c1f2-abcd")] + ">",
 				"promptspool -o nd|requests search --status SU|": "<-o><ndjson><requests><search><--status><SUCCESS>",
 				"promptspool requests search --metadata cust|Ac|": "<requests><search><--metadata>" +
 					"<customer=Acme Ltd>",
 				"promptspool requests search --filter mod|gpt|": "<requests><search><--filter>" +
 					"<model:gpt-4-0613-answered>",
-				"promptspool templates show te|--vers|1":              "<templates><show><team/greet><--version><1>",
-				"promptspool requests search --template team/greet@|": "<requests><search><--template><team/greet@1>",
-				"promptspool requests stats --by metadata.cus|":       "<requests><stats><--by><metadata.customer>",
-				"promptspool templates label te|prod |":               "<templates><label><team/greet><prod><1>",
-				"promptspool config check conf|":                      "<config><check><config.yaml>",
-				"promptspool help comple|":                            "<help><completion>",
+				"promptspool templates show te|--vers|1":        "<templates><show><team/greet><--version><1>",
+				"promptspool requests stats --by metadata.cus|": "<requests><stats><--by><metadata.customer>",
+				"promptspool config check conf|":                "<config><check><config.yaml>",
+				"promptspool help comple|":                      "<help><completion>",
 
 				// Nothing is known, and nothing is said.
 				"promptspool requests search --url http://127.0.0.1:1 --model gpt|": "<requests><search><--url>" +

@@ -7,7 +7,6 @@ import (
 	"embed"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 	"promptspool/api/words"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
-	"promptspool/cmd/promptspool/internal/requests"
 )
 
 // patience bounds the wait for values of a server: a person who pressed a key notices more.
@@ -100,7 +98,6 @@ const valuesMax = 100
 func ofFlag(c *cli.Context, f cli.Flag, word string) []offer {
 	usage, name := f.(cli.DocGenerationFlag).GetUsage(), f.Names()[0]
 	key, value, hasKey := strings.Cut(word, "=")
-	at := strings.LastIndex(word, "@")
 
 	switch {
 	case config.Words(f) != nil:
@@ -111,10 +108,6 @@ func ofFlag(c *cli.Context, f cli.Flag, word string) []offer {
 		return contexts()
 	case name == "scope":
 		return plain(wire.ScopeWords, "", "")
-	case name == "label":
-		return plain(wire.LabelNames(registered(c, "")), "", "")
-	case name == "template" && at > 0:
-		return plain(selectors(registered(c, word[:at])), word[:at+1], "")
 	case name == "filter":
 		return ofLine(c, word)
 	case name == "metadata" && hasKey:
@@ -142,31 +135,6 @@ func ofWords(c *cli.Context, words []string, typed string) (all []offer) {
 		}
 	}
 	return all
-}
-
-// registered returns the templates with a name, or all.
-func registered(c *cli.Context, name string) []wire.TemplateListItem {
-	cl, id, ok := server(c)
-	if !ok {
-		return nil
-	}
-	list, _ := cl.List(c.Context, id, wire.TemplateListQuery{Page: 1, PerPage: wire.PageItemsMax, Name: name})
-	return slices.DeleteFunc(list.Items, func(t wire.TemplateListItem) bool { return name != "" && t.Name != name })
-}
-
-// versions returns the versions of templates, the newest first.
-func versions(templates []wire.TemplateListItem) (all []string) {
-	for _, t := range templates {
-		for n := t.Version; n > 0; n-- {
-			all = append(all, strconv.Itoa(n))
-		}
-	}
-	return all
-}
-
-// selectors returns the labels and the versions of templates.
-func selectors(templates []wire.TemplateListItem) []string {
-	return append(wire.LabelNames(templates), versions(templates)...)
 }
 
 // plain offers words between two texts, without notes.
@@ -235,30 +203,24 @@ func ofArgument(c *cli.Context) []offer {
 		return plain(shells, "", "")
 	case "PAGE":
 		return plain(docs.Names(), "", "")
-	case "LABEL":
-		return plain(wire.LabelNames(registered(c, "")), "", "")
-	case "VERSION":
-		return plain(versions(registered(c, c.Args().First())), "", "")
-	case "A", "B":
-		return plain(selectors(registered(c, c.Args().First())), "", "")
-	case "REQUEST_ID", "TRACE_ID":
-		if cl, id, ok := server(c); ok {
-			found, _ := requests.Recent(c, cl, id, argument)
-			return plain(found, "", "")
-		}
 	case "NAME":
 		if strings.Contains(c.Command.HelpName, " contexts ") {
 			return contexts()
 		}
-		return names(registered(c, ""))
+		return templates(c)
 	}
 
 	return nil
 }
 
-// names offers templates by their names.
-func names(templates []wire.TemplateListItem) (all []offer) {
-	for _, t := range templates {
+// templates offers the names of templates.
+func templates(c *cli.Context) (all []offer) {
+	cl, id, ok := server(c)
+	if !ok {
+		return nil
+	}
+	list, _ := cl.List(c.Context, id, wire.TemplateListQuery{Page: 1, PerPage: wire.PageItemsMax})
+	for _, t := range list.Items {
 		all = append(all, offer{text: t.Name})
 	}
 	return all

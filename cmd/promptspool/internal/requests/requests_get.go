@@ -247,18 +247,6 @@ func idOfRow(r wire.Row) string { return r.RequestID }
 
 func idOfRollup(r wire.Rollup) string { return r.ID }
 
-// Recent returns the newest ids that an argument of this name takes, as short as a list shows them.
-func Recent(c *cli.Context, cl *client.Client, id wire.Identity, argument string) ([]string, error) {
-	const most = 50
-	terminal := print.Painter{Width: 1}
-	if argument == "TRACE_ID" {
-		page, err := cl.Rollups(c.Context, id, wire.RollupSearch{Of: "traces", PerPage: most})
-		return listedIDs(terminal, page.Items, idOfRollup), err
-	}
-	page, err := cl.Search(c.Context, id, wire.Search{PerPage: most})
-	return listedIDs(terminal, page.Items, idOfRow), err
-}
-
 // candidatesMax is how many requests with the same short id are named.
 const candidatesMax = 5
 
