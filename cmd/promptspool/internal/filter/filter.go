@@ -4,7 +4,6 @@ package filter
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 	"promptspool/cmd/promptspool/internal/config"
 )
 
-// Flags select the records of a command.
+// Flags select the records of a command: a line, and flags for its most usual conditions.
 func Flags() []cli.Flag {
 	return config.Group("Filter",
 		config.TextFlag("filter", "", "only what this `line` finds, such as "+
@@ -27,34 +26,20 @@ func Flags() []cli.Flag {
 		config.ListFlag("metadata", "only with this `key=value`; may be repeated"),
 		config.TextFlag("session", "", "only of this session, by its `id`"),
 		config.TextFlag("user", "", "only of this user, by the `id` that your app sent"),
-		config.TextFlag("environment", "", "only of this `environment`, such as production"),
-		config.TextFlag("trace", "", "only of this trace, by its `id` or the beginning that lists show"),
 		config.TextFlag("model", "", "only of this `model`"),
-		config.TextFlag("provider", "", "only of this `provider`"),
 		config.TextFlag("template", "", "only of this template: a `name`, name@version or name@label"),
-		config.TextFlag("label", "", "only of the template's version with this `label` when it was sent"),
 		config.ChoiceFlag("status", "", "only with this `status`", "SUCCESS", "WARNING", "ERROR"),
-		config.TextFlag("score", "", "only with such a score: a `range`, such as '..20' or 'helpful:80..100'"),
-		config.TextFlag("cost", "", "only with such a cost in dollars: a `range`, such as '0.01..'"),
-		config.TextFlag("latency", "", "only with such a latency: a `range`, such as '2s..' or '500ms..1s'"),
-		config.TextFlag("group", "", "only of this group, by its `id`"),
-		config.TextFlag("sidecar", "", "only what this `sidecar` accepted"),
-		config.TextFlag("text", "", "only with these `words` in the prompt or the response: "+
-			"'refund \"30 days\" -test'"),
 		config.TextFlag("after", "", "only what started at this `time` or later: yesterday, 2026-11-21, "+
 			"2026-11-21T18:00, 2h for two hours ago, and all else that --filter knows"),
 		config.TextFlag("before", "", "only what started before this `time`"),
 	)
 }
 
-// fields are the flags with one value. Each is called as its field of a line, but for after, which is since.
-var fields = []string{
-	"session", "user", "environment", "trace", "model", "provider", "template", "label", "status", "score", "cost",
-	"latency", "group", "sidecar", "after", "before",
+// fields are the flags with one value, and how a line calls the field of each.
+var fields = [][2]string{
+	{"session", "session"}, {"user", "user"}, {"model", "model"}, {"template", "template"}, {"status", "status"},
+	{"after", "since"}, {"before", "before"},
 }
-
-// ranges are the flags that take one.
-var ranges = []string{"score", "cost", "latency"}
 
 // Read reads Flags and returns the line that they make, and what it selects now.
 func Read(v *config.Reader) (filterline.Line, *wire.Filter) {
@@ -105,22 +90,16 @@ func read[S any](
 		}
 		add("metadata", pair, filterline.Where("metadata", key, value))
 	}
-	for _, flag := range fields {
-		value := v.Text(flag)
+	for _, f := range fields {
+		value := v.Text(f[0])
 		if value == "" {
 			continue
 		}
-		if slices.Contains(ranges, flag) && !strings.Contains(value, "..") || value == ".." {
-			v.RejectValue(flag, value, "is not a range such as LOW..HIGH, LOW.. or ..HIGH")
-			continue
-		}
-		add(flag, value, term(flag, value))
+		t := filterline.Where(f[1], "", value)
+		// In a template, an @ has a meaning.
+		t.Values[0].Quoted = f[0] != "template"
+		add(f[0], value, t)
 	}
-	words, err := filterline.ParseText(v.Text("text"))
-	if err != nil {
-		v.Reject("text", wire.AsError(err).Fields[0].Reason)
-	}
-	line = line.With(words.Terms...)
 	line = line.With(parse("view", v.View().Filter()).Terms...)
 
 	selection, err := compile(line, clock)
@@ -129,27 +108,6 @@ func read[S any](
 	}
 
 	return line, selection
-}
-
-// term returns the term of a flag with one value.
-func term(flag, value string) filterline.Term {
-	part, field := "", flag
-	if flag == "after" {
-		field = "since"
-	}
-	if name, within, named := strings.Cut(value, ":"); flag == "score" && named {
-		part, value = name, within
-	}
-
-	t := filterline.Where(field, part, value)
-	// In a template, an @ has a meaning.
-	t.Values[0].Quoted = flag != "template"
-	if flag == "trace" && len(value) < 32 {
-		// Lists show the beginning of an id.
-		t = t.With(filterline.Begins)
-	}
-
-	return t
 }
 
 // Zone names the zone of a command for the server, which knows nothing of this machine. It is ""
