@@ -176,7 +176,7 @@ func (p *process) listen() (listeners, error) {
 
 // listenAt opens a listener. An error names its flag.
 func listenAt(a config.Address) (net.Listener, error) {
-	listener, err := machine.Listen(a.At, a.UIDs)
+	listener, err := machine.Listen(a.At)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.Flag, err)
 	}

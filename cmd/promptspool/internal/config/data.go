@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -485,8 +484,6 @@ func ListenFlags(api, ops string) []cli.Flag {
 		TextFlag("listen", api, "the `address` of the API: host:port or unix:/path"),
 		TextFlag("ops-listen", ops, "the `address` of metrics and probes: host:port"),
 		ListenPublicFlag(),
-		ListFlag("allow-uid", "a `user`'s number that may call over a unix socket, besides our own; may be "+
-			"repeated (default: those whom the file's mode 0660 lets in)"),
 	}, tlsFlags()...)...)
 }
 
@@ -503,11 +500,10 @@ func (r *Reader) AddressOr(name string) Address {
 	return r.Address(name)
 }
 
-// Address is where a listener listens, and whose calls it takes.
+// Address is where a listener listens.
 type Address struct {
-	Flag string   // with which it was set: --listen or, of a server in up, --server-listen
-	At   string   // host:port or unix:/path
-	UIDs []uint32 // of a unix socket: who may call, besides our own user; none for all whom the file lets in
+	Flag string // with which it was set: --listen or, of a server in up, --server-listen
+	At   string // host:port or unix:/path
 }
 
 // Address reads a listener's address.
@@ -516,14 +512,6 @@ type Address struct {
 // operations, and the API's keys would travel in the clear.
 func (r *Reader) Address(name string) Address {
 	a := Address{Flag: "--" + name, At: r.Text(name)}
-	for _, user := range r.List("allow-uid") {
-		uid, err := strconv.ParseUint(user, 10, 32)
-		if err != nil {
-			r.RejectValue("allow-uid", user, "is not the number of a user, such as 65532")
-		}
-		a.UIDs = append(a.UIDs, uint32(uid))
-	}
-
 	if path, isUnix := strings.CutPrefix(a.At, "unix:"); isUnix {
 		// Probes, scrapers and the sidecar of up speak to a port.
 		takesUnix := name == "listen" || name == "otlp-listen"

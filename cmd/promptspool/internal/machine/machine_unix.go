@@ -3,8 +3,6 @@
 package machine
 
 import (
-	"errors"
-	"net"
 	"os"
 	"os/exec"
 
@@ -26,19 +24,6 @@ func descriptors() (limit, open int, ok bool) {
 	}
 
 	return int(min(l.Cur, 1<<30)), len(entries), true
-}
-
-// knowsPeers: the kernel tells which user is at the other end of a unix socket.
-const knowsPeers = true
-
-// peerOf returns the user at the other end of a unix socket.
-func peerOf(conn net.Conn) (uid uint32, err error) {
-	raw, err := conn.(*net.UnixConn).SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	failed := raw.Control(func(fd uintptr) { uid, err = peerAt(int(fd)) })
-	return uid, errors.Join(failed, err)
 }
 
 // KillWhole lets a command's context end what the command has started as well. A signal of the terminal to
