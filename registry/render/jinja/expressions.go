@@ -351,28 +351,21 @@ var functions map[string]func(x *run, a arguments) any
 func init() {
 	functions = map[string]func(x *run, a arguments) any{
 		"range":     callRange,
-		"dict":      func(x *run, a arguments) any { return newDict(x, a) },
-		"namespace": func(x *run, a arguments) any { return &namespace{*newDict(x, a)} },
+		"namespace": newNamespace,
 	}
 }
 
-// newDict makes a mapping from another one and from named arguments.
-func newDict(x *run, a arguments) *dictValue {
-	d := x.dict()
+// newNamespace makes a namespace of named arguments.
+func newNamespace(x *run, a arguments) any {
 	if len(a.list) > 0 {
-		other, ok := a.list[0].(*dictValue)
-		if !ok {
-			fail("calls %s with %s", a.callee, typeName(a.list[0]))
-		}
-		for i, key := range other.keys {
-			x.put(d, key, other.values[i])
-		}
+		fail("calls namespace with %s; give its attributes by name", typeName(a.list[0]))
 	}
+
+	d := x.dict()
 	for i, name := range a.names {
 		x.put(d, name, a.named[i])
 	}
-
-	return d
+	return &namespace{*d}
 }
 
 func callRange(x *run, a arguments) any {
