@@ -26,8 +26,10 @@ type token struct {
 	at   int // the byte where it begins, with line breaks as \n
 }
 
-// operators lists the operators, longest first.
-var operators = strings.Fields("** // == != >= <= + - * / % ~ ( ) [ ] { } = < > . , : | ;")
+// tokenForm matches the token at the beginning of a text: a number and what follows it without
+// a blank, a name, a string, or an operator. "in" and "not" are names as well.
+var tokenForm = regexp.MustCompile(`^(?:(\d+(?:\.\d+)?)([\pL_][\pL\p{Nd}\pM_]*)?|([\pL_][\pL\p{Nd}\pM_]*)|` +
+	`((?s:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"))|(\*\*|//|==|!=|>=|<=|[-+*/%~()\[\]{}=<>.,:|;]))`)
 
 // lexer cuts a text into tokens.
 type lexer struct {
@@ -189,27 +191,29 @@ func (l *lexer) space() {
 	}
 }
 
+// token reads the token at the beginning of the rest.
 func (l *lexer) token(rest string, brackets *int) {
-	switch c := rest[0]; {
-	case c == '\'' || c == '"':
-		l.quoted(rest)
-		return
-	case c >= '0' && c <= '9':
-		l.number(rest)
-		return
-	}
-
-	// Names before operators: "in" and "not" are names as well.
-	if end := nameEnd(rest); end > 0 {
-		l.add("name", rest[:end])
-		l.at += end
-		return
-	}
-
-	for _, op := range operators {
-		if !strings.HasPrefix(rest, op) {
-			continue
+	m := tokenForm.FindStringSubmatch(rest)
+	if m == nil {
+		r, _ := utf8.DecodeRuneInString(rest)
+		if r == '\'' || r == '"' {
+			failAt(l.at, "has a string that is not closed")
 		}
+		failAt(l.at, "has a %q that is not part of an expression", r)
+	}
+
+	switch number, suffix, name, quoted, op := m[1], m[2], m[3], m[4], m[5]; {
+	case suffix != "":
+		failAt(l.at, "has the number %s, which is not supported; write it without e and _", language.Shorten(m[0]))
+	case strings.Contains(number, "."):
+		l.add("float", number)
+	case number != "":
+		l.add("int", number)
+	case name != "":
+		l.add("name", name)
+	case quoted != "":
+		l.add("string", unquoted(quoted))
+	default:
 		switch op {
 		case "(", "[", "{":
 			*brackets++
@@ -219,70 +223,22 @@ func (l *lexer) token(rest string, brackets *int) {
 			}
 		}
 		l.add(op, op)
-		l.at += len(op)
-		return
 	}
-
-	r, _ := utf8.DecodeRuneInString(rest)
-	failAt(l.at, "has a %q that is not part of an expression", r)
+	l.at += len(m[0])
 }
 
-// nameEnd returns the length of the identifier at the beginning; 0 if there is none.
-func nameEnd(s string) (end int) {
-	for i, r := range s {
-		isFirst := r == '_' || unicode.IsLetter(r)
-		if !isFirst && (i == 0 || !unicode.IsDigit(r) && !unicode.IsMark(r)) {
-			break
-		}
-		end = i + utf8.RuneLen(r)
-	}
-
-	return end
-}
-
-// number reads an int or a float.
-func (l *lexer) number(rest string) {
-	kind, end := "int", digitsEnd(rest, 0)
-	if end+1 < len(rest) && rest[end] == '.' && isDigit(rest[end+1]) {
-		kind, end = "float", digitsEnd(rest, end+1)
-	}
-	if end < len(rest) && nameEnd(rest[end:]) > 0 {
-		failAt(l.at, "has the number %s, which is not supported; write it without e and _",
-			language.Shorten(rest[:end+nameEnd(rest[end:])]))
-	}
-
-	l.add(kind, rest[:end])
-	l.at += end
-}
-
-func digitsEnd(s string, at int) int {
-	for at < len(s) && isDigit(s[at]) {
-		at++
-	}
-
-	return at
-}
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-// quoted reads a string, whose escapes are Python's.
-func (l *lexer) quoted(rest string) {
+// unquoted returns the text of a string, whose escapes are Python's.
+func unquoted(quoted string) string {
 	var b strings.Builder
-	for i := 1; i < len(rest); i++ {
-		switch c := rest[i]; {
-		case c == rest[0]:
-			l.add("string", b.String())
-			l.at += i + 1
-			return
-		case c == '\\' && i+1 < len(rest):
-			i++
-			i += unescape(&b, rest[i:])
-		default:
-			b.WriteByte(c)
+	for i := 1; i < len(quoted)-1; i++ {
+		if quoted[i] != '\\' {
+			b.WriteByte(quoted[i])
+			continue
 		}
+		i++
+		i += unescape(&b, quoted[i:len(quoted)-1])
 	}
-
-	failAt(l.at, "has a string that is not closed")
+	return b.String()
 }
 
 // unescape writes the character that an escape means. s begins after the backslash. It
