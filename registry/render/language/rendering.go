@@ -260,9 +260,8 @@ func FloatRepr(x float64) string {
 		return strings.TrimPrefix(strings.ToLower(strconv.FormatFloat(x, 'g', -1, 64)), "+")
 	}
 
-	scientific := strconv.FormatFloat(x, 'e', -1, 64)
-	if exponent := exponentOf(scientific); exponent < -4 || exponent >= 16 {
-		return scientific
+	if size := math.Abs(x); x != 0 && (size < 1e-4 || size >= 1e16) {
+		return strconv.FormatFloat(x, 'e', -1, 64)
 	}
 	// Python always shows that it is a float.
 	s := strconv.FormatFloat(x, 'f', -1, 64)
@@ -271,13 +270,6 @@ func FloatRepr(x float64) string {
 	}
 
 	return s
-}
-
-// exponentOf reads the exponent of a number such as 1.5e-07.
-func exponentOf(scientific string) int {
-	_, exponent, _ := strings.Cut(scientific, "e")
-	n, _ := strconv.Atoi(exponent)
-	return n
 }
 
 // AppendQuoted appends the repr of a string. It is in single quotes unless it contains
