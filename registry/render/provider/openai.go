@@ -33,7 +33,7 @@ func openAI(c *call) wire.Object {
 		return rawjson.Set(kwargs, "prompt", rawjson.Quote(c.completionText()))
 	}
 
-	kwargs = append(kwargs, rawjson.MemberOf("messages", openAIMessages(c)))
+	kwargs = append(kwargs, rawjson.MemberOf("messages", rawjson.Array(c.eachMessage(c.openAIMessage))))
 	kwargs = openAITools(kwargs, c)
 	// Functions are the older form of tools. OpenAI still takes them as they are.
 	if len(c.Functions) > 0 {
@@ -47,36 +47,21 @@ func openAI(c *call) wire.Object {
 	return kwargs
 }
 
-// openAIMessages writes the list of messages, into one buffer.
-func openAIMessages(c *call) json.RawMessage {
-	b := append(make([]byte, 0, c.size()), '[')
-	for i := range c.Messages {
-		m := &c.Messages[i]
-		// Nothing was filled into it.
-		if m.Role == "placeholder" {
-			continue
-		}
-		// Placeholders leave no comma.
-		if len(b) > 1 {
-			b = append(b, ',')
-		}
-
-		out := rawjson.Within(b).Str("role", m.Role)
-		// The usual case, without a copy.
-		if len(m.Content) == 1 && m.Content[0].Kind == "text" {
-			out = out.Str("content", m.Content[0].Text)
-		} else {
-			out = out.Raw("content", c.openAIContent(m))
-		}
-
-		out = out.Some("name", m.Name)
-		if m.FunctionCall != nil {
-			out = out.Raw("function_call", functionOf(*m.FunctionCall))
-		}
-		b = out.Some("tool_call_id", m.ToolCallID).SomeRaw("tool_calls", openAICalls(m.Calls)).End()
+// openAIMessage writes a message.
+func (c *call) openAIMessage(m *prompt.Message) json.RawMessage {
+	out := rawjson.NewObject().Str("role", m.Role)
+	if len(m.Content) == 1 && m.Content[0].Kind == "text" {
+		out = out.Str("content", m.Content[0].Text)
+	} else {
+		out = out.Raw("content", c.openAIContent(m))
 	}
 
-	return append(b, ']')
+	out = out.Some("name", m.Name)
+	if m.FunctionCall != nil {
+		out = out.Raw("function_call", functionOf(*m.FunctionCall))
+	}
+
+	return out.Some("tool_call_id", m.ToolCallID).SomeRaw("tool_calls", openAICalls(m.Calls)).End()
 }
 
 // openAICalls writes tool calls in the form that several providers took over; nil if there are none.

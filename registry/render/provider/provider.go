@@ -207,20 +207,6 @@ func (c *call) newKwargs(member string) wire.Object {
 	return kwargs
 }
 
-// size estimates how long the messages are in JSON.
-func (c *call) size() int {
-	size := 64
-	for i := range c.Messages {
-		size += 64
-		for j := range c.Messages[i].Content {
-			text := len(c.Messages[i].Content[j].Text)
-			size += text + text/16 + 48
-		}
-	}
-
-	return size
-}
-
 // completionText joins the text blocks of a completion.
 func (c *call) completionText() string { return c.joinedText(c.Content, "a completion") }
 

@@ -200,25 +200,9 @@ func (c *call) turns(d dialect) []turn {
 
 // turnsJSON writes turns as [{role, name: parts}].
 func turnsJSON(list []turn, name string) json.RawMessage {
-	// Sized first: prompts may be megabytes, and growing would copy them several times.
-	size := 2
-	for _, t := range list {
-		size += 48
-		for _, part := range t.parts {
-			size += len(part) + 1
-		}
-	}
-
-	b := append(make([]byte, 0, size), '[')
-	for i, t := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = rawjson.AppendArray(rawjson.Within(b).Str("role", t.role).Name(name), t.parts)
-		b = append(b, '}')
-	}
-
-	return append(b, ']')
+	return rawjson.ArrayOf(list, func(t turn) json.RawMessage {
+		return rawjson.NewObject().Str("role", t.role).Raw(name, rawjson.Array(t.parts)).End()
+	})
 }
 
 func isSystem(m *prompt.Message) bool { return m.Role == "system" || m.Role == "developer" }
@@ -272,7 +256,8 @@ func (c *call) eachMessage(
 	messages := make([]json.RawMessage, 0, len(list))
 	for i := range list {
 		m := &list[i]
-		if m.Role == "placeholder" { // nothing was filled in
+		// Nothing was filled in.
+		if m.Role == "placeholder" {
 			continue
 		}
 		messages = append(messages, convert(m))

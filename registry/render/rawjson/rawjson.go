@@ -134,7 +134,15 @@ func Array(values []json.RawMessage) json.RawMessage {
 		size += len(v) + 1
 	}
 
-	return AppendArray(make([]byte, 0, size), values)
+	b := append(make([]byte, 0, size), '[')
+	for i, v := range values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, v...)
+	}
+
+	return append(b, ']')
 }
 
 // ArrayOf writes a list of what write makes of each element.
@@ -145,19 +153,6 @@ func ArrayOf[T any](list []T, write func(T) json.RawMessage) json.RawMessage {
 	}
 
 	return Array(values)
-}
-
-// AppendArray appends a list of values to b.
-func AppendArray(b []byte, values []json.RawMessage) []byte {
-	b = append(b, '[')
-	for i, v := range values {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, v...)
-	}
-
-	return append(b, ']')
 }
 
 // Compact removes the whitespace between tokens. It panics if raw is not JSON.
@@ -199,11 +194,8 @@ type Writer []byte
 // NewObject begins an object.
 func NewObject() Writer { return append(make(Writer, 0, 128), '{') }
 
-// Within begins an object at the end of b. End then returns b with the object.
-func Within(b []byte) Writer { return append(b, '{') }
-
-// Name begins a member. The name must have nothing to escape.
-func (w Writer) Name(name string) Writer {
+// name begins a member. It must have nothing to escape.
+func (w Writer) name(name string) Writer {
 	if w[len(w)-1] != '{' {
 		w = append(w, ',')
 	}
@@ -212,11 +204,11 @@ func (w Writer) Name(name string) Writer {
 }
 
 // Str adds a member that is a string.
-func (w Writer) Str(name, value string) Writer { return jsonscan.AppendString(w.Name(name), value) }
+func (w Writer) Str(name, value string) Writer { return jsonscan.AppendString(w.name(name), value) }
 
 // Raw adds a member that is JSON.
 func (w Writer) Raw(name string, value json.RawMessage) Writer {
-	return append(w.Name(name), value...)
+	return append(w.name(name), value...)
 }
 
 // Some adds a member that is a string, unless it is empty.
