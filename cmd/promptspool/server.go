@@ -14,10 +14,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api"
 	"promptspool/api/auth"
 	"promptspool/api/auth/oidc"
-	"promptspool/api/dashboard"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/edge"
 	"promptspool/api/wire"
@@ -434,30 +432,11 @@ func publicURLOf(r *config.Reader) *url.URL {
 		u.Host = strings.TrimSuffix(u.Host, ":"+port)
 	}
 
-	first, _, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
-	switch {
-	case !plainPath.MatchString(u.EscapedPath()):
+	if !plainPath.MatchString(u.EscapedPath()) {
 		r.Reject("public-url", "has a path with more than letters, digits and . _ ~ -")
-	case isOwn(first):
-		// It would be unknown whether a proxy has removed such a path.
-		r.Reject("public-url", "begins like a path of the server itself, /"+first+
-			"; take another one, such as /promptspool")
 	}
 
 	return u
-}
-
-// isOwn reports whether a path of the server begins with a segment.
-func isOwn(segment string) bool {
-	patterns := api.Routes()
-	for _, page := range dashboard.Routes() {
-		patterns = append(patterns, page.Pattern)
-	}
-	return segment == "static" || segment != "" && slices.ContainsFunc(patterns, func(pattern string) bool {
-		_, path, _ := strings.Cut(pattern, " /")
-		first, _, _ := strings.Cut(path, "/")
-		return first == segment
-	})
 }
 
 // basePath returns the path below which the server is reached, or "".
