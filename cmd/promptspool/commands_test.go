@@ -34,42 +34,6 @@ func answering(t *testing.T, answer string) (url string, call *string) {
 	return server.URL, call
 }
 
-func TestASavedViewIsAFilter(t *testing.T) {
-	withoutVariables(t)
-	t.Setenv("TZ", "UTC")
-	url, call := answering(t, `{"success":true,"next_cursor":"c","items":[
-		{"name":"slow","address":"/requests?filter=latency%3A%3E2s&order=asc&sort=cost"},
-		{"name":"long","address":"/sessions?filter=turns%3A%3E3+tag%3Aa&sort=turns"}]}`)
-	slow := `{"field":"latency_ms","operator":"gt","value":2000}`
-	all := `{"filter_group":{"logic":"AND","filters":[` + slow + `]},`
-	of := func(view, command string) said {
-		return say(t, append(strings.Fields(command), "--view", view, "--url", url, "--key", "k")...)
-	}
-	for command, want := range map[string]string{
-		"requests search --status ERROR": `requests/search {"filter_group":{"logic":"AND","filters":[` +
-			`{"field":"status","operator":"is","value":"ERROR"},` + slow + `]},` +
-			`"sort_by":"cost","sort_order":"asc","per_page":20}`,
-		"requests search --sort status": `requests/search ` + all + `"sort_by":"status","per_page":20}`,
-		"requests stats":                `requests/statistics ` + all + `"tz":"UTC","by":"version"}`,
-		// The order of a view is its own list's.
-		"traces list": `traces/search ` + all + `"per_page":20}`,
-	} {
-		of("slow", command)
-		Equal(t, command, *call, "k POST /api/public/v2/"+want)
-	}
-
-	of("long", "sessions list")
-	Equal(t, "sessions", *call, `k POST /api/public/v2/sessions/search `+
-		`{"filter_group":{"logic":"AND","filters":[{"field":"tags","operator":"is","value":"a"}]},`+
-		`"having":{"logic":"AND","filters":[{"field":"turns","operator":"gt","value":3}]},`+
-		`"sort_by":"turns","per_page":20}`)
-	if got := of("long", "requests search").Err; !strings.Contains(got, `SEARCH_VIEW): "long" is wrong`) {
-		t.Errorf("a filter of sessions, for calls: %s", got)
-	}
-	Equal(t, "none", of("fast", "users list").Err,
-		`promptspool: the project has no saved view "fast"; the dashboard lists them under All views`+"\n")
-}
-
 func TestReprice(t *testing.T) {
 	withoutVariables(t)
 	url, call := answering(t,

@@ -110,26 +110,11 @@ func (h help) flags(flags []cli.Flag) {
 	}
 
 	for _, heading := range headings {
-		if heading == "FILTER" {
-			h.filters(rows[heading])
-			continue
-		}
 		h.entries(heading, rows[heading])
 	}
 	if variable != "" {
 		h.text("\nEvery flag has a variable, such as " + variable + ".")
 	}
-}
-
-// filters writes the flags of a filter line, and of the flags that stand for a part of one only the names.
-func (h help) filters(rows [][2]string) {
-	h.entries("FILTER", rows[:2])
-	names := make([]string, len(rows)-2)
-	for i, row := range rows[2:] {
-		names[i], _, _ = strings.Cut(row[0], " ")
-	}
-	more := strings.Join(names, ", ") + ": one condition each; `promptspool docs commands` explains them"
-	fmt.Fprint(h.out, wrap(more, "  ", "  ", h.columns))
 }
 
 // text writes a paragraph, after an empty line if it begins with one.

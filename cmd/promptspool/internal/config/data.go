@@ -111,33 +111,6 @@ func (r *Reader) Remote() (*client.Client, wire.Identity, error) {
 	return cl, wire.Identity{Key: wire.Secret(key)}, nil
 }
 
-// View returns the project's saved view that --view names; the zero View without the flag.
-//
-// It asks the server if every setting that was read before is sound.
-func (r *Reader) View() wire.View {
-	name := r.Text("view")
-	if name == r.view.Name {
-		return r.view
-	}
-	cl, id, err := r.Remote()
-	if err != nil {
-		return r.view
-	}
-
-	all, err := cl.Views(r.c.Context, id)
-	at := slices.IndexFunc(all, func(saved wire.View) bool { return saved.Name == name })
-	if err == nil && at < 0 {
-		err = fmt.Errorf("the project has no saved view %q; the dashboard lists them under All views", name)
-	}
-	if err != nil {
-		r.failed = err
-		return r.view
-	}
-	r.view = all[at]
-
-	return r.view
-}
-
 // ArchiveFlags say where a server keeps its data.
 func ArchiveFlags() []cli.Flag {
 	return []cli.Flag{

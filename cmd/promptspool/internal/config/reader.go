@@ -35,8 +35,6 @@ import (
 type Reader struct {
 	c      *cli.Context
 	faults []error
-	failed error     // that the server was asked for the view
-	view   wire.View // see View
 }
 
 // Read returns a reader of the command's settings.
@@ -63,7 +61,7 @@ func (r *Reader) Sound() bool { return len(r.faults) == 0 }
 // Err returns all faults as one usage error, nil if there is none.
 func (r *Reader) Err() error {
 	if r.Sound() {
-		return r.failed
+		return nil
 	}
 	return Usagef(r.c, "%v", errors.Join(r.faults...))
 }

@@ -19,8 +19,6 @@ func Flags() []cli.Flag {
 	return config.Group("Filter",
 		config.TextFlag("filter", "", "only what this `line` finds, such as "+
 			"'status:error latency:>2s since:yesterday'; `promptspool docs filter` explains it"),
-		config.TextFlag("view", "", "only what the filter of the project's saved view with this `name` finds; "+
-			"its own list has its order, too"),
 
 		config.ListFlag("tag", "only with this `tag`; may be repeated"),
 		config.ListFlag("metadata", "only with this `key=value`; may be repeated"),
@@ -100,7 +98,6 @@ func read[S any](
 		t.Values[0].Quoted = f[0] != "template"
 		add(f[0], value, t)
 	}
-	line = line.With(parse("view", v.View().Filter()).Terms...)
 
 	selection, err := compile(line, clock)
 	if err != nil && v.Sound() {

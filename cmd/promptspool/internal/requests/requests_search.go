@@ -67,8 +67,8 @@ func searchRequests(c *cli.Context) error {
 		Page:        number,
 		PerPage:     limit,
 		Cursor:      v.Text("cursor"),
+		SortBy:      sortBy,
 	}
-	search.SortBy, search.SortOrder = readOrder(v, sortBy, "/requests")
 	page, err := cl.Search(c.Context, id, search)
 	if err != nil {
 		return err
@@ -82,16 +82,6 @@ func searchRequests(c *cli.Context) error {
 		listRows(rowTable(t), page.Items)
 		tellTotal(t, len(page.Items), page)
 	})
-}
-
-// readOrder returns how a list is sorted: by --sort, else as a saved view of its page is.
-func readOrder(v *config.Reader, sortBy, page string) (by, order string) {
-	view := v.View()
-	if sortBy == "" && view.Path() == page {
-		return view.Query().Get("sort"), view.Query().Get("order")
-	}
-
-	return sortBy, ""
 }
 
 // tellTotal says how much there is beyond what is listed of a page, and how to get it.

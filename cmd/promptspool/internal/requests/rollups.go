@@ -53,8 +53,7 @@ func searchRollups(c *cli.Context, of string) error {
 	number, begin := max(1, v.Count("page", wire.PageOffsetMax)), v.Text("cursor")
 	line, selected := filter.ReadRollup(v)
 	search := selected.Search(of)
-	search.PerPage = limit
-	search.SortBy, search.SortOrder = readOrder(v, sortBy, "/"+of)
+	search.PerPage, search.SortBy = limit, sortBy
 	cl, id, err := v.Remote()
 	if err != nil {
 		return err
