@@ -64,7 +64,6 @@ func init() {
 		"replace":    textFilter(filterReplace),
 		"trim":       textFilter(filterTrim),
 		"truncate":   textFilter(filterTruncate),
-		"format":     filterFormat,
 	}
 }
 
