@@ -285,26 +285,21 @@ func (p *Progress) show() {
 	p.timer.Reset(time.Second)
 }
 
-// text returns how far a command is after a time, with its rate and the time left.
+// text returns how far a command is after a time.
 func (p *Progress) text(after time.Duration) string {
 	count, noun := humanize.Comma, " "+p.noun
 	if p.noun == "" {
 		count, noun = func(n int64) string { return humanize.IBytes(uint64(n)) }, ""
 	}
 
-	text, rest := p.stage+": ", after.Round(time.Second).String()
-	if p.done > 0 {
-		text += count(p.done)
-		if p.total > 0 {
-			text += " of " + count(p.total)
-		}
-		perSecond := float64(p.done) / after.Seconds()
-		text += noun + ", " + count(int64(perSecond)) + noun + "/s, "
-		if left := float64(p.total - p.done); left > 0 {
-			rest = time.Duration(left/perSecond*1e9).Round(time.Second).String() + " left"
-		}
+	text := p.stage + ": "
+	switch {
+	case p.total > 0:
+		text += count(p.done) + " of " + count(p.total) + noun + ", "
+	case p.done > 0:
+		text += count(p.done) + noun + ", "
 	}
-	return text + rest
+	return text + after.Round(time.Second).String()
 }
 
 // Data prints v for a program, in the form of --output. The items of a list are a line each in NDJSON and CSV.
