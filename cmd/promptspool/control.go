@@ -140,10 +140,7 @@ func control(c *cli.Context, method, path string, body, answer any) error {
 
 // peopleCommand manages who signs in at a running server, on the server's machine.
 func peopleCommand() *cli.Command {
-	address := config.TextFlag("url", "", "the `URL` at which people open the dashboard; "+
-		"without it the server's --public-url, or the address that it listens on, unless that is a unix socket")
 	both := append(config.ShowingFlags(), config.ServerDataFlag())
-	links := append([]cli.Flag{address}, both...)
 	list := []cli.Flag{
 		config.ColumnsFlag(),
 		config.TextFlag("project", "", "list only the people of this `project`"),
@@ -164,9 +161,9 @@ func peopleCommand() *cli.Command {
 	return config.Commands("people",
 		"list and invite people, reset passwords and disable sign-in, beside a running server",
 		config.Command("list", "list who can sign in", listPeople, list, both),
-		config.Command("invite", "print a link with which one person signs up", invitePerson, invite, links),
+		config.Command("invite", "print a link with which one person signs up", invitePerson, invite, both),
 		config.Command("reset-password EMAIL", "print a link with which a person chooses a new password",
-			config.WithArgument(person, resetPassword), links),
+			config.WithArgument(person, resetPassword), both),
 		config.Command("disable EMAIL", "sign a person out and refuse their sign-in", disabling(true), both),
 		config.Command("enable EMAIL", "let a disabled person sign in again", disabling(false), both))
 }
@@ -196,11 +193,6 @@ func byPerson(users []wire.User) (people []wire.User) {
 }
 
 func invitePerson(c *cli.Context) error {
-	// Before anything is made: a wrong --url must not create an invite.
-	base, err := linkBase(c)
-	if err != nil {
-		return err
-	}
 	var made ops.CreatedInvite
 	r := config.Read(c)
 	n := ops.NewInvite{Account: r.Text("project"), Role: wire.Role(r.OneOf("role"))}
@@ -211,23 +203,18 @@ func invitePerson(c *cli.Context) error {
 		return err
 	}
 
-	made.Link = linkTo(cmp.Or(base, made.Server), "/sign-up", made.Code)
+	made.Link = linkTo(made.Server, "/sign-up", made.Code)
 	note := "Send this link. It works once and expires at " + print.NewPainter(c).Moment(made.ExpiresAt) + "."
 	return printLink(c, made, made.Link, note)
 }
 
 func resetPassword(c *cli.Context, email string) error {
-	// Before anything is made, as for an invite.
-	base, err := linkBase(c)
-	if err != nil {
-		return err
-	}
 	var made ops.CreatedReset
 	if err := control(c, "POST", "/people/resets", ops.NewReset{Email: email}, &made); err != nil {
 		return err
 	}
 
-	made.Link = linkTo(cmp.Or(base, made.Server), "/reset-password", made.Code)
+	made.Link = linkTo(made.Server, "/reset-password", made.Code)
 	note := fmt.Sprintf("Send this link to %s. It works once and expires in 24 hours.", made.User.Email)
 	return printLink(c, made, made.Link, note)
 }
@@ -239,20 +226,6 @@ func setDisabled(c *cli.Context, email string, disabled bool) error {
 	}
 	return askServer(c, "POST", "/people/disabled", ops.Disabling{Email: email, Disabled: disabled},
 		func(t *print.Table, u wire.User) { t.Row(u.Email + " " + can) })
-}
-
-// linkBase is --url, without a slash at its end; "" if it is absent.
-func linkBase(c *cli.Context) (string, error) {
-	given := config.Read(c).Text("url")
-	// The server then names its own address, which only it knows.
-	if given == "" {
-		return "", nil
-	}
-	u, err := url.Parse(given)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
-		return "", config.WrongValue(c, "url", given, "is not a URL such as https://prompts.example.com")
-	}
-	return u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/"), nil
 }
 
 // linkTo is the address of a page with a code. A server that listens on all addresses is reached as localhost.

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"promptspool/api/wire"
 )
 
 // A list of sessions takes the same flags; what is of a session itself is asked of it.
