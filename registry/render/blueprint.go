@@ -219,8 +219,8 @@ const findingsMax = language.FaultsMax
 // Findings reports what of a blueprint cannot be rendered. These are texts that a fetch
 // would leave as they are, and what the metadata's provider has no place for.
 //
-// A text with snippets is judged as a whole; what is wrong inside a snippet is reported
-// at the reference to it.
+// A text with snippets is judged as a whole; what is wrong with a snippet only is reported at
+// the beginning of the text.
 func (x Expanded) Findings(metadata json.RawMessage) []wire.Finding {
 	o, err := wire.ParseObject(x.Blueprint)
 	if err != nil {
@@ -324,13 +324,15 @@ func (x Expanded) textFinding(b *prompt.Block) wire.Finding {
 	}
 
 	// The fault's place is in the expanded text; people look for it in what they wrote.
-	if joined, ok := x.joined[prompt.Place(b.At)]; ok && fault != nil {
-		at, snippet := joined.origin(fault.At)
-		f.Line, f.Column = language.Position(joined.source, at)
-		if snippet != nil {
-			f.Message = fmt.Sprintf("refers to the snippet %s, with which the text %s",
-				language.Shorten(snippet.String()), fault.Message)
-		}
+	written, ok := x.written[prompt.Place(b.At)]
+	if !ok || fault == nil {
+		return f
+	}
+	_, err := prompt.ParseTemplate(written.format, written.source)
+	if own := (*language.Error)(nil); errors.As(err, &own) {
+		f.Line, f.Column, f.Message = own.Line, own.Column, own.Message
+	} else {
+		f.Line, f.Column, f.Message = 1, 1, "refers to snippets, with which the text "+fault.Message
 	}
 
 	return f

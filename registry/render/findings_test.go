@@ -101,9 +101,8 @@ func TestFindingsOfJoinedSnippetsAreToldWhereTheyWereWritten(t *testing.T) {
 		"@@@long@@@\nand {":         "[content[0].text:2:5: has a single brace; " + braces,
 		"a @@@long@@@\n@@@long@@@ {x y}": "[content[0].text:2:12: has {x y}, " +
 			"which is no variable's name; " + braces,
-		"say\n @@@open@@@x y@@@close@@@ {": "[content[0].text:2:2: refers to the snippet open, " +
-			"with which the text has {x y}, which is no variable's name; " + braces,
-		"@@@long@@@@@@whole@@@": "[content[0].text:1:11: refers to the snippet whole, " +
+		"say\n @@@open@@@x y@@@close@@@ {": "[content[0].text:2:27: has a single brace; " + braces,
+		"@@@long@@@@@@whole@@@": "[content[0].text:1:1: refers to snippets, " +
 			"with which the text has a single brace; " + braces,
 		"{a} @@@long@@@ @@@long@@@ }@@@close@@@": "[]",
 	} {

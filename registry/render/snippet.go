@@ -92,11 +92,11 @@ func Expand(
 		// be followed once before the circle is seen.
 		e.path = []string{name}
 	}
-	joined := make(map[string]joinedText)
+	written := make(map[string]writtenText)
 	o := eachText(rawjson.Object(blueprint), func(at, format, source string) string {
-		text, places := e.text(at, format, source)
-		if len(places) > 0 {
-			joined[at] = joinedText{source, places}
+		text := e.text(at, format, source)
+		if text != source {
+			written[at] = writtenText{format, source}
 		}
 		return text
 	})
@@ -104,7 +104,7 @@ func Expand(
 		return Expanded{Blueprint: blueprint}, e.err
 	}
 
-	return Expanded{rawjson.Encode(o), e.used, joined}, nil
+	return Expanded{rawjson.Encode(o), e.used, written}, nil
 }
 
 // Expanded is a blueprint with the texts of its snippets filled in.
@@ -112,30 +112,11 @@ type Expanded struct {
 	Blueprint json.RawMessage
 	Used      []wire.UsedSnippet // every reference that was followed, each once, in order of appearance
 
-	joined map[string]joinedText // the texts that have snippets, by their place in the blueprint
+	written map[string]writtenText // the texts that have snippets, by their place in the blueprint
 }
 
-// joinedText remembers where the snippets of a text are.
-type joinedText struct {
-	source string // as it was written
-	places []snippetPlace
-}
-
-// origin finds where a byte of the expanded text was written: within the source, or in a
-// snippet, whose reference is then at that byte of the source.
-func (t joinedText) origin(at int) (source int, in *Snippet) {
-	for i := len(t.places) - 1; i >= 0; i-- {
-		p := &t.places[i]
-		switch {
-		case at >= p.end:
-			return at - p.end + p.to, nil
-		case at >= p.at:
-			return p.from, &p.snippet
-		}
-	}
-
-	return at, nil
-}
+// writtenText is a text before its snippets are filled in.
+type writtenText struct{ format, source string }
 
 // expander fills in snippets. After the first error, err, it resolves no more.
 type expander struct {
@@ -152,7 +133,7 @@ type expander struct {
 type snippetText struct{ name, format, text string }
 
 // text fills in the references in one text.
-func (e *expander) text(at, format, source string) (string, []snippetPlace) {
+func (e *expander) text(at, format, source string) string {
 	return replaceSnippets(source, func(s Snippet) string {
 		if e.count++; e.count > snippetsMax {
 			e.reject("%s uses more than %d snippets", at, snippetsMax)
@@ -208,7 +189,7 @@ func (e *expander) follow(s Snippet) snippetText {
 	var source string
 	t.format, source = e.source(r)
 	e.path = append(e.path, r.Name)
-	t.text, _ = e.text("the snippet "+language.Shorten(r.Name), t.format, source)
+	t.text = e.text("the snippet "+language.Shorten(r.Name), t.format, source)
 	e.path = e.path[:len(e.path)-1]
 	e.known[s] = t
 
@@ -255,20 +236,9 @@ const (
 	byLabel        = "@label:"
 )
 
-// snippetPlace is where a snippet is: in the text as it was written (from, to), and in
-// the expanded text (at, end).
-type snippetPlace struct {
-	snippet  Snippet
-	from, to int
-	at, end  int
-}
-
-// replaceSnippets replaces each reference with what replace returns, and lists the
-// places. Everything else stays.
-func replaceSnippets(source string, replace func(Snippet) string) (string, []snippetPlace) {
+// replaceSnippets replaces each reference with what replace returns. Everything else stays.
+func replaceSnippets(source string, replace func(Snippet) string) string {
 	var b strings.Builder
-	var places []snippetPlace
-	whole := len(source)
 	for {
 		start := strings.Index(source, snippetFence)
 		if start < 0 {
@@ -287,23 +257,13 @@ func replaceSnippets(source string, replace func(Snippet) string) (string, []sni
 			source = rest
 			continue
 		}
-		// Both places are kept: findings are reported where the text was written.
-		p := snippetPlace{snippet: s, from: whole - len(source) + start}
 		b.WriteString(source[:start])
-		p.at = b.Len()
 		b.WriteString(replace(s))
-		p.end = b.Len()
 		source = rest[end+len(snippetFence):]
-		p.to = whole - len(source)
-		places = append(places, p)
-	}
-
-	if b.Len() == 0 {
-		return source, places
 	}
 	b.WriteString(source)
 
-	return b.String(), places
+	return b.String()
 }
 
 // parseSnippet reads what is between the fences. Names may contain an @.
