@@ -51,10 +51,9 @@ func Parse(text string) (*Format, error) {
 	f, err := p.parse(text)
 	if e, ok := err.(*language.Error); ok {
 		e.At = p.at
-		e.Line, e.Column = language.Position(text, e.At)
 	}
 
-	return f, err
+	return f, language.Locate(err, text)
 }
 
 // Variables lists the variables of the text, each once, in order of appearance.

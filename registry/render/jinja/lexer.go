@@ -306,7 +306,7 @@ type Template struct {
 func Parse(source string) (*Template, error) {
 	t, err := parse(source)
 
-	return t, language.Locate(err, source)
+	return t, language.Locate(err, language.UnixLines(source))
 }
 
 func parse(source string) (t *Template, err error) {

@@ -106,7 +106,7 @@ func Shorten(s string) string {
 // such as "has a { that is not closed".
 type Error struct {
 	Message      string
-	At           int // the byte of the text where it begins
+	At           int // the byte of the text that the parser has read
 	Line, Column int // the same for people, from 1; 0 if it has no place in the text
 }
 
@@ -131,21 +131,16 @@ func Recover(err *error) {
 	}
 }
 
-// Locate completes an error of a parser that counts bytes with line breaks as \n.
-func Locate(err error, source string) error {
+// Locate completes an error of a parser with its line and column in the text that was read.
+func Locate(err error, text string) error {
 	if e, ok := err.(*Error); ok {
-		e.At = originalOffset(source, e.At)
-		e.Line, e.Column = Position(source, e.At)
+		before := UnixLines(text[:min(e.At, len(text))])
+		lastBreak := strings.LastIndexByte(before, '\n')
+		e.Line = strings.Count(before, "\n") + 1
+		e.Column = utf8.RuneCountInString(before[lastBreak+1:]) + 1
 	}
 
 	return err
-}
-
-// Position returns the line and the column, in characters, of a byte of a text.
-func Position(text string, at int) (line, column int) {
-	before := UnixLines(text[:min(at, len(text))])
-	lastBreak := strings.LastIndexByte(before, '\n')
-	return strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[lastBreak+1:]) + 1
 }
 
 // UnixLines makes every line break \n.
@@ -155,21 +150,6 @@ func UnixLines(text string) string {
 	}
 
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
-}
-
-// originalOffset finds the byte of a text that is byte n of its UnixLines.
-func originalOffset(text string, n int) int {
-	for i := 0; i < len(text); i++ {
-		if n == 0 {
-			return i
-		}
-		// Of a line break of two bytes only the second counts.
-		if text[i] != '\r' || i+1 == len(text) || text[i+1] != '\n' {
-			n--
-		}
-	}
-
-	return len(text)
 }
 
 // Str returns what Python's str() gives for a JSON value that json.loads read.
