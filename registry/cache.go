@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"promptspool/api/admission"
 	"promptspool/api/wire"
 	"promptspool/metrics"
@@ -66,8 +64,7 @@ type Cache struct {
 	// Upstream answers what only people and CI read.
 	wire.TemplateEditor
 
-	config CacheConfig        // complete
-	hits   prometheus.Counter // of metrics.TemplateCache, looked up once
+	config CacheConfig // complete
 	packer packer
 	disk   disk
 	files  [64]sync.Mutex // by key; held while a file is made to agree with memory. Locked before mu
@@ -124,7 +121,6 @@ func NewCache(c CacheConfig) (*Cache, error) {
 	cache := &Cache{
 		TemplateEditor: c.Upstream,
 		config:         c,
-		hits:           c.Metrics.TemplateCache.WithLabelValues("hit"),
 		packer:         packer,
 		disk:           disk{dir: c.Dir, packer: packer, log: c.Logger},
 		added:          make(chan struct{}, 1),
@@ -417,14 +413,11 @@ func onlySeen(id wire.Identity, ident string, f found, err error) (found, error)
 }
 
 func (c *Cache) count(f found, err error) {
-	switch {
-	case err != nil:
-		c.config.Metrics.TemplateCache.WithLabelValues("error").Inc()
-	case f.source == "hit":
-		c.hits.Inc()
-	default:
-		c.config.Metrics.TemplateCache.WithLabelValues(f.source).Inc()
+	result := f.source
+	if err != nil {
+		result = "error"
 	}
+	c.config.Metrics.TemplateCache.WithLabelValues(result).Inc()
 }
 
 // findCopy returns what the cache has: a copy with its freshness, or, as an error, the
