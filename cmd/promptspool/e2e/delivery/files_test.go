@@ -198,10 +198,10 @@ func TestTheCommandsOfATemplatesLife(t *testing.T) {
 		{"team/greet is in use again.", 0, []string{"restore", "team/greet"}},
 		{`"Hello "`, 0, []string{"render", "team/greet", "--version", "1"}},
 		{
-			"There is no template `team/gret`. `promptspool templates list` shows", 1,
+			"There is no template `team/gret`.", 1,
 			[]string{"show", "team/gret"},
 		},
-		{"Set PROMPTSPOOL_KEY to one that", 1, []string{"list", "--key", "ps_unknown"}},
+		{"Create one with `promptspool keys create`", 1, []string{"list", "--key", "ps_unknown"}},
 	} {
 		args := append(append([]string{"templates"}, c.args...), "--url", "http://"+server.Addr)
 		out, errs := harness.Run(t, c.code, args...)
