@@ -402,7 +402,7 @@ func fieldsOf(t reflect.Type) (names []string) {
 	for _, field := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch name {
-		case "items", "versions":
+		case "items":
 			return fieldsOf(field.Type)
 		case "", "-":
 		default:
@@ -442,10 +442,6 @@ func columnsOf(c *cli.Context, items []json.RawMessage, others []string) (names 
 // itemsOf returns the items of a list; anything else is one item.
 func itemsOf(text json.RawMessage) (items []json.RawMessage, isList bool) {
 	list, isPage := jsonscan.Lookup(text, "items")
-	if !isPage {
-		// Statistics have versions in place of items.
-		list, isPage = jsonscan.Lookup(text, "versions")
-	}
 	switch {
 	case isPage:
 	case text[0] == '[':
