@@ -176,6 +176,7 @@ func (c *Client) Export(
 
 	lines := bufio.NewScanner(answer)
 	lines.Buffer(nil, wire.BatchBodyBytesMax)
+	lines.Split(wholeLines)
 	for lines.Scan() {
 		if !bytes.HasPrefix(lines.Bytes(), []byte(`{"export":`)) {
 			if err := fn(lines.Bytes()); err != nil {
@@ -198,6 +199,15 @@ func (c *Client) Export(
 	}
 
 	return mark, nil
+}
+
+// wholeLines splits at line breaks. It leaves out what follows the last one: a connection that
+// broke has cut it.
+func wholeLines(data []byte, atEOF bool) (advance int, line []byte, err error) {
+	if atEOF && bytes.IndexByte(data, '\n') < 0 {
+		return len(data), nil, nil
+	}
+	return bufio.ScanLines(data, atEOF)
 }
 
 // OpenExport requests an export and returns the server's answer as it arrives. The caller
