@@ -21,7 +21,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -239,7 +238,6 @@ type File struct {
 	Template wire.Publish
 	Findings []wire.Finding // what cannot be rendered; set by Folder.PublishOrder
 
-	content []byte
 	lines   map[string]int        // of every value, by its path
 	scalars map[string]*yaml.Node // by their path
 }
@@ -256,7 +254,7 @@ func Parse(file, name string, content []byte) (*File, error) {
 	}
 
 	// The API's own decoder checks the fields, as if the file had been sent.
-	t := &File{Path: file, content: content, lines: p.lines, scalars: p.scalars}
+	t := &File{Path: file, lines: p.lines, scalars: p.scalars}
 	o, err := wire.ParseObject(body)
 	if err == nil {
 		t.Template, err = wire.DecodePublish(o)
@@ -339,7 +337,8 @@ func parentPath(field string) string {
 	return field[:max(0, strings.LastIndexAny(field, ".["))]
 }
 
-// Locate formats a finding with its place in the file: FILE:LINE:COLUMN: FIELD MESSAGE.
+// Locate formats a finding with its place: FILE:LINE:COLUMN: FIELD MESSAGE. That is where the text
+// begins or, of a block (|), the line in it; the message says where in the text.
 func (f *File) Locate(finding wire.Finding) string {
 	field := finding.Path
 	if f.lines["prompt_template"] > 0 {
@@ -354,12 +353,12 @@ func (f *File) Locate(finding wire.Finding) string {
 		return fmt.Sprintf("%s:%d:1: %s %s", f.Path, f.line(finding.Path), finding.Path, finding.Message)
 	}
 
-	line, column, exact := inScalar(f.content, f.scalars[field], finding.Line, finding.Column)
-	if !exact {
-		return fmt.Sprintf("%s:%d:%d: %s, in line %d, column %d of its text, %s",
-			f.Path, line, column, field, finding.Line, finding.Column, finding.Message)
+	line, column := f.scalars[field].Line, f.scalars[field].Column
+	if f.scalars[field].Style&yaml.LiteralStyle != 0 {
+		line, column = line+finding.Line, 1
 	}
-	return fmt.Sprintf("%s:%d:%d: %s %s", f.Path, line, column, field, finding.Message)
+	return fmt.Sprintf("%s:%d:%d: %s, in line %d, column %d of its text, %s",
+		f.Path, line, column, field, finding.Line, finding.Column, finding.Message)
 }
 
 // needsName reports whether a file must give the template's name, because its path does
@@ -525,32 +524,4 @@ func unknownMember(path, member string) string {
 		return ""
 	}
 	return "there are: " + strings.Join(allowed, ", ")
-}
-
-// inScalar finds the place in a file of one character of a scalar's text.
-//
-// textLine and textColumn are the character's place in the text. If that line of the text is not
-// in the file verbatim, because it is folded or has escapes, inScalar returns where the
-// scalar begins, and exact is false.
-func inScalar(content []byte, n *yaml.Node, textLine, textColumn int) (line, column int, exact bool) {
-	line, skipped := n.Line, n.Column-1
-	switch {
-	// The text begins after the line with the |.
-	case n.Style&yaml.LiteralStyle != 0:
-		line, skipped = n.Line+textLine, 0
-	case strings.Contains(n.Value, "\n"):
-		return n.Line, n.Column, false
-	}
-
-	lines, text := strings.Split(string(content), "\n"), strings.Split(n.Value, "\n")
-	if line > len(lines) || textLine > len(text) {
-		return n.Line, n.Column, false
-	}
-	written := []rune(lines[line-1])
-	before, _, found := strings.Cut(string(written[min(skipped, len(written)):]), text[textLine-1])
-	if !found {
-		return n.Line, n.Column, false
-	}
-
-	return line, skipped + utf8.RuneCountInString(before) + textColumn, true
 }

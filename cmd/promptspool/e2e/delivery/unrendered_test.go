@@ -75,8 +75,8 @@ func TestPushAndLabelRefuseWhatCannotBeRendered(t *testing.T) {
 		"a.yaml": "content: good\n", "team/bad.yaml": unclosedFile, "z.yaml": "content: \"{who} {ticket\"\n",
 	})
 	faults := []string{
-		"team/bad.yaml:5:3: content has a {% for %} that is not closed with {% endfor %}",
-		"z.yaml:1:17: content has a { that is not closed; write {{ and }} for braces",
+		"team/bad.yaml:5:1: content, in line 3, column 1 of its text, has a {% for %} that is not closed with",
+		"z.yaml:1:10: content, in line 1, column 7 of its text, has a { that is not closed; write {{ and }} for braces",
 	}
 
 	out, errs := harness.Run(t, 1, at("push", dir, "--label", "prod")...)
