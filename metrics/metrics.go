@@ -88,8 +88,6 @@ type Metrics struct {
 	ArchiveDiskBytes    prometheus.Gauge
 	ArchiveUnpackedRows prometheus.Gauge
 	ArchiveTombstones   prometheus.Gauge
-	ArchiveQuarantined  prometheus.Gauge
-	ArchiveUnreadable   prometheus.Gauge
 	FleetSidecars       *prometheus.GaugeVec   // by state
 	TargetDeliveries    *prometheus.CounterVec // by result
 	TargetsWaiting      prometheus.Gauge
@@ -306,11 +304,6 @@ func (m *Metrics) archive(f factory) {
 	m.ArchiveTombstones = f.gauge("promptspool_archive_tombstones",
 		"Deleted records and metadata values that are remembered, so that copies still in a spool "+
 			"or an export stay deleted.")
-	m.ArchiveQuarantined = f.gauge("promptspool_archive_quarantined",
-		"Files in the archive's quarantine: the disk could not read all of them. Nothing removes them.")
-	m.ArchiveUnreadable = f.gauge("promptspool_archive_unreadable_bytes",
-		"Bytes of the archive's files that this process could not read from the disk. Their content "+
-			"is lost.")
 
 	m.FleetSidecars = f.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "promptspool_fleet_sidecars",

@@ -40,9 +40,8 @@ type Config struct {
 	// is never less than 64 MiB.
 	FreeMin int64
 
-	// ReadAll has every file read before it is opened, not just what opening needs: the
-	// last process met a block that the disk could not read. Files with such a block are
-	// replaced.
+	// ReadAll has every file read before it is opened: the last process met a block that the
+	// disk could not read. The error names the file.
 	ReadAll bool
 }
 
@@ -88,7 +87,6 @@ type DB struct {
 
 	tombstones atomic.Int64 // of all accounts
 	buries     atomic.Bool  // since it was opened; set before the first tombstone is durable
-	unreadable atomic.Int64 // bytes that the disk could not read
 	unseenMax  int64        // see archive.UnseenMax
 	unseenMu   sync.Mutex
 	unseen     map[keys]int64 // unseenMu: tombstones of records that did not exist
@@ -202,7 +200,7 @@ func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
 
 	// Badger logs while it opens, and one of its messages is a failed fsync.
 	h := newHealth()
-	bdb, lost, err := folder.Open(badgerOptions(c.Dir, h.logOf(c.Logger)), c.Logger, c.ReadAll)
+	bdb, err := folder.Open(badgerOptions(c.Dir, h.logOf(c.Logger)), c.Logger, c.ReadAll)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +239,6 @@ func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
 	db.Store = accounts.New(smallValues{db}, func() time.Time { return db.now() })
 	db.RecordReader = db.readRecord
 	db.packer = repack.NewPacker(db, codec, c.Logger, func() time.Time { return db.now() })
-	db.unreadable.Add(lost)
 
 	err = errors.Join(db.recallErase(), db.countTombstones())
 	// Before anything of the new format is written.
