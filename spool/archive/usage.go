@@ -43,7 +43,7 @@ func (s *State) used(keys []string) (c metrics.UsedCall) {
 
 // CountUsage counts what the group's changes to an account mean, once they are durable. project is the
 // account's id. Calls that the retention deletes were made nevertheless: they stay counted.
-func (g *Group) CountUsage(account, project string) {
+func (g *Group) CountUsage(account string) {
 	if g.usage == nil {
 		return
 	}
@@ -63,9 +63,9 @@ func (g *Group) CountUsage(account, project string) {
 			now = r.State.used(g.usage.Keys())
 		}
 		if r.Before.Listed || moved[r.State.RequestID] {
-			g.usage.Correct(project, r.used, now)
+			g.usage.Correct(account, r.used, now)
 		} else if r.After.Listed {
-			g.usage.Count(project, now)
+			g.usage.Count(account, now)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func TestADamagedBackupIsNeverRestored(t *testing.T) {
 
 func TestADatabaseThatDisagreesIsNotRestored(t *testing.T) {
 	db := harmed(t)
-	k, _ := keysOf("a")
+	k := keysOf("a")
 	if err := db.exclusively(func(txn *badger.Txn) ([]write, error) {
 		return []write{{k.count(), []byte(`{"records":9,"bytes":9}`)}}, nil
 	}); err != nil {

@@ -447,11 +447,7 @@ func (db *DB) view(fn func(txn *badger.Txn) error) error {
 
 // viewOf is view for a read of one account, which gets its keys.
 func (db *DB) viewOf(account string, fn func(txn *badger.Txn, k keys) error) error {
-	k, err := keysOf(account)
-	if err != nil {
-		return err
-	}
-	return db.view(func(txn *badger.Txn) error { return fn(txn, k) })
+	return db.view(func(txn *badger.Txn) error { return fn(txn, keysOf(account)) })
 }
 
 // stopped returns why a long read should end, or nil.

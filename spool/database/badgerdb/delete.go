@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -22,11 +21,7 @@ func (db *DB) GoneBy() time.Time { return db.now().UTC().Add(eraseWithin) }
 
 // Forget keeps out a metadata value; see archive.Store.
 func (db *DB) Forget(ctx context.Context, account string, values ...wire.Deletion) error {
-	k, err := keysOf(account)
-	if err != nil {
-		return err
-	}
-
+	k := keysOf(account)
 	return db.change(ctx, k, 0, len(values), func(f *folding) error {
 		for _, d := range values {
 			if err := f.forget(d); err != nil {
@@ -47,14 +42,9 @@ const havingStep = 1000
 func (db *DB) Having(
 	ctx context.Context, account string, d wire.Deletion, after string,
 ) (ids []string, next string, err error) {
-	value, err := json.Marshal(d.Value)
-	if err != nil {
-		return nil, "", err
-	}
-	q, err := query.Compile(wire.Search{
-		Cursor:      after,
-		FilterGroup: &wire.Filter{Field: "metadata", NestedKey: d.Key, Operator: "is", Value: value},
-	})
+	where := wire.Where("metadata", "is", d.Value)
+	where.NestedKey = d.Key
+	q, err := query.Compile(wire.Search{Cursor: after, FilterGroup: &where})
 	if err != nil {
 		return nil, "", err
 	}
@@ -214,15 +204,11 @@ func (db *DB) dropOld(ctx context.Context) error {
 // dropKeys deletes keys of a table of all accounts, some at a time. which looks at them in order, without
 // what all begin with, until it returns no more.
 func (db *DB) dropKeys(ctx context.Context, table byte, which func(key, value []byte) (drop, more bool)) error {
-	accounts, err := db.Accounts(ctx)
-	for _, account := range accounts {
+	accounts, err := db.accountKeys()
+	for k := range accounts {
+		prefix := k.table(table)
 		for more := true; more && err == nil; {
 			err = db.commit.do(ctx, 0, func(txn *badger.Txn) (writes []write, err error) {
-				k, err := keysOf(account)
-				if err != nil {
-					return nil, err
-				}
-				prefix := k.table(table)
 				err = db.each(ctx, txn, prefix, nil, func(key, value []byte) (bool, error) {
 					drop, follow := which(key[len(prefix):], value)
 					if drop && follow {
@@ -272,11 +258,8 @@ func (db *DB) acceptedBefore(
 ) (places []query.Position, err error) {
 	var q query.Query
 	if !before.IsZero() {
-		value, err := json.Marshal(before.UTC())
-		if err != nil {
-			return nil, err
-		}
-		q, err = query.CompileMatch(&wire.Filter{Field: "accepted_at", Operator: "lt", Value: value})
+		where := wire.Where("accepted_at", "lt", before.UTC())
+		q, err = query.CompileMatch(&where)
 		if err != nil {
 			return nil, err
 		}

@@ -28,7 +28,7 @@ func TestADeletionThatFailsAtASpanHasDeletedTheRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	k, _ := keysOf("a")
+	k := keysOf("a")
 	id, _ := parseUUID(span)
 	err = db.commit.do(t.Context(), 0, func(*badger.Txn) ([]write, error) {
 		return []write{{k.record(id), []byte("{")}}, nil
@@ -136,7 +136,7 @@ func TestNothingOfADeletedRecordIsLeftInTheFiles(t *testing.T) {
 			dir := t.TempDir()
 			db := openIn(t, dir)
 			db.PackEagerly()
-			k, _ := keysOf("a")
+			k := keysOf("a")
 
 			var bodies [][]byte
 			for n := range 20 {

@@ -17,14 +17,9 @@ import (
 
 // Apply folds events in one transaction; see archive.Store.
 func (db *DB) Apply(ctx context.Context, account string, events []archive.Event) (results []wire.Result, err error) {
-	k, err := keysOf(account)
-	if err != nil {
-		return nil, err
-	}
-
 	// A batch that is too heavy for one transaction is folded in parts.
 	err = archive.Apart(events, func(part []archive.Event) error {
-		more, err := db.apply(ctx, k, part)
+		more, err := db.apply(ctx, keysOf(account), part)
 		results = append(results, more...)
 		return err
 	})
@@ -84,12 +79,11 @@ func (db *DB) Change(
 	ctx context.Context, account string, ids []string, _ bool,
 	decide func(*archive.Group, archive.Reader) error,
 ) error {
-	k, err := keysOf(account)
-	if err != nil || len(ids) == 0 {
-		return err
+	if len(ids) == 0 {
+		return nil
 	}
 
-	return db.change(ctx, k, 0, len(ids), func(f *folding) error {
+	return db.change(ctx, keysOf(account), 0, len(ids), func(f *folding) error {
 		for _, id := range ids {
 			if _, err := f.group.AddLoaded(f, f.account, id); err != nil {
 				return err
@@ -126,7 +120,7 @@ func (db *DB) change(ctx context.Context, k keys, bytes, events int, decide func
 	}
 	db.rowsWritten(k, f.listed)
 	db.packer.Add(f.account, f.group.Came(f.account))
-	f.group.CountUsage(f.account, f.account)
+	f.group.CountUsage(f.account)
 
 	return nil
 }

@@ -89,7 +89,7 @@ func TestWordsOfErasedTextsAreInNoIndex(t *testing.T) {
 				events = append(events, databasetest.Says(t, i, databasetest.ID(1000+i), text))
 			}
 			mustApply(t, db, "a", events...)
-			k, _ := keysOf("a")
+			k := keysOf("a")
 			if err := db.pack(t.Context(), k); err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +114,7 @@ func TestWordsOfErasedTextsAreInNoIndex(t *testing.T) {
 // Rows that are too heavy for one block are packed into several, and do not change.
 func TestBlocksOfHeavyRowsCanBeHeld(t *testing.T) {
 	db := openIn(t, t.TempDir())
-	k, _ := keysOf("a")
+	k := keysOf("a")
 	const bound = 64 << 10
 	db.packing = packing{every: 1 << 20, newest: 2, step: 2, inBlock: 2, blocks: 100, rows: 100, bytes: bound}
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/database/keyed"
 	"promptspool/spool/database/transfer"
@@ -21,14 +20,10 @@ import (
 type smallValues struct{ *DB }
 
 // smallKey returns the key of a value; see the layout in doc.go.
-func smallKey(k keyed.Key) ([]byte, error) {
-	if len(k.Account) > accountMax {
-		return nil, wire.Errorf(wire.CodeInternal, "A project's id must have 1 to %d bytes.", accountMax)
-	}
-
+func smallKey(k keyed.Key) []byte {
 	key := append([]byte{ofKind}, k.Kind...)
 	key = append(key, 0, byte(len(k.Account)))
-	return append(append(key, k.Account...), k.Name...), nil
+	return append(append(key, k.Account...), k.Name...)
 }
 
 // readSmallKey reverses smallKey.
@@ -43,10 +38,8 @@ func (db smallValues) Get(_ context.Context, keys ...keyed.Key) ([]json.RawMessa
 	values := make([]json.RawMessage, len(keys))
 	err := db.view(func(txn *badger.Txn) error {
 		for i, k := range keys {
-			key, err := smallKey(k)
-			if err == nil {
-				values[i], err = loadBytes(txn, key)
-			}
+			var err error
+			values[i], err = loadBytes(txn, smallKey(k))
 			if err != nil {
 				return err
 			}
@@ -58,10 +51,7 @@ func (db smallValues) Get(_ context.Context, keys ...keyed.Key) ([]json.RawMessa
 
 // Scan implements keyed.Reader.
 func (db smallValues) Scan(ctx context.Context, from keyed.Key, skip, limit int) ([]keyed.Entry, error) {
-	key, err := smallKey(from)
-	if err != nil {
-		return nil, err
-	}
+	key := smallKey(from)
 	return db.smallPage(ctx, key[:len(key)-len(from.Name)], key, skip, limit)
 }
 
@@ -72,12 +62,8 @@ func (db smallValues) Walk(ctx context.Context, after keyed.Key, limit int) ([]k
 		return db.smallPage(ctx, prefix, prefix, 0, limit)
 	}
 
-	key, err := smallKey(after)
-	if err != nil {
-		return nil, err
-	}
 	// The first key after it.
-	return db.smallPage(ctx, prefix, append(key, 0), 0, limit)
+	return db.smallPage(ctx, prefix, append(smallKey(after), 0), 0, limit)
 }
 
 // smallPage returns the entries with a prefix from a key on, without the first skip of them.
@@ -127,19 +113,12 @@ func (db smallValues) Write(ctx context.Context, entries ...keyed.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	return db.commit.do(ctx, 0, func(*badger.Txn) ([]write, error) { return smallWrites(nil, entries) })
-}
-
-// smallWrites appends the writes of entries.
-func smallWrites(writes []write, entries []keyed.Entry) ([]write, error) {
-	for _, e := range entries {
-		key, err := smallKey(e.Key)
-		if err != nil {
-			return nil, err
+	return db.commit.do(ctx, 0, func(*badger.Txn) (writes []write, err error) {
+		for _, e := range entries {
+			writes = append(writes, write{smallKey(e.Key), e.Value})
 		}
-		writes = append(writes, write{key, e.Value})
-	}
-	return writes, nil
+		return writes, nil
+	})
 }
 
 // accountLocks has a lock for each account, which an account may share with others.
@@ -238,13 +217,9 @@ func (k keys) bury(t transfer.Tombstone) write {
 
 // Bury stores tombstones; see transfer.Mover.
 func (db *DB) Bury(ctx context.Context, account string, tombstones []transfer.Tombstone) error {
-	k, err := keysOf(account)
-	if err != nil {
-		return err
-	}
-
+	k := keysOf(account)
 	added := int64(0)
-	err = db.commit.do(ctx, 0, func(txn *badger.Txn) (writes []write, err error) {
+	err := db.commit.do(ctx, 0, func(txn *badger.Txn) (writes []write, err error) {
 		added = 0
 		for _, t := range tombstones {
 			w := k.bury(t)

@@ -25,10 +25,7 @@ func TestWhatIsWrittenBesidePackingStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		accounts++
 		account := fmt.Sprint("a", accounts)
-		k, err := keysOf(account)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := keysOf(account)
 
 		events, records := 0, 0
 		apply := func(kind wire.Kind, record, at int, body string) {
@@ -123,10 +120,7 @@ func TestWhatIsWrittenBesidePackingStays(t *testing.T) {
 // A write does not wait while rows are being packed, which can take seconds.
 func TestAWriteGoesOnWhileABlockIsMade(t *testing.T) {
 	db := openIn(t, t.TempDir())
-	k, err := keysOf("a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := keysOf("a")
 
 	if _, err := db.preparePack(t.Context(), k, span{}); err != nil {
 		t.Fatal(err)

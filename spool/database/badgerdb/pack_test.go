@@ -32,10 +32,7 @@ func smallRequest(t *testing.T) archive.Event {
 // completes a block.
 func TestAWriteDoesNotWaitForPacking(t *testing.T) {
 	db := openIn(t, t.TempDir())
-	k, err := keysOf("a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := keysOf("a")
 
 	write := func() {
 		t.Helper()

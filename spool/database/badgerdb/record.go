@@ -230,10 +230,7 @@ const statesStep = 1000
 func (db *DB) States(
 	ctx context.Context, account string, of archive.Part, after string, limit int,
 ) (states []archive.State, next string, err error) {
-	k, err := keysOf(account)
-	if err != nil {
-		return nil, "", err
-	}
+	k := keysOf(account)
 	prefix := k.table(tableOrphan)
 	switch {
 	case of.Tagged:

@@ -43,14 +43,10 @@ func (db *DB) readBody(txn *badger.Txn, k keys, key []byte) (plain []byte, err e
 func (db *DB) Repack(
 	ctx context.Context, account string, ids []uuid, pack func([]repack.Body) ([]repack.Body, error),
 ) error {
-	k, err := keysOf(account)
-	if err != nil {
-		return err
-	}
-
+	k := keysOf(account)
 	var changed []repack.Body
 	versions := make(map[string]uint64)
-	err = db.view(func(txn *badger.Txn) error {
+	err := db.view(func(txn *badger.Txn) error {
 		bodies, err := db.storedBodies(ctx, txn, k, ids, versions)
 		if err == nil {
 			changed, err = pack(bodies)

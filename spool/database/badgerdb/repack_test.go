@@ -192,7 +192,7 @@ func TestABaseThatIsLostTakesOnlyItsDependants(t *testing.T) {
 	if err != nil || len(bodies) != 1 || bodies[0].Dependants.Len() != 5 {
 		t.Fatalf("the longest body is %+v (%v)", bodies, err)
 	}
-	k, _ := keysOf("a")
+	k := keysOf("a")
 	key := k.body(longest, bodies[0].Event)
 	if err := db.bdb.Update(func(txn *badger.Txn) error { return txn.Delete(key) }); err != nil {
 		t.Fatal(err)

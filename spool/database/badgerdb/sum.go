@@ -203,11 +203,7 @@ var errEmptyRollup = errors.New("a roll-up of no records")
 
 // Rollups finds roll-ups; see archive.Store.
 func (db *DB) Rollups(ctx context.Context, account string, q rollup.Query) (page rollup.Page, err error) {
-	k, err := keysOf(account)
-	if err != nil {
-		return page, err
-	}
-	l := rollupList{db: db, prefix: k.rollup(q.Kind, "")}
+	l := rollupList{db: db, prefix: keysOf(account).rollup(q.Kind, "")}
 	for half := range l.finders {
 		l.finders[half] = rollup.NewFinder(&q)
 	}

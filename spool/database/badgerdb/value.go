@@ -218,19 +218,12 @@ const (
 	ofKind    = 2
 )
 
-// accountMax is the longest id that the length byte of a key allows.
-const accountMax = 255
-
 // keys is what all keys of one account begin with. Its methods return its keys.
 type keys string
 
-// keysOf returns the keys of an account.
-func keysOf(account string) (keys, error) {
-	// No account has an empty id: a caller that passes one has lost it.
-	if account == "" || len(account) > accountMax {
-		return "", wire.Errorf(wire.CodeInternal, "A project's id must have 1 to %d bytes.", accountMax)
-	}
-	return keys([]byte{ofAccount, byte(len(account))}) + keys(account), nil
+// keysOf returns the keys of an account, whose id is far shorter than a byte can count.
+func keysOf(account string) keys {
+	return keys([]byte{ofAccount, byte(len(account))}) + keys(account)
 }
 
 // table returns what all keys of a table begin with, with capacity for the longest fixed

@@ -45,7 +45,7 @@ func found(t *testing.T, db *DB, word string) (ids []string) {
 // indexed returns how many blocks have a word in their index.
 func indexed(t *testing.T, db *DB, word string) (n int) {
 	t.Helper()
-	k, _ := keysOf("a")
+	k := keysOf("a")
 	term := textindex.PhraseTerms(word, false)[0]
 	err := db.view(func(txn *badger.Txn) error {
 		prefix := append(k.table(tableWords), byte(term.Page()))

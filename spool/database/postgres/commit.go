@@ -10,7 +10,6 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/database/postgres/connection"
-	"promptspool/spool/database/postgres/schema"
 )
 
 // Bounds of a group, which shares one transaction: they limit memory, and how long its first
@@ -161,7 +160,7 @@ func partsByAccount(group []*batch) (parts [][]*batch) {
 
 // application is one call of Apply on its way through a group.
 type application struct {
-	account string // as in the tables
+	account string
 	events  []archive.Event
 	packed  [][]byte // their bodies, packed; nil where no body is kept
 	results []wire.Result
@@ -237,14 +236,9 @@ func (db *DB) applyApart(
 
 // apply folds events in one transaction, which may be shared with other calls.
 func (db *DB) apply(ctx context.Context, account string, events []archive.Event) ([]wire.Result, error) {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return nil, err
-	}
-
 	b := &batch{
 		Change: application{
-			account: key,
+			account: account,
 			events:  events,
 			packed:  make([][]byte, len(events)),
 		},

@@ -197,15 +197,6 @@ func (db *DB) warnOfLoss(ctx context.Context) error {
 	})
 }
 
-// viewOf runs fn in a read-only transaction, with an account's key in the tables.
-func (db *DB) viewOf(ctx context.Context, account string, fn func(tx pgx.Tx, key string) error) error {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return err
-	}
-	return db.pool.View(ctx, func(tx pgx.Tx) error { return fn(tx, key) })
-}
-
 // Distribute spreads the tables over the workers of a Citus, and returns how many shards each
 // has. It can be interrupted and repeated; no server may use the database meanwhile. The DB
 // must be opened again to be used after it.

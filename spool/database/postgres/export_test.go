@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"promptspool/spool/database/postgres/postgrestest"
-	"promptspool/spool/database/postgres/schema"
 	"promptspool/spool/database/repack"
 )
 
@@ -43,12 +42,8 @@ func (db *DB) InSmallSteps() {
 
 // SummarizeAccount makes the summaries and the indexes of words of one account.
 func (db *DB) SummarizeAccount(ctx context.Context, account string) error {
-	key, err := schema.AccountKey(account)
-	if err == nil {
-		err = errors.Join(db.fillAccount(ctx, key, "summaries", db.summarizing.rows, db.summarizeNext),
-			db.fillAccount(ctx, key, "text_units", db.summarizing.least, db.indexNext))
-	}
-	return err
+	return errors.Join(db.fillAccount(ctx, account, "summaries", db.summarizing.rows, db.summarizeNext),
+		db.fillAccount(ctx, account, "text_units", db.summarizing.least, db.indexNext))
 }
 
 // MakeAhead makes the partitions of the weeks to come.

@@ -72,13 +72,12 @@ func (db *DB) Change(
 	ctx context.Context, account string, ids []string, alone bool,
 	decide func(*archive.Group, archive.Reader) error,
 ) error {
-	key, err := schema.AccountKey(account)
-	if err != nil || len(ids) == 0 {
-		return err
+	if len(ids) == 0 {
+		return nil
 	}
 	f := db.newFolding(0)
 	for _, id := range ids {
-		if _, err := f.Add(key, id); err != nil {
+		if _, err := f.Add(account, id); err != nil {
 			return err
 		}
 	}
@@ -108,8 +107,8 @@ func (f *folding) change(ctx context.Context, alone bool, decide func() error) e
 	})
 	for _, name := range f.accountNames() {
 		if err == nil {
-			f.db.packer.Add(schema.AccountOf(name), f.Came(name))
-			f.CountUsage(name, schema.AccountOf(name))
+			f.db.packer.Add(name, f.Came(name))
+			f.CountUsage(name)
 		}
 	}
 

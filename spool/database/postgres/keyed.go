@@ -52,10 +52,6 @@ func (r smallReader) Get(ctx context.Context, keys ...keyed.Key) (values []json.
 
 		b := &pgx.Batch{}
 		for i, k := range keys {
-			account, err := smallAccount(k.Account)
-			if err != nil {
-				return err
-			}
 			scan := func(row pgx.Row) error {
 				err := row.Scan((*[]byte)(&values[i]))
 				if errors.Is(err, pgx.ErrNoRows) {
@@ -65,9 +61,9 @@ func (r smallReader) Get(ctx context.Context, keys ...keyed.Key) (values []json.
 			}
 			// A batch of one takes longer than a statement, and each request asks for a key.
 			if len(keys) == 1 {
-				return scan(q.QueryRow(ctx, getSmall, k.Kind, account, []byte(k.Name)))
+				return scan(q.QueryRow(ctx, getSmall, k.Kind, k.Account, []byte(k.Name)))
 			}
-			b.Queue(getSmall, k.Kind, account, []byte(k.Name)).QueryRow(scan)
+			b.Queue(getSmall, k.Kind, k.Account, []byte(k.Name)).QueryRow(scan)
 		}
 		return sendBatch(ctx, q, b)
 	})
@@ -76,14 +72,10 @@ func (r smallReader) Get(ctx context.Context, keys ...keyed.Key) (values []json.
 
 // Scan implements keyed.Reader.
 func (r smallReader) Scan(ctx context.Context, from keyed.Key, skip, limit int) ([]keyed.Entry, error) {
-	account, err := smallAccount(from.Account)
-	if err != nil {
-		return nil, err
-	}
 	sql := `
 		SELECT kind, account_id, name, value FROM small_values
 		WHERE kind = $1 AND account_id = $2 AND name >= $3 ORDER BY name LIMIT $4`
-	args := []any{from.Kind, account, []byte(from.Name), limit}
+	args := []any{from.Kind, from.Account, []byte(from.Name), limit}
 	// Not always: with an OFFSET, PostgreSQL plans the statement again each time.
 	if skip > 0 {
 		sql, args = sql+` OFFSET $5`, append(args, skip)
@@ -93,14 +85,10 @@ func (r smallReader) Scan(ctx context.Context, from keyed.Key, skip, limit int) 
 
 // Walk implements keyed.Store.
 func (db smallValues) Walk(ctx context.Context, after keyed.Key, limit int) ([]keyed.Entry, error) {
-	account, err := smallAccount(after.Account)
-	if err != nil {
-		return nil, err
-	}
 	return db.page(ctx, `
 		SELECT kind, account_id, name, value FROM small_values
 		WHERE (kind, account_id, name) > ($1, $2, $3) ORDER BY kind, account_id, name LIMIT $4`,
-		after.Kind, account, []byte(after.Name), limit)
+		after.Kind, after.Account, []byte(after.Name), limit)
 }
 
 // page returns the rows of a statement.
@@ -110,7 +98,7 @@ func (r smallReader) page(ctx context.Context, sql string, args ...any) (page []
 		page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e keyed.Entry, err error) {
 			var name []byte
 			err = row.Scan(&e.Kind, &e.Account, &name, (*[]byte)(&e.Value))
-			e.Account, e.Name = schema.AccountOf(e.Account), string(name)
+			e.Name = string(name)
 			return e, err
 		})
 		return err
@@ -134,9 +122,7 @@ func (db smallValues) Change(ctx context.Context, account string, again bool, fn
 			return err
 		}
 		b := &pgx.Batch{}
-		if err := queueSmall(b, change.Entries()); err != nil {
-			return err
-		}
+		queueSmall(b, change.Entries())
 		return sendBatch(ctx, tx, b)
 	})
 }
@@ -146,39 +132,24 @@ func (db smallValues) Write(ctx context.Context, entries ...keyed.Entry) error {
 	return db.ask(ctx, func(q reader) error {
 		b := &pgx.Batch{}
 		b.Queue(schema.Guard)
-		if err := queueSmall(b, entries); err != nil {
-			return err
-		}
+		queueSmall(b, entries)
 		return sendBatch(ctx, q, b)
 	})
 }
 
 // queueSmall queues the writes of entries.
-func queueSmall(b *pgx.Batch, entries []keyed.Entry) error {
+func queueSmall(b *pgx.Batch, entries []keyed.Entry) {
 	for _, e := range entries {
-		account, err := smallAccount(e.Account)
-		if err != nil {
-			return err
-		}
 		if e.Value == nil {
 			b.Queue(`DELETE FROM small_values WHERE kind = $1 AND account_id = $2 AND name = $3`,
-				e.Kind, account, []byte(e.Name))
+				e.Kind, e.Account, []byte(e.Name))
 			continue
 		}
 		b.Queue(`
 			INSERT INTO small_values (kind, account_id, name, value) VALUES ($1, $2, $3, $4::json)
 			ON CONFLICT (kind, account_id, name) DO UPDATE SET value = EXCLUDED.value`,
-			e.Kind, account, []byte(e.Name), string(e.Value))
+			e.Kind, e.Account, []byte(e.Name), string(e.Value))
 	}
-	return nil
-}
-
-// smallAccount is schema.AccountKey, and "" for what belongs to the server.
-func smallAccount(account string) (string, error) {
-	if account == "" {
-		return "", nil
-	}
-	return schema.AccountKey(account)
 }
 
 // watchPoll is between two looks at the revisions: a change must be seen within a second.
@@ -242,10 +213,6 @@ func (db *DB) Servers(ctx context.Context) (connections int, err error) {
 
 // IDs returns ids of records; see archive.Store.
 func (db *DB) IDs(ctx context.Context, account, after string, limit int) (ids []string, err error) {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return nil, err
-	}
 	before := uuid(bytes.Repeat([]byte{0xff}, len(uuid{})))
 	if after != "" {
 		var ok bool
@@ -258,12 +225,12 @@ func (db *DB) IDs(ctx context.Context, account, after string, limit int) (ids []
 	// By the primary key across all partitions, from after the last record on.
 	return connection.QueryRows(ctx, db.pool, pgx.RowTo[string], `
 		SELECT request_id::text FROM record_states s
-		WHERE account_id = $1 AND request_id < $2 ORDER BY s.request_id DESC LIMIT $3`, key, before, limit)
+		WHERE account_id = $1 AND request_id < $2 ORDER BY s.request_id DESC LIMIT $3`, account, before, limit)
 }
 
 // Known returns the ids of all accounts; see transfer.Mover.
 func (db *DB) Known(ctx context.Context) ([]string, error) {
-	return connection.QueryRows(ctx, db.pool, accountRow, `
+	return connection.QueryRows(ctx, db.pool, pgx.RowTo[string], `
 		SELECT account_id FROM account_weeks
 		UNION SELECT account_id FROM tombstones UNION SELECT account_id FROM deleted_values`)
 }
@@ -272,11 +239,6 @@ func (db *DB) Known(ctx context.Context) ([]string, error) {
 func (db *DB) Tombstones(
 	ctx context.Context, account string, after transfer.Tombstone, limit int,
 ) (page []transfer.Tombstone, err error) {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return nil, err
-	}
-
 	if !after.OfValue {
 		page, err = connection.QueryRows(ctx, db.pool,
 			func(row pgx.CollectableRow) (t transfer.Tombstone, err error) {
@@ -284,7 +246,7 @@ func (db *DB) Tombstones(
 				return t, err
 			}, `
 			SELECT request_id, deleted_at, unseen FROM tombstones
-			WHERE account_id = $1 AND request_id > $2 ORDER BY request_id LIMIT $3`, key, uuid(after.Key), limit)
+			WHERE account_id = $1 AND request_id > $2 ORDER BY request_id LIMIT $3`, account, uuid(after.Key), limit)
 		if err != nil || len(page) > 0 {
 			return page, err
 		}
@@ -301,21 +263,17 @@ func (db *DB) Tombstones(
 			return t, err
 		}, `
 		SELECT hash, before FROM deleted_values
-		WHERE account_id = $1 AND hash > $2 ORDER BY hash LIMIT $3`, key, after.Key[:], limit)
+		WHERE account_id = $1 AND hash > $2 ORDER BY hash LIMIT $3`, account, after.Key[:], limit)
 }
 
 // Bury stores tombstones, except those that are here; see transfer.Mover.
 func (db *DB) Bury(ctx context.Context, account string, tombstones []transfer.Tombstone) error {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return err
-	}
 	var ofRecords, ofValues [][]any
 	for _, t := range tombstones {
 		if t.OfValue {
-			ofValues = append(ofValues, []any{key, bytes.Clone(t.Key[:]), schema.Nanos(t.At)})
+			ofValues = append(ofValues, []any{account, bytes.Clone(t.Key[:]), schema.Nanos(t.At)})
 		} else {
-			ofRecords = append(ofRecords, []any{key, uuid(t.Key), t.At.UTC(), t.Unseen})
+			ofRecords = append(ofRecords, []any{account, uuid(t.Key), t.At.UTC(), t.Unseen})
 		}
 	}
 

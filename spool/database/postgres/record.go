@@ -31,11 +31,11 @@ func (db *DB) readRecord(
 
 	var stored archive.Stored
 	var kept, bases keptBodies
-	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) error {
+	err = db.pool.View(ctx, func(tx pgx.Tx) error {
 		// One round trip for both, from one moment.
 		var packed []byte
 		b := &pgx.Batch{}
-		b.Queue(selectState, key, id, id.Time()).QueryRow(func(row pgx.Row) error {
+		b.Queue(selectState, account, id, id.Time()).QueryRow(func(row pgx.Row) error {
 			err := row.Scan(&packed)
 			if errors.Is(err, pgx.ErrNoRows) {
 				return wire.Errorf(wire.CodeNotFound, "There is no request %s.", requestID)
@@ -43,7 +43,7 @@ func (db *DB) readRecord(
 			return err
 		})
 		// All of them: a record has a bounded size (archive.RecordBytesMax).
-		b.Queue(selectBodies, key, id, id.Time()).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(selectBodies, account, id, id.Time()).Query(func(rows pgx.Rows) (err error) {
 			kept, err = readKept(rows, nil)
 			return err
 		})
@@ -53,10 +53,10 @@ func (db *DB) readRecord(
 			stored, err = db.codec.unpackState(packed, id)
 		}
 		if err == nil {
-			err = db.codec.joinDeltas(ctx, tx, key, id, &stored)
+			err = db.codec.joinDeltas(ctx, tx, account, id, &stored)
 		}
 		if err == nil {
-			bases, err = kept.readBases(ctx, tx, key)
+			bases, err = kept.readBases(ctx, tx, account)
 		}
 		return err
 	})
@@ -299,16 +299,16 @@ func (db *DB) States(
 
 	// In steps, so that packed states are not all in memory together.
 	limit = min(limit, statesStep)
-	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) (err error) {
-		// viewOf may call this again, after a lost connection.
+	err = db.pool.View(ctx, func(tx pgx.Tx) (err error) {
+		// View may call this again, after a lost connection.
 		states, next = nil, ""
-		where, args := `orphan AND span_at IS NOT NULL`, []any{key, behind, limit}
+		where, args := `orphan AND span_at IS NOT NULL`, []any{account, behind, limit}
 		switch {
 		case of.Trace != (uuid{}):
 			where, args = `trace = $4`, append(args, of.Trace)
 		case !of.Tagged:
 			var weeks []time.Time
-			weeks, err = orphanWeeks(ctx, tx, key)
+			weeks, err = orphanWeeks(ctx, tx, account)
 			if err != nil || len(weeks) == 0 {
 				return err
 			}
@@ -318,7 +318,7 @@ func (db *DB) States(
 		}
 
 		var all bool
-		states, all, err = db.states(ctx, tx, key, `
+		states, all, err = db.states(ctx, tx, account, `
 			SELECT request_id, state FROM record_states
 			WHERE account_id = $1 AND request_id > $2 AND `+where+`
 			ORDER BY request_id LIMIT $3`, args...)

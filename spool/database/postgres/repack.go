@@ -10,7 +10,6 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/database/compress"
 	"promptspool/spool/database/postgres/connection"
-	"promptspool/spool/database/postgres/schema"
 	"promptspool/spool/database/repack"
 )
 
@@ -145,13 +144,8 @@ func storeBodies(ctx context.Context, tx pgx.Tx, account string, bodies []repack
 func (db *DB) Repack(
 	ctx context.Context, account string, ids []uuid, pack func([]repack.Body) ([]repack.Body, error),
 ) error {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return err
-	}
-
 	return db.pool.Change(ctx, true, func(tx pgx.Tx) error {
-		bodies, err := lockedBodies(ctx, tx, key, ids)
+		bodies, err := lockedBodies(ctx, tx, account, ids)
 		if err != nil {
 			return err
 		}
@@ -159,7 +153,7 @@ func (db *DB) Repack(
 		if err != nil {
 			return err
 		}
-		return storeBodies(ctx, tx, key, changed)
+		return storeBodies(ctx, tx, account, changed)
 	})
 }
 

@@ -25,14 +25,8 @@ import (
 
 // Accounts returns the ids of all accounts that have records; see archive.Store.
 func (db *DB) Accounts(ctx context.Context) ([]string, error) {
-	return connection.QueryRows(ctx, db.pool, accountRow,
+	return connection.QueryRows(ctx, db.pool, pgx.RowTo[string],
 		`SELECT DISTINCT account_id FROM account_weeks ORDER BY account_id`)
-}
-
-// accountRow reads the key of an account as its id.
-func accountRow(row pgx.CollectableRow) (account string, err error) {
-	err = row.Scan(&account)
-	return schema.AccountOf(account), err
 }
 
 // DropBefore drops the weeks that are too old; see archive.Store. A week stays if
@@ -121,11 +115,11 @@ func (db *DB) Oldest(
 		id uuid
 	}
 
-	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) error {
+	err = db.pool.View(ctx, func(tx pgx.Tx) error {
 		rows, _ := tx.Query(ctx, `
 			SELECT week, min(oldest) FROM account_weeks
 			WHERE account_id = $1 GROUP BY week HAVING min(oldest) < $2
-			ORDER BY min(oldest)`, key, end)
+			ORDER BY min(oldest)`, account, end)
 		weeks, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w weekSpan, err error) {
 			err = row.Scan(&w.week, &w.oldest)
 			return w, err
@@ -149,7 +143,7 @@ func (db *DB) Oldest(
 				(SELECT span_at, request_id FROM record_states
 				WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND span_at < $5
 				ORDER BY 1, 2 LIMIT $4)`,
-				key, from, to, n, end)
+				account, from, to, n, end)
 			var r aged
 			if _, err := pgx.ForEachRow(rows, []any{&r.at, &r.id}, func() error {
 				found = append(found, r)
@@ -183,10 +177,6 @@ const valuesMax = 100_000
 // Forget stores the tombstones of metadata values; see archive.Store. When it returns, every
 // write that did not see the tombstone is committed, and every later one sees it.
 func (db *DB) Forget(ctx context.Context, account string, values ...wire.Deletion) error {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return err
-	}
 	before := make(map[[16]byte]int64)
 	for _, d := range values {
 		hash := rowcode.HashValue(d.Key, d.Value)
@@ -195,7 +185,7 @@ func (db *DB) Forget(ctx context.Context, account string, values ...wire.Deletio
 
 	return db.pool.Change(ctx, true, func(tx pgx.Tx) error {
 		// The account's lock, exclusively: it waits for all writers that have begun.
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, accountLock(key)); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, accountLock(account)); err != nil {
 			return err
 		}
 
@@ -207,11 +197,11 @@ func (db *DB) Forget(ctx context.Context, account string, values ...wire.Deletio
 			b.Queue(`
 				INSERT INTO deleted_values AS v (account_id, hash, before) VALUES ($1, $2, $3)
 				ON CONFLICT (account_id, hash) DO UPDATE SET before = greatest(v.before, excluded.before)`,
-				key, bytes.Clone(hash[:]), at)
+				account, bytes.Clone(hash[:]), at)
 		}
 		others := 0
 		if err := tx.QueryRow(ctx, `SELECT count(*) FROM deleted_values WHERE account_id = $1 AND hash <> ALL($2)`,
-			key, hashes).Scan(&others); err != nil {
+			account, hashes).Scan(&others); err != nil {
 			return err
 		}
 		if others+len(hashes) > valuesMax {
@@ -236,17 +226,12 @@ func (db *DB) Having(
 		last.at = schema.Nanos(p.At)
 		last.id, _ = archive.ParseUUID(p.RequestID)
 	}
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return nil, "", err
-	}
-
 	// Over all partitions: the terms' indexes find few rows in each.
-	terms := filter.MetadataTerms(key, d.Key, rowcode.StoredValue(d.Key, d.Value))
+	terms := filter.MetadataTerms(account, d.Key, rowcode.StoredValue(d.Key, d.Value))
 	page, err := connection.QueryRows(ctx, db.pool, positionRow, `
 		SELECT at, request_id FROM records
 		WHERE account_id = $1 AND terms && $2::bigint[] AND (at, request_id) < ($3, $4)
-		ORDER BY at DESC, request_id DESC LIMIT $5`, key, terms, last.at, last.id, havingStep)
+		ORDER BY at DESC, request_id DESC LIMIT $5`, account, terms, last.at, last.id, havingStep)
 	for _, p := range page {
 		ids = append(ids, p.RequestID)
 	}
@@ -284,17 +269,12 @@ func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 
 // Counts returns what an account has; see archive.Store.
 func (db *DB) Counts(ctx context.Context, account string) (c archive.Counts, err error) {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return c, err
-	}
-
 	o := &c.Orphans
 	err = db.pool.QueryRow(ctx, []any{&c.Records, &c.Spans, &c.Bytes, &o.Requests, &o.Events, &o.Bytes, &o.Logs}, `
 		SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(spans), 0)::bigint, coalesce(sum(bytes), 0)::bigint,
 			coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint,
 			coalesce(sum(orphan_bytes), 0)::bigint, coalesce(sum(logs), 0)::bigint
-		FROM account_weeks WHERE account_id = $1`, key)
+		FROM account_weeks WHERE account_id = $1`, account)
 
 	return c, err
 }

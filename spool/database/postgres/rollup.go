@@ -146,10 +146,10 @@ func (c *checker) checkRollups(ctx context.Context, tx pgx.Tx) error {
 
 // Rollups finds roll-ups; see archive.Store.
 func (db *DB) Rollups(ctx context.Context, account string, q rollup.Query) (page rollup.Page, err error) {
-	err = db.viewOf(ctx, account, func(tx pgx.Tx, key string) error {
-		// After a lost connection viewOf calls this again.
+	err = db.pool.View(ctx, func(tx pgx.Tx) error {
+		// After a lost connection View calls this again.
 		page = rollup.Page{}
-		sql, args := rollupStatement(key, &q)
+		sql, args := rollupStatement(account, &q)
 		rows, _ := tx.Query(ctx, sql, args...)
 		var e rollup.Entry
 		targets := append([]any{&e.Name, &page.Total}, rollupTargets(&e.Sums)...)

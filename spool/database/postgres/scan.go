@@ -18,7 +18,7 @@ import (
 type scan struct {
 	db      *DB
 	tx      reader
-	account string // as in the tables
+	account string
 	query   *query.Query
 	visit   func(fill query.Fill) (more bool, err error)
 

@@ -24,17 +24,12 @@ import (
 
 // Search returns one page of the rows that match; see archive.Store.
 func (db *DB) Search(ctx context.Context, account string, q query.Query) (page query.Page, err error) {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return page, err
-	}
-
 	// Where SQL can decide alone, no row has to come here to be tested. By id, places are looked up
 	// first, and a record that moves in between would not be found.
-	exact := (&scan{account: key, query: &q}).exactInSQL()
+	exact := (&scan{account: account, query: &q}).exactInSQL()
 	_, byID := requiredIDs(q.Where)
 	err = db.readPage(ctx, exact && !byID, func(tx reader) error {
-		s, err := db.newScan(ctx, tx, key, &q)
+		s, err := db.newScan(ctx, tx, account, &q)
 		if err != nil {
 			return err
 		}
@@ -205,13 +200,8 @@ var errEnd = errors.New("the reader wants no more")
 func (db *DB) Scan(
 	ctx context.Context, account string, q query.Query, want rowcode.Columns, fn func(row *wire.Row) (bool, error),
 ) (stopped *query.Position, err error) {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return nil, err
-	}
-
 	err = db.passOnce(ctx, func(tx pgx.Tx, begin func()) error {
-		s, err := db.newScan(ctx, tx, key, &q)
+		s, err := db.newScan(ctx, tx, account, &q)
 		if err != nil {
 			return err
 		}

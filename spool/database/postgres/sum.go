@@ -11,20 +11,14 @@ import (
 
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
-	"promptspool/spool/database/postgres/schema"
 )
 
 // Sum passes every row that matches to sums, by itself or in a summary; see archive.Store.
 func (db *DB) Sum(ctx context.Context, account string, q query.Query, want rowcode.Columns, sums query.Sums) error {
-	key, err := schema.AccountKey(account)
-	if err != nil {
-		return err
-	}
-
 	return db.passOnce(ctx, func(tx pgx.Tx, begin func()) (err error) {
 		// One snapshot for rows and summaries: a change removes the summary with the same commit.
 		u := summing{db: db, tx: tx, sums: sums, begin: begin}
-		u.scan, err = db.newScan(ctx, tx, key, &q)
+		u.scan, err = db.newScan(ctx, tx, account, &q)
 		if err != nil {
 			return err
 		}

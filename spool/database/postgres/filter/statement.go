@@ -27,7 +27,7 @@ type Predicate struct {
 
 // Statement builds one SQL statement and collects its arguments.
 type Statement struct {
-	Account string // its key in the tables
+	Account string
 	At      string // the expression for the list time; "at" if empty
 	Args    []any
 }
@@ -338,8 +338,7 @@ var Columns = func() []string {
 	return columns
 }()
 
-// Header returns the values of Columns for a record, or nil if no list shows it. account is
-// its key in the tables.
+// Header returns the values of Columns for a record, or nil if no list shows it.
 func Header(account string, id archive.UUID, state *archive.State) []any {
 	row, ok := state.Row()
 	if !ok {

@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -179,43 +177,6 @@ type Tables struct {
 // New returns the tables of a database, which Create creates.
 func New(pool *connection.Pool, logger *slog.Logger, now func() time.Time) *Tables {
 	return &Tables{pool: pool, logger: logger, now: now}
-}
-
-// accountBytesMax bounds an account's id.
-const accountBytesMax = 255
-
-// AccountKey returns an account's id as it is stored in the tables of records. A PostgreSQL
-// text can hold any character except NUL; NUL, invalid UTF-8 and the percent sign are escaped
-// as % and two digits.
-func AccountKey(account string) (string, error) {
-	if account == "" || len(account) > accountBytesMax {
-		return "", wire.Errorf(wire.CodeInternal, "A project's id must have 1 to %d bytes.", accountBytesMax)
-	}
-	if utf8.ValidString(account) && !strings.ContainsAny(account, "\x00%") {
-		return account, nil
-	}
-
-	// Invalid UTF-8 is escaped byte by byte, so that no two accounts get the same key.
-	var b strings.Builder
-	for i := 0; i < len(account); {
-		r, size := utf8.DecodeRuneInString(account[i:])
-		if r == 0 || r == '%' || r == utf8.RuneError && size == 1 {
-			fmt.Fprintf(&b, "%%%02x", account[i])
-		} else {
-			b.WriteString(account[i : i+size])
-		}
-		i += size
-	}
-
-	return b.String(), nil
-}
-
-// AccountOf reverses AccountKey.
-func AccountOf(key string) string {
-	if account, err := url.PathUnescape(key); err == nil {
-		return account
-	}
-	return key
 }
 
 // The first and the last time that Nanos can return.
