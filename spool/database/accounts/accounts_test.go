@@ -29,8 +29,7 @@ func (c *counting) Scan(ctx context.Context, from keyed.Key, skip, limit int) ([
 	return page, err
 }
 
-// A new sidecar does not make the server read a full fleet, whether it is refused or takes
-// another one's place.
+// A new sidecar does not make the server read a full fleet, which forgets silent ones sooner.
 func TestAFleetIsBounded(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	now := start
@@ -49,31 +48,44 @@ func TestAFleetIsBounded(t *testing.T) {
 		}
 	}
 
+	if err := here.NotifyFleet(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
 	rows.read = 0
 	for n := range 50 {
 		if err := beat(here, accounts.FleetMax+n); !wire.IsCode(err, wire.CodeTooMany) {
-			t.Fatalf("a new sidecar in a full fleet that is alive: %v", err)
+			t.Fatalf("a new sidecar in a full fleet: %v", err)
 		}
 	}
-	now = now.Add(time.Hour)
-	if err := beat(elsewhere, 7); err != nil {
-		t.Fatalf("a known sidecar in a full fleet: %v", err)
-	}
-	for n := range 50 {
-		if err := beat(here, accounts.FleetMax+n); err != nil {
-			t.Fatalf("a new sidecar in a full fleet that is silent: %v", err)
-		}
-	}
-	if rows.read > 3*accounts.FleetMax {
+	if rows.read > 100 {
 		t.Errorf("%d sidecars were read", rows.read)
 	}
 
-	list, err := here.Fleet(t.Context(), wire.Identity{Account: "a"})
-	if err != nil || len(list.Items) != accounts.FleetMax {
-		t.Errorf("%d sidecars are kept (%v)", len(list.Items), err)
+	now = now.Add(accounts.FullFleetKept - time.Minute)
+	if err := beat(elsewhere, 7); err != nil {
+		t.Fatalf("a known sidecar in a full fleet: %v", err)
 	}
-	if !slices.ContainsFunc(list.Items, func(s wire.FleetSidecar) bool { return s.ID == sidecarID(7) }) {
-		t.Error("a sidecar that was heard from lately at another server lost its place")
+	for _, ids := range [][]int{{7, accounts.FleetMax - 1}, {7}} {
+		if err := here.NotifyFleet(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		list, err := here.Fleet(t.Context(), wire.Identity{Account: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range ids {
+			if !slices.ContainsFunc(list.Items, func(s wire.FleetSidecar) bool { return s.ID == sidecarID(n) }) {
+				t.Errorf("the sidecar %d is not among %d", n, len(list.Items))
+			}
+		}
+		now = now.Add(2 * time.Minute)
+	}
+	if err := beat(here, accounts.FleetMax); err != nil {
+		t.Errorf("a new sidecar once others are forgotten: %v", err)
+	}
+	if list, err := here.Fleet(t.Context(), wire.Identity{Account: "a"}); err != nil || len(list.Items) != 2 {
+		t.Errorf("%d sidecars are kept (%v)", len(list.Items), err)
 	}
 }
 

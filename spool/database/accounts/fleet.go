@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/dustin/go-humanize/english"
@@ -14,14 +13,13 @@ import (
 	"promptspool/spool/database/keyed"
 )
 
-// Bounds of an account's fleet.
+// Bounds of an account's fleet: a sidecar that is silent for longer is forgotten, sooner if the fleet is
+// full.
 const (
-	FleetMax  = 10_000
-	FleetKept = 30 * 24 * time.Hour // a sidecar that is silent for longer is forgotten
+	FleetMax      = 10_000
+	FleetKept     = 30 * 24 * time.Hour
+	FullFleetKept = 24 * time.Hour
 )
-
-// fleetReadEvery bounds how often all sidecars of an account are read for new ones.
-const fleetReadEvery = time.Minute
 
 const (
 	sidecars      keyed.Kind = "sidecars"       // wire.FleetSidecar by id
@@ -42,105 +40,29 @@ func sidecarKey(account, id string) keyed.Key {
 	return keyed.Key{Kind: sidecars, Account: account, Name: id}
 }
 
-// forgotten returns the deletions of a sidecar.
-func forgotten(account, id string) []keyed.Entry {
-	state := keyed.Key{Kind: sidecarStates, Account: account, Name: id}
-	return []keyed.Entry{{Key: sidecarKey(account, id)}, {Key: state}}
-}
-
-// fleet is what this server remembers of an account's sidecars, so that nothing has to be read
-// for a heartbeat. Other servers may know more of them, or have heard from them since.
-type fleet struct {
-	mu     sync.Mutex
-	readAt time.Time            // when all were read
-	seen   map[string]time.Time // by id: when each was last heard from
-}
-
-// Beat stores a sidecar's heartbeat, durably. A new sidecar takes the place of one not heard
-// from for long. If FleetMax are alive, it fails with CodeTooMany.
+// Beat stores a sidecar's heartbeat, durably. A new sidecar of a full fleet is refused with CodeTooMany.
 func (s *Store) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) error {
 	if _, ok := archive.ParseUUID(h.ID); !ok {
 		return wire.Errorf(wire.CodeInternal, "%.40q is not an id; the API should not have passed it on.", h.ID)
 	}
 
-	now := s.now().UTC()
-	sidecar := wire.FleetSidecar{Heartbeat: h, LastSeen: now, KeyID: id.KeyID}
-	entry, err := keyed.EntryOf(sidecarKey(id.Account, h.ID), sidecar)
+	key := sidecarKey(id.Account, h.ID)
+	known, err := s.rows.Get(ctx, key)
 	if err != nil {
 		return err
 	}
-	gone, err := s.admit(ctx, id.Account, h.ID, now)
-	if err != nil {
-		return err
-	}
-	return s.rows.Write(ctx, append(gone, entry)...)
-}
-
-// admit notes that a sidecar was heard from. For a new one it returns the deletions of those
-// that are forgotten and, from a full fleet, of the one that has been silent for longest.
-func (s *Store) admit(ctx context.Context, account, id string, now time.Time) (gone []keyed.Entry, err error) {
-	known, _ := s.fleets.LoadOrStore(account, &fleet{})
-	f := known.(*fleet)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-
-	if _, known := f.seen[id]; !known && now.Sub(f.readAt) > fleetReadEvery {
-		gone, err = s.readFleet(ctx, f, account, now)
+	if known[0] == nil {
+		full, err := s.rows.Scan(ctx, sidecarKey(id.Account, ""), FleetMax-1, 1)
+		if err == nil && len(full) > 0 {
+			err = wire.Errorf(wire.CodeTooMany,
+				"This project has %d sidecars already; no more are listed.", FleetMax)
+		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	for f.seen[id].IsZero() && len(f.seen) >= FleetMax {
-		oldest := ""
-		for id, seen := range f.seen {
-			if oldest == "" || seen.Before(f.seen[oldest]) {
-				oldest = id
-			}
-		}
-		if now.Sub(f.seen[oldest]) < wire.AliveFor {
-			return nil, errFleetFull()
-		}
 
-		// Another server may have heard from it.
-		stored, _, err := keyed.Load[wire.FleetSidecar](ctx, s.rows, sidecarKey(account, oldest))
-		if err != nil {
-			return nil, err
-		}
-		if stored.LastSeen.After(f.seen[oldest]) {
-			f.seen[oldest] = stored.LastSeen
-			continue
-		}
-		delete(f.seen, oldest)
-		gone = append(gone, forgotten(account, oldest)...)
-	}
-
-	f.seen[id] = now
-	return gone, nil
-}
-
-// readFleet reads the account's sidecars. It returns the deletions of those that are forgotten.
-func (s *Store) readFleet(
-	ctx context.Context, f *fleet, account string, now time.Time,
-) (gone []keyed.Entry, err error) {
-	all, err := keyed.List[wire.FleetSidecar](ctx, s.rows, sidecarKey(account, ""))
-	if err != nil {
-		return nil, err
-	}
-
-	f.readAt, f.seen = now, make(map[string]time.Time, len(all))
-	for _, sidecar := range all {
-		if now.Sub(sidecar.Of.LastSeen) > FleetKept {
-			gone = append(gone, forgotten(account, sidecar.Of.ID)...)
-			continue
-		}
-		f.seen[sidecar.Of.ID] = sidecar.Of.LastSeen
-	}
-	return gone, nil
-}
-
-func errFleetFull() error {
-	return wire.Errorf(wire.CodeTooMany,
-		"This project has %d sidecars already; no more are listed.", FleetMax)
+	return s.put(ctx, key, wire.FleetSidecar{Heartbeat: h, LastSeen: s.now().UTC(), KeyID: id.KeyID})
 }
 
 // Fleet lists the account's sidecars that are not forgotten, by name and id.
@@ -211,11 +133,13 @@ func needs(s *wire.FleetSidecar, key wire.Key, now time.Time) (why []string) {
 }
 
 // NotifyFleet tells the projects of sidecars that fall silent, are heard again or have lost events, each
-// once. One that stopped with nothing in its spool is not silent. Any number of servers may call it.
+// once. One that stopped with nothing in its spool is not silent. It deletes those that are forgotten. Any
+// number of servers may call it.
 func (s *Store) NotifyFleet(ctx context.Context) error {
-	known := map[keyed.Key]sidecarState{}
+	known, sizes := map[keyed.Key]sidecarState{}, map[string]int{}
 	err := keyed.EachOfAll(ctx, s.rows, sidecarStates, func(key keyed.Key, is *sidecarState) error {
 		known[key] = *is
+		sizes[key.Account]++
 		return nil
 	})
 	if err != nil {
@@ -223,16 +147,24 @@ func (s *Store) NotifyFleet(ctx context.Context) error {
 	}
 
 	return keyed.EachOfAll(ctx, s.rows, sidecars, func(key keyed.Key, seen *wire.FleetSidecar) error {
-		key.Kind = sidecarStates
+		silent, kept := s.now().Sub(seen.LastSeen), FleetKept
+		if sizes[key.Account] >= FleetMax {
+			kept = FullFleetKept
+		}
+		state := keyed.Key{Kind: sidecarStates, Account: key.Account, Name: key.Name}
+		if silent > kept {
+			return s.rows.Write(ctx, keyed.Entry{Key: key}, keyed.Entry{Key: state})
+		}
+
 		is := sidecarState{Lost: seen.LostEvents + seen.Dropped, Start: seen.StartedAt.UnixNano()}
 		stopped := seen.Stopped && seen.BacklogEvents == 0
-		is.Silent = s.now().Sub(seen.LastSeen) > silentFor && !stopped
-		if is == known[key] {
+		is.Silent = silent > silentFor && !stopped
+		if is == known[state] {
 			return nil
 		}
 		return s.rows.Change(ctx, key.Account, true, func(tx *keyed.Tx) error {
-			was, _, err := keyed.Load[sidecarState](ctx, tx, key)
-			return cmp.Or(err, s.notifySidecar(tx, key.Account, seen, was, is), tx.Put(key, is))
+			was, _, err := keyed.Load[sidecarState](ctx, tx, state)
+			return cmp.Or(err, s.notifySidecar(tx, key.Account, seen, was, is), tx.Put(state, is))
 		})
 	})
 }

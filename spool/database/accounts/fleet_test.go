@@ -42,13 +42,13 @@ func TestASidecarIsAliveThenSilentThenForgotten(t *testing.T) {
 		t.Errorf("of all accounts %d are known and %d alive (%v), want 3 and 1", known, alive, err)
 	}
 
-	// A heartbeat deletes the sidecars that are forgotten, until then they are only
-	// hidden.
+	// Until those that are forgotten are deleted, they are only hidden.
 	now = now.Add(30*24*time.Hour - wire.AliveFor - wire.HeartbeatEvery/2)
 	f.want(ours, "a2 alive=false waiting=1; ")
 	f.beat(ours, 4, "new", now)
-	if known, _, err := f.FleetOfAll(t.Context()); known != 3 || err != nil {
-		t.Errorf("of all accounts %d are known (%v), want 3", known, err)
+	f.must(f.NotifyFleet(t.Context()))
+	if known, _, err := f.FleetOfAll(t.Context()); known != 2 || err != nil {
+		t.Errorf("of all accounts %d are known (%v), want 2", known, err)
 	}
 }
 

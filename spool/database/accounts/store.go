@@ -41,10 +41,8 @@ func hashKey(kind keyed.Kind, hash [32]byte) keyed.Key {
 
 // Store is an auth.Store, an auth.PeopleStore, a registry.Store and a wire.Sidecars. Safe for concurrent use.
 type Store struct {
-	rows   keyed.Store
-	now    func() time.Time
-	fleets sync.Map // *fleet by account
-
+	rows        keyed.Store
+	now         func() time.Time
 	definitions sync.Map // readDefinitions by account
 }
 
