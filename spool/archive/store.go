@@ -102,7 +102,7 @@ type Store interface {
 	// deleted one by one.
 	DropBefore(ctx context.Context, cutoff time.Time) (dropped int64, rest time.Time, err error)
 
-	// Accounts returns the ids of all accounts that have records.
+	// Accounts returns the ids of all accounts that have records or tombstones.
 	Accounts(ctx context.Context) ([]string, error)
 
 	// GoneBy returns when the bytes of what is deleted now will have left the disk; zero if

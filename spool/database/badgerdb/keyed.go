@@ -163,9 +163,6 @@ func (db *DB) IDs(ctx context.Context, account, after string, limit int) (ids []
 	return ids, err
 }
 
-// Known returns the ids of all accounts; see transfer.Mover.
-func (db *DB) Known(ctx context.Context) ([]string, error) { return db.Accounts(ctx) }
-
 // Tombstones returns tombstones in the order of their keys; see transfer.Mover.
 func (db *DB) Tombstones(
 	ctx context.Context, account string, after transfer.Tombstone, limit int,

@@ -31,11 +31,11 @@ type Server interface {
 // t.Cleanup.
 func RunMove(t *testing.T, from, to func(t *testing.T) Server) {
 	for name, scene := range map[string]func(t *testing.T, from, to func(t *testing.T) Server){
-		"a copy holds everything, and goes on with it":          copied,
-		"a copy that broke off anywhere goes on where it ended": resumed,
-		"what is not empty is left alone":                       notEmpty,
-		"a server that nobody used is no obstacle":              startedOnce,
-		"a source that changed is found out":                    changedMeanwhile,
+		"a copy holds everything, and goes on with it": copied,
+		"a copy that broke off anywhere is made again": resumed,
+		"what is not empty is left alone":              notEmpty,
+		"a server that nobody used is no obstacle":     startedOnce,
+		"a source that changed is found out":           changedMeanwhile,
 	} {
 		t.Run(name, func(t *testing.T) { scene(t, from, to) })
 	}
@@ -250,8 +250,7 @@ func resumed(t *testing.T, from, to func(t *testing.T) Server) {
 			t.Fatal("it does not come to an end")
 		}
 
-		// What is brought is stored first, perhaps in several steps, then the place after it. Every
-		// second time it was stored, and only the answer was lost.
+		// Every second time what is brought was stored, and only the answer was lost.
 		b := &breaking{Server: target, left: try * try, kept: try%2 == 0}
 		sums, err := transfer.Copy(t.Context(), source, b, noProgress)
 		if err == nil {

@@ -228,13 +228,6 @@ func (db *DB) IDs(ctx context.Context, account, after string, limit int) (ids []
 		WHERE account_id = $1 AND request_id < $2 ORDER BY s.request_id DESC LIMIT $3`, account, before, limit)
 }
 
-// Known returns the ids of all accounts; see transfer.Mover.
-func (db *DB) Known(ctx context.Context) ([]string, error) {
-	return connection.QueryRows(ctx, db.pool, pgx.RowTo[string], `
-		SELECT account_id FROM account_weeks
-		UNION SELECT account_id FROM tombstones UNION SELECT account_id FROM deleted_values`)
-}
-
 // Tombstones returns tombstones, those of records first; see transfer.Mover.
 func (db *DB) Tombstones(
 	ctx context.Context, account string, after transfer.Tombstone, limit int,

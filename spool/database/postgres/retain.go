@@ -23,10 +23,11 @@ import (
 	"promptspool/spool/database/postgres/schema"
 )
 
-// Accounts returns the ids of all accounts that have records; see archive.Store.
+// Accounts returns the ids of all accounts that have records or tombstones; see archive.Store.
 func (db *DB) Accounts(ctx context.Context) ([]string, error) {
-	return connection.QueryRows(ctx, db.pool, pgx.RowTo[string],
-		`SELECT DISTINCT account_id FROM account_weeks ORDER BY account_id`)
+	return connection.QueryRows(ctx, db.pool, pgx.RowTo[string], `
+		SELECT account_id FROM account_weeks
+		UNION SELECT account_id FROM tombstones UNION SELECT account_id FROM deleted_values ORDER BY account_id`)
 }
 
 // DropBefore drops the weeks that are too old; see archive.Store. A week stays if

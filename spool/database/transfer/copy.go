@@ -22,19 +22,17 @@ import (
 
 // Progress is how far a Copy is.
 type Progress struct {
-	// Stage is "copying", then "counting" what the source holds if an earlier run copied
-	// some of it, then "checking".
-	Stage string
+	Stage string // "copying", then "checking"
 
-	// Done is what this stage has done; while copying, only what this run has copied. It
-	// may be read until told returns.
+	// Done is what this stage has done. It may be read until told returns.
 	Done Contents
 }
 
 // Copy copies everything in source into target, then proves that both hold the same.
-// target must be empty, or hold what an unfinished Copy of the same source left there,
-// which it resumes. told is called after each step. Copy returns what both hold. The
-// error is wire.CodeConflict if target holds something else; then nothing was changed.
+// target must be empty, or hold what an unfinished Copy of the same source left there: what
+// is there already is not written again. told is called after each step. Copy returns what
+// both hold. The error is wire.CodeConflict if target holds something else; then nothing was
+// changed.
 //
 // Setup codes count for neither: every server without an owner makes its own.
 func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Contents, error) {
@@ -47,32 +45,25 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 			"The source is itself the target of a copy that is not finished. Finish that first.")
 	}
 
-	// How far it has come is kept in the target itself, with what has come: a copy that was
-	// killed continues from there.
-	at, resumed, err := keyed.Load[place](ctx, target.Small(), copyingKey)
+	// A copy that was killed is begun again on what it has brought.
+	begun, err := Unfinished(ctx, target)
+	if err == nil && !begun {
+		err = begin(ctx, target)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if !resumed {
-		if err := empty(ctx, target); err != nil {
-			return nil, err
-		}
-	}
-
-	brought := Contents{}
-	if err := bring(ctx, source, target, at, brought, told); err != nil {
+	brought, err := bring(ctx, source, target, told)
+	if err != nil {
 		return nil, err
-	}
-	// An earlier run brought the rest.
-	if resumed {
-		brought, err = count(ctx, source, func(c Contents) { told(Progress{"counting", c}) })
-		if err != nil {
-			return nil, err
-		}
 	}
 
 	// Everything written is read back: only that proves the copy.
-	there, err := count(ctx, target, func(c Contents) { told(Progress{"checking", c}) })
+	there := Contents{}
+	err = walk(ctx, target, func(p part) error {
+		told(Progress{"checking", there})
+		return there.add(p)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -85,49 +76,39 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 	return there, target.Small().Write(ctx, keyed.Entry{Key: copyingKey})
 }
 
-// copyingKey exists in a database while a copy into it is not finished.
+// copyingKey exists in a database while a copy into it is not finished. In 0.1.0 its value was how far
+// the copy had come.
 var copyingKey = keyed.Key{Kind: "copying"}
-
-// place is how far a copy has come in its source: entries, and then account by account.
-type place struct {
-	// The last entry that was copied. Bytes, because names need not be text.
-	Kind    keyed.Kind `json:"kind"`
-	Account []byte     `json:"account"`
-	Name    []byte     `json:"name"`
-
-	// The account, once all entries were copied.
-	Of        string    `json:"of"`
-	Tombstone Tombstone `json:"tombstone"` // the last, all of which are before the records
-	RecordID  string    `json:"record_id"` // of the last
-}
 
 // Unfinished reports whether a copy into a database was begun and not finished. A server must
 // not use it meanwhile.
-func Unfinished(ctx context.Context, db Mover) (unfinished bool, err error) {
-	_, unfinished, err = keyed.Load[place](ctx, db.Small(), copyingKey)
-	return unfinished, err
-}
-
-// part is some of what a database holds: entries, or tombstones or records of an account.
-type part struct {
-	entries    []keyed.Entry
-	tombstones []Tombstone
-	records    []archive.Moved
-
-	end place // after it
+func Unfinished(ctx context.Context, db Mover) (bool, error) {
+	mark, err := db.Small().Get(ctx, copyingKey)
+	return err == nil && mark[0] != nil, err
 }
 
 // errFound ends a walk at its first part.
 var errFound = errors.New("there is something")
 
-func empty(ctx context.Context, target Mover) error {
-	err := walk(ctx, target, place{}, func(part) error { return errFound })
+// begin marks an empty target as one that is being filled.
+func begin(ctx context.Context, target Mover) error {
+	err := walk(ctx, target, func(part) error { return errFound })
 	if errors.Is(err, errFound) {
-		return wire.Errorf(wire.CodeConflict,
-			"The target is not empty. Give one that has not been used yet.")
+		return wire.Errorf(wire.CodeConflict, "The target is not empty. Give one that has not been used yet.")
+	}
+	if err != nil {
+		return err
 	}
 
-	return err
+	return target.Small().Write(ctx, keyed.Entry{Key: copyingKey, Value: json.RawMessage(`{}`)})
+}
+
+// part is some of what a database holds: entries, or tombstones or records of an account.
+type part struct {
+	account    string
+	entries    []keyed.Entry
+	tombstones []Tombstone
+	records    []archive.Moved
 }
 
 // RecordsMax bounds the records, and the tombstones, of a step of a copy.
@@ -138,10 +119,9 @@ const (
 	recordsBytes = 4 << 20 // of a part with several records
 )
 
-// walk calls fn with everything after a place, part by part.
-func walk(ctx context.Context, db Mover, at place, fn func(part) error) error {
-	for {
-		after := keyed.Key{Kind: at.Kind, Account: string(at.Account), Name: string(at.Name)}
+// walk calls fn with everything that a database holds, part by part.
+func walk(ctx context.Context, db Mover, fn func(part) error) error {
+	for after := (keyed.Key{}); ; {
 		page, err := db.Small().Walk(ctx, after, entriesMax)
 		if err != nil {
 			return err
@@ -150,43 +130,30 @@ func walk(ctx context.Context, db Mover, at place, fn func(part) error) error {
 			break
 		}
 
-		last := page[len(page)-1]
-		at.Kind, at.Account, at.Name = last.Kind, []byte(last.Account), []byte(last.Name)
+		after = page[len(page)-1].Key
 		page = slices.DeleteFunc(page, func(e keyed.Entry) bool { return e.Key == copyingKey || accounts.IsSetup(e) })
 		if len(page) == 0 {
 			continue
 		}
-		if err := fn(part{entries: page, end: at}); err != nil {
+		if err := fn(part{entries: page}); err != nil {
 			return err
 		}
 	}
 
-	names, err := db.Known(ctx)
-	if err != nil {
-		return err
-	}
-
-	slices.Sort(names)
+	names, err := db.Accounts(ctx)
 	for _, account := range names {
-		if account < at.Of {
-			// Copied before.
-			continue
-		}
-		if account > at.Of {
-			at.Of, at.Tombstone, at.RecordID = account, Tombstone{}, ""
-		}
-		if err := walkAccount(ctx, db, at, fn); err != nil {
-			return err
+		if err == nil {
+			err = walkAccount(ctx, db, account, fn)
 		}
 	}
 
-	return nil
+	return err
 }
 
 // walkAccount is walk for one account.
-func walkAccount(ctx context.Context, db Mover, at place, fn func(part) error) error {
-	for {
-		page, err := db.Tombstones(ctx, at.Of, at.Tombstone, RecordsMax)
+func walkAccount(ctx context.Context, db Mover, account string, fn func(part) error) error {
+	for last := (Tombstone{}); ; {
+		page, err := db.Tombstones(ctx, account, last, RecordsMax)
 		if err != nil {
 			return err
 		}
@@ -194,97 +161,78 @@ func walkAccount(ctx context.Context, db Mover, at place, fn func(part) error) e
 			break
 		}
 
-		at.Tombstone = page[len(page)-1]
-		if err := fn(part{tombstones: page, end: at}); err != nil {
+		last = page[len(page)-1]
+		if err := fn(part{account: account, tombstones: page}); err != nil {
 			return err
 		}
 	}
 
-	for {
-		ids, err := db.IDs(ctx, at.Of, at.RecordID, RecordsMax)
+	for last := ""; ; {
+		ids, err := db.IDs(ctx, account, last, RecordsMax)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		at, err = readRecords(ctx, db, at, ids, fn)
-		if err != nil {
+		if err := readRecords(ctx, db, account, ids, fn); err != nil {
 			return err
 		}
+		last = ids[len(ids)-1]
 	}
 }
 
 // readers is how many records are read at the same time: each is a question to the database.
 const readers = 4
 
-// readRecords calls fn with records of an account, in one part or several. It returns the place after
-// them.
-func readRecords(ctx context.Context, db Mover, at place, ids []string, fn func(part) error) (place, error) {
-	p := part{end: at}
+// readRecords calls fn with records of an account, in one part or several.
+func readRecords(ctx context.Context, db Mover, account string, ids []string, fn func(part) error) error {
+	p := part{account: account}
 	bytes := 0
 	for some := range slices.Chunk(ids, readers) {
 		read := make([]archive.Moved, len(some))
 		var reading errgroup.Group
 		for i, id := range some {
 			reading.Go(func() (err error) {
-				read[i].State, read[i].Bodies, err = db.Bodies(ctx, at.Of, id)
+				read[i].State, read[i].Bodies, err = db.Bodies(ctx, account, id)
 				return err
 			})
 		}
 		if err := reading.Wait(); err != nil {
-			return at, err
+			return err
 		}
 
 		for _, r := range read {
 			weight := r.Weight()
 			if len(p.records) > 0 && bytes+weight > recordsBytes {
 				if err := fn(p); err != nil {
-					return at, err
+					return err
 				}
 				p.records, bytes = nil, 0
 			}
 			p.records, bytes = append(p.records, r), bytes+weight
-			p.end.RecordID = r.State.RequestID
 		}
 	}
 
-	return p.end, fn(p)
+	return fn(p)
 }
 
-// bring copies everything after a place, and counts it in done.
-func bring(
-	ctx context.Context, source, target Mover, at place, done Contents, told func(Progress),
-) error {
-	return walk(ctx, source, at, func(p part) error {
-		if err := done.add(p); err != nil {
-			return err
-		}
-
-		// A copy that breaks off before it has noted its place brings these again, which
-		// changes nothing.
-		mark, err := keyed.EntryOf(copyingKey, p.end)
+// bring copies everything, and returns what it was. Bringing something again changes nothing.
+func bring(ctx context.Context, source, target Mover, told func(Progress)) (Contents, error) {
+	done := Contents{}
+	err := walk(ctx, source, func(p part) error {
+		err := done.add(p)
 		if err == nil && len(p.tombstones) > 0 {
-			err = target.Bury(ctx, p.end.Of, p.tombstones)
+			err = target.Bury(ctx, p.account, p.tombstones)
 		}
 		if err == nil && len(p.records) > 0 {
-			err = archive.Bring(ctx, target, p.end.Of, p.records)
+			err = archive.Bring(ctx, target, p.account, p.records)
 		}
-		if err != nil {
-			return err
+		if err == nil && len(p.entries) > 0 {
+			err = target.Small().Write(ctx, p.entries...)
 		}
 		told(Progress{"copying", done})
-
-		return target.Small().Write(ctx, append(p.entries, mark)...)
-	})
-}
-
-// count returns what a database holds, by reading all of it.
-func count(ctx context.Context, db Mover, told func(Contents)) (Contents, error) {
-	there := Contents{}
-	err := walk(ctx, db, place{}, func(p part) error {
-		told(there)
-		return there.add(p)
+		return err
 	})
 
-	return there, err
+	return done, err
 }
 
 // Mover is a database that can be copied.
@@ -293,9 +241,6 @@ type Mover interface {
 
 	// Small returns everything that is not about records.
 	Small() keyed.Store
-
-	// Known returns the ids of all accounts that have records or tombstones.
-	Known(ctx context.Context) ([]string, error)
 
 	// Tombstones returns up to limit tombstones of an account after after, always in the same
 	// order. The zero value is before the first.
@@ -345,7 +290,7 @@ func (c Contents) add(p part) error {
 	for _, t := range p.tombstones {
 		// To the microsecond, because not every database keeps more.
 		t.At = t.At.UTC().Truncate(time.Microsecond)
-		text, err := json.Marshal([]any{p.end.Of, t})
+		text, err := json.Marshal([]any{p.account, t})
 		if err != nil {
 			return fmt.Errorf("a tombstone: %w", err)
 		}
@@ -360,7 +305,7 @@ func (c Contents) add(p part) error {
 		}
 		// Each database derives it.
 		r.State.Same = nil
-		text, err := json.Marshal([]any{p.end.Of, r.State, hashes})
+		text, err := json.Marshal([]any{p.account, r.State, hashes})
 		if err != nil {
 			return fmt.Errorf("record %s: %w", r.State.RequestID, err)
 		}
