@@ -12,7 +12,6 @@ import (
 
 	"promptspool/spool/archive"
 	"promptspool/spool/database/compress"
-	"promptspool/spool/database/postgres/connection"
 	"promptspool/spool/database/postgres/schema"
 )
 
@@ -273,31 +272,13 @@ func (s *scan) eachState(
 
 // stored reads the state of a record, whether it is listed or not.
 func (s *scan) stored(ctx context.Context, id uuid) (state archive.Stored, err error) {
-	conn, ok := s.tx.(*pgx.Conn)
-	if !ok {
-		return s.storedIn(ctx, s.tx, id)
-	}
-
-	// The page has no transaction: a state and its deltas need one, and may be deleted by now.
-	err = pgx.BeginTxFunc(ctx, conn, connection.Snapshot, func(tx pgx.Tx) (err error) {
-		state, err = s.storedIn(ctx, tx, id)
-		return err
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return archive.Stored{}, nil
-	}
-
-	return state, err
-}
-
-func (s *scan) storedIn(ctx context.Context, tx reader, id uuid) (state archive.Stored, err error) {
 	var packed []byte
-	err = tx.QueryRow(ctx, selectState, s.account, id, id.Time()).Scan(&packed)
+	err = s.tx.QueryRow(ctx, selectState, s.account, id, id.Time()).Scan(&packed)
 	if err == nil {
 		state, err = s.db.codec.unpackState(packed, id)
 	}
 	if err == nil {
-		err = s.db.codec.joinDeltas(ctx, tx, s.account, id, &state)
+		err = s.db.codec.joinDeltas(ctx, s.tx, s.account, id, &state)
 	}
 
 	return state, err

@@ -152,7 +152,7 @@ func (c *codec) queueDeltas(b *pgx.Batch, account string, id uuid, s *archive.St
 }
 
 // joinDeltas is queueDeltas for one record, run immediately.
-func (c *codec) joinDeltas(ctx context.Context, tx reader, account string, id uuid, s *archive.Stored) error {
+func (c *codec) joinDeltas(ctx context.Context, tx pgx.Tx, account string, id uuid, s *archive.Stored) error {
 	b := &pgx.Batch{}
 	c.queueDeltas(b, account, id, s)
 

@@ -9,7 +9,6 @@ import (
 
 	"promptspool/spool/archive"
 	"promptspool/spool/database/compress"
-	"promptspool/spool/database/postgres/connection"
 	"promptspool/spool/database/repack"
 )
 
@@ -60,7 +59,7 @@ func (k keptBodies) bases() (ids []uuid) {
 
 // readBases reads what bodies of an account are packed against. They are not among the bodies
 // themselves. It must be of the same moment as these: in a transaction that sees one.
-func (k keptBodies) readBases(ctx context.Context, tx reader, account string) (bases keptBodies, err error) {
+func (k keptBodies) readBases(ctx context.Context, tx pgx.Tx, account string) (bases keptBodies, err error) {
 	ids := k.bases()
 	if len(ids) == 0 {
 		return nil, nil
@@ -83,23 +82,13 @@ func timesOf(ids []uuid) []time.Time {
 
 // readBodies reads bodies by a statement like selectBodies, and what they are packed against.
 func readBodies(
-	ctx context.Context, tx reader, account, sql string, args ...any,
+	ctx context.Context, tx pgx.Tx, account, sql string, args ...any,
 ) (bodies, bases keptBodies, err error) {
 	bodies, err = readKept(tx.Query(ctx, sql, args...))
-	if err != nil {
-		return nil, nil, err
-	}
-	conn, alone := tx.(*pgx.Conn)
-	if !alone || len(bodies.bases()) == 0 {
+	if err == nil {
 		bases, err = bodies.readBases(ctx, tx, account)
-		return bodies, bases, err
 	}
 
-	// Each statement on a connection sees another moment, so both once more, in a transaction.
-	err = pgx.BeginTxFunc(ctx, conn, connection.Snapshot, func(tx pgx.Tx) (err error) {
-		bodies, bases, err = readBodies(ctx, tx, account, sql, args...)
-		return err
-	})
 	return bodies, bases, err
 }
 

@@ -17,7 +17,7 @@ import (
 // scan is one pass over an account's list, newest first.
 type scan struct {
 	db      *DB
-	tx      reader
+	tx      pgx.Tx
 	account string
 	query   *query.Query
 	visit   func(fill query.Fill) (more bool, err error)
@@ -56,7 +56,7 @@ const (
 )
 
 // newScan returns a scan over the rows that may match q, after q.After.
-func (db *DB) newScan(ctx context.Context, tx reader, account string, q *query.Query) (*scan, error) {
+func (db *DB) newScan(ctx context.Context, tx pgx.Tx, account string, q *query.Query) (*scan, error) {
 	s := &scan{
 		db:      db,
 		tx:      tx,

@@ -24,17 +24,14 @@ import (
 
 // Search returns one page of the rows that match; see archive.Store.
 func (db *DB) Search(ctx context.Context, account string, q query.Query) (page query.Page, err error) {
-	// Where SQL can decide alone, no row has to come here to be tested. By id, places are looked up
-	// first, and a record that moves in between would not be found.
-	exact := (&scan{account: account, query: &q}).exactInSQL()
-	_, byID := requiredIDs(q.Where)
-	err = db.readPage(ctx, exact && !byID, func(tx reader) error {
+	err = db.pool.Search(ctx, func(tx pgx.Tx) error {
 		s, err := db.newScan(ctx, tx, account, &q)
 		if err != nil {
 			return err
 		}
 		switch {
-		case exact:
+		// Where SQL can decide alone, no row has to come here to be tested.
+		case s.exactInSQL():
 			page, err = s.page(ctx)
 		case s.sorts():
 			page, err = s.sorted(ctx)
@@ -51,19 +48,6 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 	}
 
 	return page, nil
-}
-
-// readPage runs fn, which reads a page, in a transaction that sees the database as of one moment.
-//
-// Where the tables are spread, a page that is loose has no transaction: it would cost
-// both the coordinator and the account's node as much as another statement. Rows that
-// change meanwhile may be on the page and not counted, or counted only. A record whose
-// start moves meanwhile may be on the page twice, or not at all.
-func (db *DB) readPage(ctx context.Context, loose bool, fn func(r reader) error) error {
-	if db.spread && loose {
-		return db.pool.SearchConn(ctx, func(conn *pgx.Conn) error { return fn(conn) })
-	}
-	return db.pool.Search(ctx, func(tx pgx.Tx) error { return fn(tx) })
 }
 
 // exactInSQL reports whether the database can answer the whole query by itself.
@@ -100,8 +84,6 @@ func (s *scan) page(ctx context.Context) (page query.Page, err error) {
 	if page.Total > query.TotalMax && q.Filtered() {
 		page.Total, page.TotalIsLowerBound = query.TotalMax, true
 	}
-	// Without a transaction, what is on the page may not be counted.
-	page.Total = max(page.Total, len(page.Rows))
 
 	return page, err
 }
@@ -286,7 +268,7 @@ type window struct {
 }
 
 // weekSpans reads where the account's records are, and how many there are.
-func weekSpans(ctx context.Context, tx reader, account string) (all []weekSpan, err error) {
+func weekSpans(ctx context.Context, tx pgx.Tx, account string) (all []weekSpan, err error) {
 	rows, _ := tx.Query(ctx, `
 		SELECT week, min(list_oldest), max(list_newest), min(oldest), max(newest), sum(records)::bigint
 		FROM account_weeks WHERE account_id = $1

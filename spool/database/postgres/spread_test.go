@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -12,15 +11,13 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/query"
 	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/postgres/postgrestest"
 )
 
-// Citus would commit a COPY alone in one phase, after the others (folding.copyRows). A page is read
-// without a transaction, which would cost as much as another statement. Which statements are sent
-// can be seen on any PostgreSQL.
-func TestWhereTablesAreSpreadAnInsertFollowsEachCopyAndPagesTakeNoTransaction(t *testing.T) {
+// Citus would commit a COPY alone in one phase, after the others (folding.copyRows). Which statements
+// are sent can be seen on any PostgreSQL.
+func TestWhereTablesAreSpreadAnInsertFollowsEachCopy(t *testing.T) {
 	server := postgrestest.Start(t, postgrestest.Options{
 		Settings: []string{"log_statement=all", "log_line_prefix=%p "},
 	})
@@ -52,41 +49,6 @@ func TestWhereTablesAreSpreadAnInsertFollowsEachCopyAndPagesTakeNoTransaction(t 
 	// Control.
 	if unnoted, _ := unnotedCopies(strings.ReplaceAll(log, "INSERT INTO account_weeks", "SELECT")); unnoted == 0 {
 		t.Error("a COPY without an INSERT goes unnoticed")
-	}
-
-	for _, spread := range []bool{true, false} {
-		db.spread = spread
-		logged = len(server.WholeLog(t))
-		page, err := db.Search(t.Context(), "a", query.Query{Limit: 25})
-		if err != nil || len(page.Rows) != 25 {
-			t.Fatalf("%d rows, %v", len(page.Rows), err)
-		}
-		if transaction := strings.Contains(server.WholeLog(t)[logged:], "statement: begin"); transaction == spread {
-			t.Errorf("spread is %v, and a page takes a transaction: %v", spread, transaction)
-		}
-	}
-
-	// By id, a record must not move between the statement that finds its place and the next.
-	db.spread = true
-	logged = len(server.WholeLog(t))
-	byID, err := query.Compile(wire.Search{FilterGroup: &wire.Filter{
-		Field: "request_id", Operator: "is", Value: json.RawMessage(`"` + databasetest.ID(7) + `"`),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := db.Search(t.Context(), "a", byID)
-	if err != nil || len(page.Rows) != 1 || !strings.Contains(server.WholeLog(t)[logged:], "statement: begin") {
-		t.Errorf("a page by id: %d rows, %v, or without a transaction", len(page.Rows), err)
-	}
-
-	// What was counted before the page was read.
-	if err := db.pool.Exec(t.Context(), `UPDATE account_weeks SET records = 0`); err != nil {
-		t.Fatal(err)
-	}
-	page, err = db.Search(t.Context(), "a", query.Query{Limit: 25})
-	if err != nil || page.Total < len(page.Rows) {
-		t.Errorf("%d rows of %d in all, %v", len(page.Rows), page.Total, err)
 	}
 }
 

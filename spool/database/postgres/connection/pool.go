@@ -112,12 +112,12 @@ func (p *Pool) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, 
 	return conn, err
 }
 
-// Snapshot makes all reads of a transaction see the database as of one moment.
-var Snapshot = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+// snapshot makes all reads of a transaction see the database as of one moment.
+var snapshot = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 
 // View runs fn in a read-only transaction that sees the database as of one moment.
 func (p *Pool) View(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	return p.transact(ctx, p.primary, Snapshot, true, fn)
+	return p.transact(ctx, p.primary, snapshot, true, fn)
 }
 
 // Search is View, on a standby if the connection string asks for one and one answers.
@@ -125,7 +125,7 @@ func (p *Pool) Search(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	if ctx.Value(current{}) != nil {
 		return p.View(ctx, fn)
 	}
-	return p.transact(ctx, p.searches, Snapshot, true, fn)
+	return p.transact(ctx, p.searches, snapshot, true, fn)
 }
 
 // current marks a context whose searches go to no standby.

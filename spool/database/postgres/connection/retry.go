@@ -38,17 +38,7 @@ func (p *Pool) transact(
 // WithConn runs fn on a connection, and retries as transact does. fn may run only one
 // statement, which is a transaction by itself and may run twice.
 func (p *Pool) WithConn(ctx context.Context, fn func(conn *pgx.Conn) error) error {
-	return p.withConn(ctx, p.primary, fn)
-}
-
-// SearchConn is WithConn for statements that only read, where Search would read. There may be
-// several, each of which sees the database its own as moment.
-func (p *Pool) SearchConn(ctx context.Context, fn func(conn *pgx.Conn) error) error {
-	return p.withConn(ctx, p.searches, fn)
-}
-
-func (p *Pool) withConn(ctx context.Context, pool *pgxpool.Pool, fn func(conn *pgx.Conn) error) error {
-	return p.retry(ctx, true, func() (committing bool, err error) { return false, p.once(ctx, pool, fn) })
+	return p.retry(ctx, true, func() (committing bool, err error) { return false, p.once(ctx, p.primary, fn) })
 }
 
 // once runs fn on a connection.
