@@ -86,8 +86,6 @@ type Metrics struct {
 	ArchiveNodesAway    prometheus.Gauge
 	ArchiveRecords      prometheus.Gauge
 	ArchiveDiskBytes    prometheus.Gauge
-	ArchiveUnpackedRows prometheus.Gauge
-	ArchiveTombstones   prometheus.Gauge
 	FleetSidecars       *prometheus.GaugeVec   // by state
 	TargetDeliveries    *prometheus.CounterVec // by result
 	TargetsWaiting      prometheus.Gauge
@@ -299,11 +297,6 @@ func (m *Metrics) archive(f factory) {
 		"no calls, and what waits for a request, are not among them.")
 	m.ArchiveDiskBytes = f.gauge("promptspool_archive_disk_bytes",
 		"Disk blocks that the archive's files occupy, in bytes.")
-	m.ArchiveUnpackedRows = f.gauge("promptspool_archive_unpacked_rows",
-		"Rows of the list that were written since the last packing, which makes searches fast.")
-	m.ArchiveTombstones = f.gauge("promptspool_archive_tombstones",
-		"Deleted records and metadata values that are remembered, so that copies still in a spool "+
-			"or an export stay deleted.")
 
 	m.FleetSidecars = f.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "promptspool_fleet_sidecars",

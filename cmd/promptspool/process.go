@@ -343,8 +343,6 @@ func watchArchive(at opened, m *metrics.Metrics) func(context.Context) error {
 		if size, err := db.Size(ctx); err == nil {
 			m.ArchiveRecords.Set(float64(size.Records))
 			m.ArchiveDiskBytes.Set(float64(size.DiskBytes))
-			m.ArchiveTombstones.Set(float64(size.Tombstones))
-			m.ArchiveUnpackedRows.Set(float64(size.Unpacked))
 			m.OrphanRequests.Set(float64(size.Orphans.Requests))
 			m.OrphanEvents.Set(float64(size.Orphans.Events))
 		}

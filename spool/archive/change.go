@@ -28,7 +28,7 @@ func Edit(
 ) (changed int, err error) {
 	err = Apart(ids, func(part []string) error {
 		n := 0
-		err := s.Change(ctx, account, part, false, func(g *Group, reader Reader) (err error) {
+		err := s.Change(ctx, account, part, false, func(g *Group, reader Loader) (err error) {
 			n, err = g.edit(reader, erase, change)
 			return err
 		})
@@ -42,7 +42,7 @@ func Edit(
 }
 
 // edit lets change edit the group's records, and returns how many it changed.
-func (g *Group) edit(reader Reader, erase bool, change EditFunc) (changed int, err error) {
+func (g *Group) edit(reader Loader, erase bool, change EditFunc) (changed int, err error) {
 	for _, r := range g.Records {
 		if len(r.State.History) == 0 {
 			// Deleted since.
@@ -124,7 +124,7 @@ func Bring(ctx context.Context, s Store, account string, records []Moved) error 
 			moved[id] = &part[i]
 		}
 
-		return s.Change(ctx, account, ids, false, func(g *Group, reader Reader) error {
+		return s.Change(ctx, account, ids, false, func(g *Group, reader Loader) error {
 			for _, r := range g.Records {
 				if err := g.bring(r, moved[r.ID], reader); err != nil {
 					return err
@@ -276,7 +276,7 @@ func renewRecords(
 	defer crashpoint.Reach(crashpoint.FillPart)
 
 	return Apart(ids, func(part []string) error {
-		return s.Change(ctx, account, part, false, func(g *Group, reader Reader) error {
+		return s.Change(ctx, account, part, false, func(g *Group, reader Loader) error {
 			g.Fills = Settled(from)
 			for _, r := range slices.Clone(g.Records) {
 				row, listed := r.State.Row()

@@ -127,7 +127,7 @@ func (w *deletion) ownTraces(ctx context.Context, ids []string) error {
 		apiKey string
 	}
 	var traces []own
-	err := w.store.Change(ctx, w.account, ids, false, func(g *Group, reader Reader) error {
+	err := w.store.Change(ctx, w.account, ids, false, func(g *Group, reader Loader) error {
 		traces = nil
 		for _, r := range slices.Clone(g.Records) {
 			if len(r.State.History) == 0 || !w.which(&r.State.State) {
@@ -234,7 +234,7 @@ func (w *deletion) ownScores(ctx context.Context, targets []wire.ScoreTarget, be
 
 	for step := range slices.Chunk(ids, ChangeStep) {
 		err := Apart(step, func(part []string) error {
-			return w.store.Change(ctx, w.account, part, true, func(g *Group, _ Reader) error {
+			return w.store.Change(ctx, w.account, part, true, func(g *Group, _ Loader) error {
 				for _, r := range g.Records {
 					had := len(r.State.Scores)
 					maps.DeleteFunc(r.State.Scores, isOld)
@@ -297,29 +297,16 @@ func (w *deletion) records(ctx context.Context, ids []string) error {
 // together deletes records in one transaction.
 func (w *deletion) together(ctx context.Context, ids []string) error {
 	var sum wire.Deleted
-	err := w.store.Change(ctx, w.account, ids, true, func(g *Group, reader Reader) error {
+	err := w.store.Change(ctx, w.account, ids, true, func(g *Group, reader Loader) error {
 		sum = wire.Deleted{}
 		g.Deleted = w.before
-		unseen := 0
 		var going []*Record
 		for _, r := range slices.Clone(g.Records) {
 			events := len(r.State.History)
-			switch {
-			case events == 0 && (!w.tombstones || r.Removed || w.which != nil),
-				events > 0 && w.which != nil && !w.which(&r.State.State):
-				// Deleted, or changed since it was found.
+			// Deleted, or changed since it was found. Of what is not there yet, the tombstone keeps it out later.
+			if events == 0 && (!w.tombstones || r.Removed || w.which != nil) ||
+				events > 0 && w.which != nil && !w.which(&r.State.State) {
 				continue
-			case events == 0:
-				// Nothing to delete, but the tombstone keeps it out later. Their number is
-				// bounded: anybody may invent ids.
-				unseen++
-				left, err := reader.UnseenLeft()
-				if err == nil && unseen > left {
-					err = errUnseen()
-				}
-				if err != nil {
-					return err
-				}
 			}
 			call, err := w.call(g, reader, r)
 			if err != nil {
@@ -350,7 +337,7 @@ func (w *deletion) together(ctx context.Context, ids []string) error {
 
 // call returns what goes with a record: all reports of the same call, because they have the same content,
 // but for those that state another value themselves.
-func (w *deletion) call(g *Group, reader Reader, r *Record) ([]*Record, error) {
+func (w *deletion) call(g *Group, reader Loader, r *Record) ([]*Record, error) {
 	call, err := g.CallOf(reader, r)
 
 	return slices.DeleteFunc(slices.Clone(call), func(other *Record) bool {
@@ -371,28 +358,6 @@ type Size struct {
 	Bytes     uint64 // of their events' bodies, as they were sent
 	DiskBytes int64  // blocks that the files occupy
 	Orphans   Orphans
-
-	// Tombstones counts deleted records and metadata values that are rejected for good. A
-	// deletion counts once it is durable.
-	Tombstones int64
-
-	// Unpacked counts the rows written since the last packing. Those from before a start
-	// do not count.
-	Unpacked int
-}
-
-// UnseenMax bounds an account's tombstones for records that it did not have when they
-// were deleted. Made-up ids would fill the disk. The number of written records bounds the
-// other tombstones.
-const UnseenMax = 100_000
-
-// errUnseen rejects the deletion of an unknown record when no more of these can be
-// remembered. Earlier deletions are kept, so what was deleted stays deleted.
-func errUnseen() error {
-	return wire.Errorf(wire.CodeTooLarge, "Nothing was deleted: no request with this id is stored, and "+
-		"this project has already deleted %d ids before their requests arrived, the most that are "+
-		"remembered. Stored requests can still be deleted. To delete requests that arrive later, delete "+
-		"by a metadata value.", UnseenMax)
 }
 
 // oldestMax is how many of an account's oldest records are looked up together, which may take a

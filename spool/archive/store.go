@@ -66,7 +66,7 @@ type Store interface {
 	//
 	// With alone set, no event is folded into any record of the account meanwhile.
 	Change(
-		ctx context.Context, account string, ids []string, alone bool, decide func(*Group, Reader) error,
+		ctx context.Context, account string, ids []string, alone bool, decide func(*Group, Loader) error,
 	) error
 
 	// Forget keeps out from now on what has one of these metadata values (wire.Deletion.Key),
@@ -137,16 +137,6 @@ func (read RecordReader) Bodies(
 	ctx context.Context, account, requestID string,
 ) (State, map[string]json.RawMessage, error) {
 	return read(ctx, account, requestID, false)
-}
-
-// Reader reads, within the transaction of a Store.Change, what its group needs besides the
-// records.
-type Reader interface {
-	Loader
-
-	// UnseenLeft returns how many more deletions of records that do not exist the account may
-	// remember. Changes that are not alone must not ask.
-	UnseenLeft() (int, error)
 }
 
 // Part says which records of an account States returns.

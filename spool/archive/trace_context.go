@@ -259,7 +259,7 @@ func (u *uniting) leave(todo ToDo) error {
 
 // ToDos returns what is to do for an account.
 func ToDos(ctx context.Context, s Store, account string) (todos []ToDo, err error) {
-	err = s.Change(ctx, account, []string{toDoKey.String()}, false, func(g *Group, reader Reader) error {
+	err = s.Change(ctx, account, []string{toDoKey.String()}, false, func(g *Group, reader Loader) error {
 		of := g.Records[0].Account
 		err := reader.Sets(of, []UUID{toDoKey})
 		todos = slices.Clone(g.Accounts[of].Sets[toDoKey].ToDo)
@@ -304,7 +304,7 @@ func (t ToDo) Do(ctx context.Context, s Store, account string) error {
 		}
 	}
 
-	return s.Change(ctx, account, []string{toDoKey.String()}, false, func(g *Group, reader Reader) error {
+	return s.Change(ctx, account, []string{toDoKey.String()}, false, func(g *Group, reader Loader) error {
 		of := g.Records[0].Account
 		if err := reader.Sets(of, []UUID{toDoKey, key}); err != nil {
 			return err
@@ -320,7 +320,7 @@ func (t ToDo) Do(ctx context.Context, s Store, account string) error {
 func renew(ctx context.Context, s Store, account string, ids []string) error {
 	for step := range slices.Chunk(ids, contextStep) {
 		err := Apart(step, func(part []string) error {
-			return s.Change(ctx, account, part, false, func(g *Group, reader Reader) error {
+			return s.Change(ctx, account, part, false, func(g *Group, reader Loader) error {
 				for _, r := range g.Records {
 					r.renews, r.Changed = true, r.State.isFirst()
 					if err := reader.Sets(r.Account, r.State.traceKeys()); err != nil {

@@ -85,12 +85,6 @@ type DB struct {
 	erasing    sync.Mutex   // held by Erase and Backup, which exclude each other
 	eraseAsked atomic.Int64 // when something was deleted that may still be in the files, in ns; 0 means nothing
 
-	tombstones atomic.Int64 // of all accounts
-	buries     atomic.Bool  // since it was opened; set before the first tombstone is durable
-	unseenMax  int64        // see archive.UnseenMax
-	unseenMu   sync.Mutex
-	unseen     map[keys]int64 // unseenMu: tombstones of records that did not exist
-
 	// Caches of what is in the database, filled on first use. Only changes use them, and
 	// those run one at a time.
 	selectors map[keys]map[[16]byte]time.Time // metadata values deleted from the accounts
@@ -217,7 +211,6 @@ func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
 
 		heldBytesMax: archive.HeldBytesMax,
 		deltaMin:     archive.DeltaMin,
-		unseenMax:    archive.UnseenMax,
 
 		packing:   packingDefault,
 		unpacked:  make(map[keys]int),
@@ -240,7 +233,7 @@ func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
 	db.RecordReader = db.readRecord
 	db.packer = repack.NewPacker(db, codec, c.Logger, func() time.Time { return db.now() })
 
-	err = errors.Join(db.recallErase(), db.countTombstones())
+	err = db.recallErase()
 	// Before anything of the new format is written.
 	if err == nil && format < folder.Format {
 		err = db.takeStep(format)

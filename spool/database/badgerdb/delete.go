@@ -92,8 +92,6 @@ func (f *folding) forget(d wire.Deletion) error {
 	case !found && len(known) >= selectorsMax:
 		return wire.Errorf(wire.CodeTooLarge, "This project has deleted by %d metadata values; "+
 			"no more can be remembered. Delete by request_id.", selectorsMax)
-	case !found:
-		f.buried++
 	}
 
 	// In memory too, for the changes that follow in the same group.
@@ -101,53 +99,6 @@ func (f *folding) forget(d wire.Deletion) error {
 	f.set(f.keys.selector(hash), appendTime(nil, before))
 
 	return nil
-}
-
-// unseenOf returns how many of an account's tombstones are of records that did not exist.
-func (db *DB) unseenOf(k keys) int64 {
-	db.unseenMu.Lock()
-	defer db.unseenMu.Unlock()
-	return db.unseen[k]
-}
-
-// addUnseen adds to what unseenOf returns.
-func (db *DB) addUnseen(k keys, n int64) {
-	if n == 0 {
-		return
-	}
-
-	db.unseenMu.Lock()
-	defer db.unseenMu.Unlock()
-
-	if db.unseen == nil {
-		db.unseen = map[keys]int64{}
-	}
-	db.unseen[k] += n
-}
-
-// countTombstones counts the tombstones of all accounts, without reading any value.
-func (db *DB) countTombstones() error {
-	accounts, err := db.accountKeys()
-	if err != nil {
-		return err
-	}
-
-	return db.view(func(txn *badger.Txn) error {
-		for k := range accounts {
-			for _, table := range []byte{tableTombstone, tableSelector} {
-				// Without prefetching, an iterator reads keys and the lengths of values only.
-				it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(table)})
-				for it.Rewind(); it.Valid(); it.Next() {
-					db.tombstones.Add(1)
-					if table == tableTombstone && it.Item().ValueSize() > tombstoneBytes {
-						db.addUnseen(k, 1)
-					}
-				}
-				it.Close()
-			}
-		}
-		return nil
-	})
 }
 
 // selectorsMax bounds the deleted metadata values of an account, which are held in

@@ -28,9 +28,6 @@ func (db *DB) PackEagerly() {
 // CloseWithin sets how long closing a database that failed may take.
 func CloseWithin(d time.Duration) { closePatience = d }
 
-// RememberUnseen bounds the tombstones of records that did not exist.
-func (db *DB) RememberUnseen(max int) { db.unseenMax = int64(max) }
-
 // DeltasFrom sets the size from which a record gets deltas.
 func (db *DB) DeltasFrom(bytes int) { db.deltaMin = bytes }
 

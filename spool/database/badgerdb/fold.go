@@ -77,7 +77,7 @@ func (db *DB) packBodies(events []archive.Event) (packed [][]byte, bytes int) {
 // change after the other, so each is alone.
 func (db *DB) Change(
 	ctx context.Context, account string, ids []string, _ bool,
-	decide func(*archive.Group, archive.Reader) error,
+	decide func(*archive.Group, archive.Loader) error,
 ) error {
 	if len(ids) == 0 {
 		return nil
@@ -113,8 +113,6 @@ func (db *DB) change(ctx context.Context, k keys, bytes, events int, decide func
 	}
 
 	// Only now: a failed commit must not count.
-	db.tombstones.Add(int64(f.buried))
-	db.addUnseen(k, int64(f.unseen))
 	if f.erase {
 		db.askErase()
 	}
@@ -138,8 +136,6 @@ type folding struct {
 	freed  []write // of bodies whose base goes or changes; before writes
 	writes []write
 	listed int  // rows among the writes
-	buried int  // new tombstones among them
-	unseen int  // of these, tombstones of records that did not exist
 	erase  bool // what was deleted or edited must leave the files
 }
 
@@ -163,7 +159,7 @@ func (f *folding) loadRecord(r *archive.Record) (err error) {
 		return err
 	}
 	// Without a history it is new, unless it was deleted.
-	if len(r.State.History) == 0 && (f.db.tombstones.Load() > 0 || f.db.buries.Load()) {
+	if len(r.State.History) == 0 {
 		tombstone, err := loadBytes(f.txn, f.keys.tombstone(r.ID))
 		if err != nil {
 			return err
@@ -217,13 +213,10 @@ func (f *folding) OfTraces(_ string, traces []uuid, limit int) (map[uuid][]uuid,
 // Pack packs a body; see archive.Loader.
 func (f *folding) Pack(body []byte) []byte { return f.db.codec.Body(body) }
 
-// Bodies reads bodies of a record's events; see archive.Reader.
+// Bodies reads bodies of a record's events; see archive.Loader.
 func (f *folding) Bodies(r *archive.Record) (map[string]json.RawMessage, error) {
 	return r.ReadBodies(func(h archive.Entry) ([]byte, error) { return f.db.loadBody(f.txn, f.keys, r.ID, h) })
 }
-
-// UnseenLeft returns how many unknown records may still be deleted; see archive.Reader.
-func (f *folding) UnseenLeft() (int, error) { return int(f.db.unseenMax - f.db.unseenOf(f.keys)), nil }
 
 // finish returns the writes for the records that the group changed, and for the account's
 // counts.
@@ -337,13 +330,7 @@ func (f *folding) remove(r *archive.Record) error {
 
 	f.erase = true
 	if r.Buried {
-		f.db.buries.Store(true)
-		unseen := len(r.State.History) == 0
-		f.set(f.keys.tombstone(r.ID), tombstoneOf(f.db.now(), unseen))
-		f.buried++
-		if unseen {
-			f.unseen++
-		}
+		f.set(f.keys.tombstone(r.ID), appendTime(nil, f.db.now()))
 	}
 
 	return nil

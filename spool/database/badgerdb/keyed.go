@@ -190,7 +190,6 @@ func (db *DB) Tombstones(
 					OfValue: table == tableSelector,
 					Key:     [16]byte(key[len(key)-16:]),
 					At:      at,
-					Unseen:  len(value) > tombstoneBytes,
 				})
 				return true, nil
 			})
@@ -209,35 +208,19 @@ func (k keys) bury(t transfer.Tombstone) write {
 	if t.OfValue {
 		return write{k.selector(t.Key), appendTime(nil, t.At)}
 	}
-	return write{k.tombstone(t.Key), tombstoneOf(t.At, t.Unseen)}
+	return write{k.tombstone(t.Key), appendTime(nil, t.At)}
 }
 
 // Bury stores tombstones; see transfer.Mover.
 func (db *DB) Bury(ctx context.Context, account string, tombstones []transfer.Tombstone) error {
 	k := keysOf(account)
-	added := int64(0)
-	err := db.commit.do(ctx, 0, func(txn *badger.Txn) (writes []write, err error) {
-		added = 0
+	return db.commit.do(ctx, 0, func(*badger.Txn) (writes []write, err error) {
 		for _, t := range tombstones {
-			w := k.bury(t)
-			there, err := loadBytes(txn, w.key)
-			if err != nil {
-				return nil, err
-			}
-			if there == nil {
-				added++
-			}
-			writes = append(writes, w)
+			writes = append(writes, k.bury(t))
 		}
 
-		db.buries.Store(true)
 		// Those in memory do not know yet of deletions in the other database.
 		delete(db.selectors, k)
 		return writes, nil
 	})
-	if err == nil {
-		db.tombstones.Add(added)
-	}
-
-	return err
 }

@@ -261,15 +261,6 @@ func (db *DB) Size(context.Context) (s archive.Size, err error) {
 		})
 	})
 
-	// Rows written since the last packing: a measure of how far packing lags.
-	db.packMu.Lock()
-	for _, rows := range db.unpacked {
-		s.Unpacked += rows
-	}
-	db.packMu.Unlock()
-
-	// Counted at the start and kept up since; walking over them would take long.
-	s.Tombstones = db.tombstones.Load()
 	s.DiskBytes = disk.Used(db.dir, "")
 	return s, err
 }

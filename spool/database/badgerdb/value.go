@@ -161,20 +161,6 @@ var largeState = []byte{1}
 // packs itself.
 const packedStateMin = valueThreshold
 
-// tombstoneBytes is the length of a record's tombstone: the time of the deletion. If
-// there was no record, one more byte follows, so that counting these at a start takes
-// only their lengths.
-const tombstoneBytes = 12
-
-// tombstoneOf returns a record's tombstone.
-func tombstoneOf(at time.Time, unseen bool) []byte {
-	value := appendTime(nil, at)
-	if unseen {
-		value = append(value, 1)
-	}
-	return value
-}
-
 // appendTime appends a time as 12 bytes: seconds and nanoseconds.
 func appendTime(b []byte, at time.Time) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(at.Unix()))

@@ -314,7 +314,7 @@ func goes(t *rapid.T, s archive.Store, account string, events []archive.Event, b
 	case "":
 		return
 	case "retained":
-		err := s.Change(t.Context(), account, []string{id}, true, func(g *archive.Group, _ archive.Reader) error {
+		err := s.Change(t.Context(), account, []string{id}, true, func(g *archive.Group, _ archive.Loader) error {
 			g.Remove(g.Records[0], false)
 			return nil
 		})

@@ -94,13 +94,8 @@ func (p packing) Apply(ctx context.Context, account string, events []archive.Eve
 }
 
 func (p packing) Change(
-	ctx context.Context, account string, ids []string, alone bool, decide func(*archive.Group, archive.Reader) error,
+	ctx context.Context, account string, ids []string, alone bool, decide func(*archive.Group, archive.Loader) error,
 ) error {
 	defer packBodies(p.t, p.Store)
 	return p.Store.Change(ctx, account, ids, alone, decide)
-}
-
-// RememberUnseen bounds the tombstones of records that did not exist.
-func (p packing) RememberUnseen(most int) {
-	p.Store.(interface{ RememberUnseen(int) }).RememberUnseen(most)
 }

@@ -244,7 +244,7 @@ type failing struct {
 var errInterrupted error = wire.Errorf(wire.CodeInternal, "interrupted")
 
 func (s *failing) Change(
-	ctx context.Context, account string, ids []string, alone bool, fn func(*archive.Group, archive.Reader) error,
+	ctx context.Context, account string, ids []string, alone bool, fn func(*archive.Group, archive.Loader) error,
 ) error {
 	if s.changes--; s.changes < 0 {
 		return errInterrupted

@@ -48,7 +48,6 @@ func Run(t *testing.T, open Open) {
 		{"a search for words and parts of texts shows where they are", snippets},
 		{"suggestions are values of the newest records", suggesting},
 		{"an export goes on behind its cursor", exporting},
-		{"deletions of what never was are bounded", deletingUnseen},
 		{"a session and a trace are deleted and kept out", deletingSessions},
 		{"sessions, traces and users are found by their calls", findingSessions},
 		{"spans are found by trace, whatever arrives meanwhile", findingSpans},

@@ -62,7 +62,6 @@ type DB struct {
 	patience       time.Duration // with statements that may wait for a worker of a Citus
 	summarizing    summarizing
 	bodiesBytesMax int64
-	unseenMax      int // see archive.UnseenMax
 	heldBytesMax   int // see archive.HeldBytesMax
 	slot           int // the first of this server's slots in account_weeks; see newCommitter
 }
@@ -106,7 +105,6 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		summarizing:    summarizingDefault,
 		bodiesBytesMax: bodiesBytesDefault,
 		heldBytesMax:   archive.HeldBytesMax,
-		unseenMax:      archive.UnseenMax,
 		patience:       patienceDefault,
 
 		// Chosen at random, so that two servers rarely update the same row of counts.

@@ -49,9 +49,6 @@ func (db *DB) SummarizeAccount(ctx context.Context, account string) error {
 // MakeAhead makes the partitions of the weeks to come.
 func (db *DB) MakeAhead(ctx context.Context) error { return db.tables.MakeAhead(ctx) }
 
-// RememberUnseen bounds the tombstones of records that never arrived.
-func (db *DB) RememberUnseen(max int) { db.unseenMax = max }
-
 // PackLater packs the bodies that are due after a while.
 func (db *DB) PackLater(ctx context.Context, after time.Duration) error {
 	now := db.now

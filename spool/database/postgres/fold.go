@@ -70,7 +70,7 @@ func (f *folding) addEvent(account string, e *archive.Event) error {
 // Change changes records in one transaction; see archive.Store.
 func (db *DB) Change(
 	ctx context.Context, account string, ids []string, alone bool,
-	decide func(*archive.Group, archive.Reader) error,
+	decide func(*archive.Group, archive.Loader) error,
 ) error {
 	if len(ids) == 0 {
 		return nil
@@ -115,7 +115,7 @@ func (f *folding) change(ctx context.Context, alone bool, decide func() error) e
 	return err
 }
 
-// Bodies reads bodies of a record's events; see archive.Reader.
+// Bodies reads bodies of a record's events; see archive.Loader.
 func (f *folding) Bodies(r *archive.Record) (map[string]json.RawMessage, error) {
 	packed, bases, err := readBodies(f.ctx, f.tx, r.Account, selectBodies, r.Account, r.ID, r.ID.Time())
 	if err != nil {
@@ -150,16 +150,6 @@ func (f *folding) OfTraces(account string, traces []uuid, limit int) (map[uuid][
 	})
 
 	return found, err
-}
-
-// UnseenLeft returns how many unknown records may still be deleted; see archive.Reader. The lock
-// of the group's only account must be held alone.
-func (f *folding) UnseenLeft() (int, error) {
-	unseen := 0
-	err := f.tx.QueryRow(f.ctx, `SELECT count(*) FROM tombstones WHERE account_id = $1 AND unseen`,
-		f.Records[0].Account).Scan(&unseen)
-
-	return f.db.unseenMax - unseen, err
 }
 
 // weekOf returns the week that a record is in.

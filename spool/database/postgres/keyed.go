@@ -235,10 +235,10 @@ func (db *DB) Tombstones(
 	if !after.OfValue {
 		page, err = connection.QueryRows(ctx, db.pool,
 			func(row pgx.CollectableRow) (t transfer.Tombstone, err error) {
-				err = row.Scan((*uuid)(&t.Key), &t.At, &t.Unseen)
+				err = row.Scan((*uuid)(&t.Key), &t.At)
 				return t, err
 			}, `
-			SELECT request_id, deleted_at, unseen FROM tombstones
+			SELECT request_id, deleted_at FROM tombstones
 			WHERE account_id = $1 AND request_id > $2 ORDER BY request_id LIMIT $3`, account, uuid(after.Key), limit)
 		if err != nil || len(page) > 0 {
 			return page, err
@@ -266,7 +266,7 @@ func (db *DB) Bury(ctx context.Context, account string, tombstones []transfer.To
 		if t.OfValue {
 			ofValues = append(ofValues, []any{account, bytes.Clone(t.Key[:]), schema.Nanos(t.At)})
 		} else {
-			ofRecords = append(ofRecords, []any{account, uuid(t.Key), t.At.UTC(), t.Unseen})
+			ofRecords = append(ofRecords, []any{account, uuid(t.Key), t.At.UTC(), false})
 		}
 	}
 

@@ -254,11 +254,6 @@ func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 			coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint,
 			coalesce(sum(orphan_bytes), 0)::bigint, pg_database_size(current_database())
 		FROM account_weeks`)
-	// Counted row by row: no total is kept of them.
-	if err == nil {
-		err = db.pool.QueryRow(ctx, []any{&s.Tombstones},
-			`SELECT (SELECT count(*) FROM tombstones) + (SELECT count(*) FROM deleted_values)`)
-	}
 	if err == nil && db.spread {
 		var workers int64
 		workers, err = db.diskOfWorkers(ctx)

@@ -152,7 +152,7 @@ var (
 func (f *folding) collect(r *archive.Record, c *partChanges, added *addedRows) error {
 	id := r.ID
 	if r.Removed {
-		c.remove(r, []any{r.Account, id, f.db.now().UTC(), len(r.State.History) == 0})
+		c.remove(r, []any{r.Account, id, f.db.now().UTC(), false})
 		return nil
 	}
 
@@ -421,7 +421,6 @@ func (c *partChanges) queue(b *pgx.Batch) {
 			DELETE FROM record_bodies
 			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND request_id = ANY($4)`, c.account, from, to, c.removed[0])
 	}
-	// A tombstone of a record that never existed counts against a bound (mayRememberUnseen).
 	queueTombstones(b, c.buried)
 }
 

@@ -255,7 +255,6 @@ type Tombstone struct {
 	OfValue bool      `json:"of_value,omitempty"`
 	Key     [16]byte  `json:"key"` // of a record its id, of a value rowcode.HashValue
 	At      time.Time `json:"at"`
-	Unseen  bool      `json:"unseen,omitempty"` // there was no record when it was deleted; see archive.UnseenMax
 }
 
 // Contents counts what a database holds, by kind. A checksum that does not depend on the

@@ -153,7 +153,7 @@ CREATE TABLE tombstones (
 	account_id text COLLATE "C" NOT NULL,
 	request_id uuid             NOT NULL,
 	deleted_at timestamptz      NOT NULL,
-	unseen     boolean          NOT NULL,  -- it was not there; counted, so that made-up ids do not fill the disk
+	unseen     boolean          NOT NULL,  -- false: 0.1.0 counted deletions of what was not there
 	PRIMARY KEY (account_id, request_id)
 );
 CREATE INDEX tombstones_unseen ON tombstones (account_id) WHERE unseen;
