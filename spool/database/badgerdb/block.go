@@ -224,37 +224,11 @@ func loadHead(txn *badger.Txn, k keys, place []byte) (head blocks.Head, found bo
 	return head, true, nil
 }
 
-// isPacked reports whether the block whose part of the list a place is in has a row there.
-func (db *DB) isPacked(txn *badger.Txn, k keys, place []byte) (found bool, err error) {
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableBlock), Reverse: true})
-	defer it.Close()
-
-	// Backwards from the place: the block that begins there, or else the one before.
-	it.Seek(k.block(place))
-	if !it.Valid() {
-		return false, nil
-	}
-
-	b := block{txn: txn, codec: db.codec, keys: k}
-	if err := b.openAt(it); err != nil {
-		return false, err
-	}
-	_, found, err = b.Find(place)
-
-	return found, err
-}
-
-// hide returns the write that takes the row of a place out of the list. A row in a block
-// cannot be removed, so a goneRow hides it.
+// hide returns the write that takes the row of a place out of the list. Before the first block the row's own
+// key is deleted. A row in a block cannot be removed, so a goneRow hides it, or nothing if the block has none.
 func (db *DB) hide(txn *badger.Txn, k keys, place []byte) (write, error) {
-	// Before the first block nothing is hidden: the row's own key is deleted.
 	key, err := db.loneKey(txn, k, place)
 	if err != nil || key[len(k)] == tableTime {
-		return write{key: key}, err
-	}
-
-	found, err := db.isPacked(txn, k, place)
-	if err != nil || !found {
 		return write{key: key}, err
 	}
 	return write{key, goneRow}, nil
