@@ -76,15 +76,9 @@ func (db smallValues) smallPage(
 				return true, nil
 			}
 
-			value, err := item.ValueCopy(nil)
-			if err == nil && len(value) == 0 {
-				err = errUnreadable
-			}
-			if err != nil {
-				return false, damaged(item.Key(), err)
-			}
+			value, err := valueOf(item, nil)
 			page = append(page, keyed.Entry{Key: readSmallKey(item.Key()), Value: value})
-			return len(page) < limit, nil
+			return len(page) < limit, err
 		})
 	})
 	return page, err

@@ -98,9 +98,9 @@ func (db *DB) storedBodies(
 		prefix := append(k.table(tableBody), id[:]...)
 		for it.Seek(prefix); it.ValidForPrefix(prefix); it.Next() {
 			b := repack.Body{Request: id, Event: uuid(it.Item().Key()[len(prefix):])}
-			b.Value, err = it.Item().ValueCopy(nil)
-			if err != nil || len(b.Value) == 0 {
-				return nil, damaged(it.Item().KeyCopy(nil), errUnreadable)
+			b.Value, err = valueOf(it.Item(), nil)
+			if err != nil {
+				return nil, err
 			}
 			versions[string(it.Item().Key())] = it.Item().Version()
 

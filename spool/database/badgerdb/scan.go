@@ -270,16 +270,10 @@ func (l *lone) take(item *badger.Item) (err error) {
 	key := item.Key()
 	copy(l.place[:], key[len(key)-blocks.PlaceBytes:])
 
-	l.value, err = item.ValueCopy(l.value)
-	if err == nil && len(l.value) == 0 {
-		err = errUnreadable
-	}
+	l.value, err = valueOf(item, l.value)
 	l.bytes = len(l.value)
 
-	if err != nil {
-		return damaged(item.KeyCopy(nil), err)
-	}
-	return nil
+	return err
 }
 
 // aloneBytes bounds the rows of one block's part of the list that a scan holds in

@@ -276,6 +276,9 @@ func (db *DB) Counts(_ context.Context, account string) (counts archive.Counts, 
 
 // loadCounts reads what an account has; zero if nothing was counted yet.
 func loadCounts(txn *badger.Txn, k keys) (counts archive.Counts, err error) {
-	_, err = load(txn, k.count(), &counts)
+	value, err := loadBytes(txn, k.count())
+	if err == nil && value != nil {
+		err = decode(k.count(), value, &counts)
+	}
 	return counts, err
 }

@@ -18,15 +18,6 @@ import (
 	"promptspool/spool/database/compress"
 )
 
-// load decodes the JSON under key into v and reports whether the key exists.
-func load(txn *badger.Txn, key []byte, v any) (bool, error) {
-	raw, err := loadBytes(txn, key)
-	if raw == nil || err != nil {
-		return false, err
-	}
-	return true, decode(key, raw, v)
-}
-
 // loadBytes returns a copy of the value under key, or nil if the key does not exist.
 func loadBytes(txn *badger.Txn, key []byte) ([]byte, error) {
 	item, err := txn.Get(key)
@@ -37,13 +28,18 @@ func loadBytes(txn *badger.Txn, key []byte) ([]byte, error) {
 		return nil, damaged(key, err)
 	}
 
-	// A copy, because callers keep it beyond the transaction.
-	value, err := item.ValueCopy(nil)
+	return valueOf(item, nil)
+}
+
+// valueOf returns a copy of an item's value, which may be kept beyond the transaction, in buffer if that
+// has space.
+func valueOf(item *badger.Item, buffer []byte) ([]byte, error) {
+	value, err := item.ValueCopy(buffer)
 	if err == nil && len(value) == 0 {
 		err = errUnreadable
 	}
 	if err != nil {
-		return nil, damaged(key, err)
+		return nil, damaged(item.KeyCopy(nil), err)
 	}
 	return value, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/google/uuid"
@@ -170,23 +171,12 @@ func (b *Block) Find(place []byte) (i int, found bool, err error) {
 	c := b.column(rowcode.ColumnID)
 
 	// Only the places that the search meets are put together from their transposed bytes.
-	low, high := 0, b.Head.Rows
-	for low < high {
-		mid := int(uint(low+high) >> 1)
-		p := c.place(mid)
-		if bytes.Compare(p[:], place) < 0 {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
+	i, found = sort.Find(b.Head.Rows, func(i int) int {
+		p := c.place(i)
+		return bytes.Compare(place, p[:])
+	})
 
-	if low < b.Head.Rows {
-		p := c.place(low)
-		found = bytes.Equal(p[:], place)
-	}
-
-	return low, found, b.err
+	return i, found, b.err
 }
 
 // Bits has a bit for each row of a block.
