@@ -120,7 +120,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 
 	if err := db.start(ctx, c.HalfSpread); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("open the database %s: %w", pool.Name(), err)
+		return nil, fmt.Errorf("open the database: %w", err)
 	}
 
 	return db, nil
@@ -171,7 +171,7 @@ const settingsOfLoss = `SELECT current_setting('fsync') || ' ' || current_settin
 // node. A 200 of ours would then promise too much.
 func (db *DB) warnOfLoss(ctx context.Context) error {
 	return db.pool.WithConn(ctx, func(conn *pgx.Conn) error {
-		database := worker{name: db.pool.Name(), ok: true}
+		database := worker{name: "of --archive", ok: true}
 		err := conn.QueryRow(ctx, settingsOfLoss).Scan(&database.result)
 		nodes := []worker{database}
 		if err == nil && db.spread {

@@ -43,9 +43,6 @@ func Open(ctx context.Context, dsn string) (*Pool, error) {
 	return &Pool{primary: primary, searches: searches}, nil
 }
 
-// Name describes the database without its password.
-func (p *Pool) Name() string { return where(p.primary.Config().ConnConfig) }
-
 // Connect opens a connection outside the pool. The caller closes it.
 func (p *Pool) Connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, p.primary.Config().ConnConfig)
@@ -354,21 +351,6 @@ func newPools(ctx context.Context, config *pgxpool.Config) (pool, searches *pgxp
 
 	return pool, searches, nil
 }
-
-// where describes the database without its password.
-func where(c *pgx.ConnConfig) string {
-	hosts := []string{hostPort(c.Host, c.Port)}
-	for _, f := range c.Fallbacks {
-		// pgx has each host twice, with TLS and without.
-		if h := hostPort(f.Host, f.Port); h != hosts[len(hosts)-1] {
-			hosts = append(hosts, h)
-		}
-	}
-
-	return fmt.Sprintf("%s at %s", c.Database, strings.Join(hosts, ","))
-}
-
-func hostPort(host string, port uint16) string { return fmt.Sprintf("%s:%d", host, port) }
 
 // bound ends statements that the database should have ended by itself. A database whose disk
 // hangs, or whose machine is gone, does not. bound is a pgx.QueryTracer: pgx calls it around
