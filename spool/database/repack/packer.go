@@ -76,7 +76,6 @@ type Packer struct {
 	mu       sync.Mutex
 	sessions map[session]*waiting // mu
 	waiting  int                  // mu: bodies of all sessions
-	fresh    bool                 // mu: something came since Pack looked
 }
 
 // session is what belongs together: a session of an account, or a trace without one, in one week. Calls
@@ -117,7 +116,6 @@ func (p *Packer) Add(account string, came []archive.Came) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	p.fresh = true
 	for _, c := range came {
 		key := session{account, c.Of, archive.WeekKey(c.ID.Time())}
 		w := p.sessions[key]
@@ -196,20 +194,16 @@ func (p *Packer) pack(ctx context.Context, all bool) error {
 	defer p.packing.Unlock()
 
 	begun := p.now()
-	p.mu.Lock()
-	fresh := p.fresh
-	p.fresh = false
-	p.mu.Unlock()
-
+	due := p.due(all)
 	var err error
-	for key, w := range p.due(all) {
+	for key, w := range due {
 		if err == nil && ctx.Err() == nil {
 			err = p.packDue(ctx, key, &w)
 		} else {
 			p.Add(key.account, w.came)
 		}
 	}
-	if err != nil || ctx.Err() != nil || !fresh || p.saved.IsZero() || begun.Sub(p.saved) < time.Minute {
+	if err != nil || ctx.Err() != nil || len(due) == 0 || p.saved.IsZero() || begun.Sub(p.saved) < time.Minute {
 		return err
 	}
 	p.saved = begun
