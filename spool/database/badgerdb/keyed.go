@@ -11,7 +11,6 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"promptspool/spool/archive"
 	"promptspool/spool/database/keyed"
 	"promptspool/spool/database/transfer"
 )
@@ -137,11 +136,7 @@ func (db *DB) IDs(ctx context.Context, account, after string, limit int) (ids []
 	err = db.viewOf(account, func(txn *badger.Txn, k keys) error {
 		before := uuid(bytes.Repeat([]byte{0xff}, len(uuid{})))
 		if after != "" {
-			var ok bool
-			before, ok = parseUUID(after)
-			if !ok {
-				return archive.BadID(after)
-			}
+			before, _ = parseUUID(after)
 		}
 
 		it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableRecord), Reverse: true})

@@ -215,11 +215,7 @@ func (db *DB) Servers(ctx context.Context) (connections int, err error) {
 func (db *DB) IDs(ctx context.Context, account, after string, limit int) (ids []string, err error) {
 	before := uuid(bytes.Repeat([]byte{0xff}, len(uuid{})))
 	if after != "" {
-		var ok bool
-		before, ok = archive.ParseUUID(after)
-		if !ok {
-			return nil, archive.BadID(after)
-		}
+		before, _ = archive.ParseUUID(after)
 	}
 
 	// By the primary key across all partitions, from after the last record on.

@@ -288,14 +288,8 @@ func (db *DB) states(
 func (db *DB) States(
 	ctx context.Context, account string, of archive.Part, after string, limit int,
 ) (states []archive.State, next string, err error) {
-	var behind uuid
-	if after != "" {
-		var ok bool
-		behind, ok = archive.ParseUUID(after)
-		if !ok {
-			return nil, "", archive.BadID(after)
-		}
-	}
+	// The zero id is before all others.
+	behind, _ := archive.ParseUUID(after)
 
 	// In steps, so that packed states are not all in memory together.
 	limit = min(limit, statesStep)
