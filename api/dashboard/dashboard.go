@@ -73,7 +73,7 @@ func sections(c Config) []frame.Section {
 		review.Pages(c.Records, c.Recorder, c.Scoring),
 		scores.Pages(c.Records, c.Scoring),
 		templates.Pages(c.Templates, c.Records, c.Providers),
-		views.Pages(c.Views, c.Records, c.Templates),
+		views.Pages(c.Views, c.Records, c.Templates, c.Keys),
 		alerts.Pages(c.Alerts, c.Views, c.Targets),
 		targets.Pages(c.Targets),
 		people.Pages(c.People, c.Keys),

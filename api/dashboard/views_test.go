@@ -152,7 +152,10 @@ func TestAnythingIsFoundByItsId(t *testing.T) {
 	call := newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{"model":"m"},"request_response":{},
 		"request_start_time":1,"request_end_time":2,"session_id":"talk/1 é","user_id":"ann \"q\"",
 		"trace_id":"`+trace+`","span_id":"00f067aa0ba902b7"}`)
-	s.record(ann, call)
+	grouped := newEvent(wire.KindGroup, `{"group_id":"team"}`)
+	scored := newEvent(wire.KindScore, `{"name":"wit","value":1}`)
+	grouped.RequestID, scored.RequestID = call.RequestID, call.RequestID
+	s.record(ann, call, grouped, scored)
 	head, err := s.drafts.Head(t.Context(), s.as(ann), "plan")
 	if err != nil {
 		t.Fatal(err)
@@ -172,8 +175,11 @@ func TestAnythingIsFoundByItsId(t *testing.T) {
 		`ann "q"`:                              "/sessions?filter=user%3A%22ann+%5C%22q%5C%22%22",
 		"plan":                                 "/template?name=plan",
 		fmt.Sprint(head.ID):                    "/template?name=plan",
+		ids["keys"]:                            "/keys#" + ids["keys"],
 		wire.NewID():                           "",
 		"pla":                                  "",
+		"team":                                 "/requests?filter=group%3Ateam",
+		"wit":                                  "/scores/wit",
 		"00F067AA0BA902B7":                     "/traces/" + trace + "?span=00f067aa0ba902b7",
 		strings.Repeat("é", 5000):              "",
 	} {
@@ -183,6 +189,9 @@ func TestAnythingIsFoundByItsId(t *testing.T) {
 		if got := finds(mallory, typed); got != "" {
 			t.Errorf("%.40q of another project leads to %q", typed, got)
 		}
+	}
+	if got := finds(vic, ids["keys"]); got != "" {
+		t.Errorf("a viewer is led to %q", got)
 	}
 
 	page := s.call(vic, "GET", "/find?q=PLA+template", nil)

@@ -67,7 +67,7 @@ var imports = map[string]string{
 		"api/wire/jsonscan api/words",
 	"api/dashboard/scores": "api/dashboard/address api/dashboard/filter api/dashboard/frame api/dashboard/number " +
 		"api/filterline api/wire",
-	"api/dashboard/views": "api/dashboard/address api/dashboard/filter api/dashboard/frame " +
+	"api/dashboard/views": "api/access api/dashboard/address api/dashboard/filter api/dashboard/frame " +
 		"api/filterline api/wire",
 	"api/dashboard/people":  "api/dashboard/address api/dashboard/frame api/dashboard/table api/wire",
 	"api/dashboard/targets": "api/dashboard/frame api/wire",

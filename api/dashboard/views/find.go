@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"promptspool/api/access"
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
@@ -98,7 +99,7 @@ func (p *pages) findPage(c *frame.Exchange) error {
 // findMax is how long a find looks for an id: calls are looked through for what no index has.
 const findMax = 2 * time.Second
 
-// find returns the address of what has an id, or of the template with a name; "" if there is none.
+// find returns the address of what has an id, or of the template or score with a name; "" if there is none.
 func (p *pages) find(c *frame.Exchange, id string) (to string, err error) {
 	ctx, cancel := context.WithTimeout(c.Context(), findMax)
 	defer cancel()
@@ -107,10 +108,14 @@ func (p *pages) find(c *frame.Exchange, id string) (to string, err error) {
 		return func() (string, error) {
 			is := wire.Where("id", "is", id)
 			page, err := p.records.Rollups(ctx, by, wire.RollupSearch{Of: of, Having: &is, PerPage: 1})
-			if len(page.Items) == 0 {
-				to = ""
-			}
-			return to, err
+			return unlessNone(len(page.Items), to), err
+		}
+	}
+	calls := func(field, to string) func() (string, error) {
+		return func() (string, error) {
+			is := wire.Where(field, "is", id)
+			page, err := p.records.Search(ctx, by, wire.Search{FilterGroup: &is, PerPage: 1})
+			return unlessNone(len(page.Items), to), err
 		}
 	}
 
@@ -127,7 +132,10 @@ func (p *pages) find(c *frame.Exchange, id string) (to string, err error) {
 			t, err := p.templates.Head(ctx, by, id)
 			return address.Template("/template", t.Name), err
 		},
+		func() (string, error) { return p.key(c, id) },
 		func() (string, error) { return p.span(ctx, by, lower) },
+		calls("score_name", "/scores/"+url.PathEscape(id)),
+		calls("group_id", filter.RequestsWith("group", "", id)),
 	} {
 		to, err = look()
 		if err == nil && to != "" {
@@ -142,6 +150,28 @@ func (p *pages) find(c *frame.Exchange, id string) (to string, err error) {
 	}
 
 	return "", nil
+}
+
+func unlessNone(n int, to string) string {
+	if n == 0 {
+		return ""
+	}
+	return to
+}
+
+// key returns the address of a key of the project, if the reader may see it.
+func (p *pages) key(c *frame.Exchange, id string) (to string, err error) {
+	if !c.User.Role.Includes(access.Role("GET /keys")) {
+		return "", nil
+	}
+	all, err := p.keys.Keys(c.Context())
+	for _, k := range all {
+		if k.ID == id && k.AccountID == c.User.AccountID {
+			to = "/keys#" + id
+		}
+	}
+
+	return to, err
 }
 
 // span returns the address of a span of the newest traces.

@@ -101,14 +101,15 @@ type pages struct {
 	views     wire.Views
 	records   wire.Archive
 	templates wire.Registry
+	keys      wire.Keys
 }
 
 //go:embed *.html
 var html embed.FS
 
 // Pages returns the pages of views, and the one that finds something.
-func Pages(views wire.Views, records wire.Archive, templates wire.Registry) frame.Section {
-	p := &pages{views, records, templates}
+func Pages(views wire.Views, records wire.Archive, templates wire.Registry, keys wire.Keys) frame.Section {
+	p := &pages{views, records, templates, keys}
 	routes := []frame.Route{
 		{Pattern: "GET /views", Page: p.list},
 		{Pattern: "GET /find", Page: p.findPage},
