@@ -169,10 +169,21 @@ type application struct {
 type batch = archive.Waiting[application]
 
 // Apply folds events in one transaction; see archive.Store.
+//
+// Only if the database refuses a statement because of some of the events are they folded
+// separately. Those that are refused alone are answered with wire.ResultLater, so that they
+// do not hold up the others.
 func (db *DB) Apply(ctx context.Context, account string, events []archive.Event) (results []wire.Result, err error) {
 	err = archive.Apart(events, func(part []archive.Event) error {
 		more, err := db.apply(ctx, account, part)
-		results = append(results, more...)
+		if connection.Refused(err) {
+			tries := refusalsMax
+			more, err = db.applyApart(ctx, account, part, &tries, err)
+		}
+		// Otherwise they are of an attempt that was rolled back.
+		if err == nil {
+			results = append(results, more...)
+		}
 		return err
 	})
 	if err != nil {
@@ -180,6 +191,47 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 	}
 
 	return results, nil
+}
+
+// refusalsMax bounds the transactions spent on finding the events that the database refuses.
+const refusalsMax = 64
+
+// applyApart folds each half of the events separately. err is why they could not be folded
+// together.
+func (db *DB) applyApart(
+	ctx context.Context, account string, events []archive.Event, tries *int, err error,
+) ([]wire.Result, error) {
+	if *tries--; *tries < 0 {
+		e := connection.Unavailable("The database refuses this server's statements; "+
+			"the server's log has the reason. Upgrade the server.", err)
+		e.Affects = wire.AffectsAccount // others' events may pass
+		return nil, e
+	}
+
+	if len(events) == 1 {
+		db.logger.Error("Database refuses an event; its sidecar keeps it and will send it again",
+			"event", events[0].ID, "error", err)
+		return []wire.Result{{
+			ID:     events[0].ID,
+			Code:   wire.ResultLater,
+			Reason: "the database refuses it; the server's log has the reason",
+		}}, nil
+	}
+
+	// Half by half, so that a few refused events take few transactions to find.
+	var all []wire.Result
+	for _, half := range [][]archive.Event{events[:len(events)/2], events[len(events)/2:]} {
+		results, err := db.apply(ctx, account, half)
+		if connection.Refused(err) {
+			results, err = db.applyApart(ctx, account, half, tries, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, results...)
+	}
+
+	return all, nil
 }
 
 // apply folds events in one transaction, which may be shared with other calls.

@@ -489,7 +489,7 @@ func conflict(err error) error {
 
 // copyFailure turns the error of a COPY to spread tables into a conflict, so that the
 // transaction starts over with INSERT. Of a COPY, the coordinator does not pass on a
-// worker's SQLSTATE, and a duplicate could not be told from another error.
+// worker's SQLSTATE, and a refusal could not be told from a duplicate.
 func (f *folding) copyFailure(err error) error {
 	if !f.db.spread || connection.SQLState(err) == "" || connection.Away(err) {
 		return err

@@ -266,7 +266,6 @@ func failure(ctx context.Context, err error) *wire.Error {
 
 	return &wire.Error{
 		Code:    wire.CodeInternal,
-		Affects: wire.AffectsAccount, // others' events may pass
 		Message: "The database reported an error; the server's log has the reason.",
 		Cause:   err,
 	}
@@ -339,6 +338,15 @@ func lostWorker(err error) bool {
 	}
 
 	return false
+}
+
+// Refused reports whether the database rejects a statement as it is, so that sending it
+// again is pointless. Faults that a person can fix (a missing table or privilege) are
+// unavailable instead.
+func Refused(err error) bool {
+	state := SQLState(err)
+
+	return wire.IsCode(err, wire.CodeInternal) && (strings.HasPrefix(state, "42") || strings.HasPrefix(state, "0A"))
 }
 
 // stale reports whether the connection leads to a host that no longer accepts writes.
