@@ -10,11 +10,30 @@ type Kept struct {
 
 // Repriced reports the progress of a repricing.
 type Repriced struct {
-	Success bool   `json:"success"`
-	Seen    int    `json:"seen"`    // requests that were looked at
-	Changed int    `json:"changed"` // of them, those that are read otherwise, or have a new price
-	Cursor  string `json:"cursor"`  // send it to continue
-	Done    bool   `json:"done"`
+	Success bool          `json:"success"`
+	Seen    int           `json:"seen"`    // requests that were looked at
+	Changed int           `json:"changed"` // of them, those that are read otherwise, or have a new price
+	Parts   RepricedParts `json:"parts"`   // what changed in these
+	Cursor  string        `json:"cursor"`  // send it to continue
+	Done    bool          `json:"done"`
+}
+
+// RepricedParts are numbers of requests by what changed in them.
+type RepricedParts struct {
+	Tokens int `json:"tokens"` // the numbers of tokens
+	Price  int `json:"price"`  // the cost, or what a price list says beside a given one
+	Status int `json:"status"` // the status, or the type of an error
+	Model  int `json:"model"`  // the model, its provider or the service tier
+	Text   int `json:"text"`   // the texts, or what else is known of the answer
+}
+
+// Add adds the numbers of others.
+func (p *RepricedParts) Add(o RepricedParts) {
+	p.Tokens += o.Tokens
+	p.Price += o.Price
+	p.Status += o.Status
+	p.Model += o.Model
+	p.Text += o.Text
 }
 
 // SecretKind is how a secret was recognised.

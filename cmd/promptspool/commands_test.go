@@ -37,14 +37,20 @@ func answering(t *testing.T, answer string) (url string, call *string) {
 func TestReprice(t *testing.T) {
 	withoutVariables(t)
 	url, call := answering(t,
-		`{"success":true,"seen":5,"changed":3,"done":true}`)
+		`{"success":true,"seen":5,"changed":3,"parts":{"tokens":2,"price":2,"text":1},"done":true}`)
 	got := say(t, "requests", "reprice", "--cursor", "here", "--url", url, "--key", "k")
 	Equal(t, "call", *call, `k POST /api/public/v2/requests/reprice {"cursor":"here"}`)
 	Equal(t, "table", got, said{Out: "" +
-		"records  5\n" +
-		"changed  3\n"})
+		"records   5\n" +
+		"changed   3\n" +
+		"  tokens  2\n" +
+		"  price   2\n" +
+		"  status  0\n" +
+		"  model   0\n" +
+		"  text    1\n"})
 	got = say(t, "requests", "reprice", "-o", "json", "--url", url, "--key", "k")
-	if !strings.Contains(strings.Join(strings.Fields(got.Out), ""), `"seen":5,"changed":3,`) {
+	parts := `"parts":{"tokens":2,"price":2,"status":0,"model":0,"text":1}`
+	if !strings.Contains(strings.Join(strings.Fields(got.Out), ""), parts) {
 		t.Errorf("as JSON it is %s", got.Out)
 	}
 }

@@ -139,6 +139,7 @@ func TestWhatIsReadAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			sum.Seen, sum.Changed, sum.Done = sum.Seen+part.Seen, sum.Changed+part.Changed, part.Done
+			sum.Parts.Add(part.Parts)
 		}
 	}
 	reprice(1)
@@ -146,6 +147,7 @@ func TestWhatIsReadAgain(t *testing.T) {
 	want := wire.Repriced{
 		Seen:    1 + len(bodies),
 		Changed: len(bodies) - 1,
+		Parts:   wire.RepricedParts{Tokens: 2, Price: 3, Status: 1, Model: 3, Text: 1},
 		Done:    true,
 	}
 	if diff := cmp.Diff(want, sum); diff != "" {

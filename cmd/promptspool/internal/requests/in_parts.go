@@ -30,6 +30,7 @@ func reprice(c *cli.Context) error {
 
 		sum.Seen += part.Seen
 		sum.Changed += part.Changed
+		sum.Parts.Add(part.Parts)
 		sum.Cursor, sum.Done = part.Cursor, part.Done
 		return sum.Seen, nil
 	})
@@ -40,6 +41,11 @@ func reprice(c *cli.Context) error {
 	return print.Output(c, sum, func(t *print.Table) {
 		t.Row("records", sum.Seen)
 		t.Row("changed", sum.Changed)
+		t.Row("  tokens", sum.Parts.Tokens)
+		t.Row("  price", sum.Parts.Price)
+		t.Row("  status", sum.Parts.Status)
+		t.Row("  model", sum.Parts.Model)
+		t.Row("  text", sum.Parts.Text)
 	})
 }
 
