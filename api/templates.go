@@ -124,7 +124,12 @@ func (a *API) restoreTemplate(c *exchange) error {
 // listTemplates lists templates, one page at a time.
 func (a *API) listTemplates(c *exchange, q wire.TemplateListQuery) error {
 	list, err := a.c.Templates.List(c.context, c.id, q)
-	return answer(c, list, err)
+	if err != nil {
+		return err
+	}
+	c.setCacheHeaders(list.Cache, list.Age)
+
+	return answer(c, list, nil)
 }
 
 // templateLabels lists the labels of a template.

@@ -175,6 +175,11 @@ func TestTheCacheKeepsToAPrefix(t *testing.T) {
 			}
 		}
 
+		// It lists its own copies as well.
+		list, err := c.List(t.Context(), support, wire.TemplateListQuery{})
+		if err != nil || list.Total != 1 || list.Items[0].Name != "support/greet" {
+			t.Errorf("the list has %+v, %v", list, err)
+		}
 		equal(t, "unknown, below the prefix", fetch(t, c, support, "support/none"), "unavailable")
 		equal(t, "unknown, elsewhere", fetch(t, c, support, "hr/none"), "not_found")
 	})

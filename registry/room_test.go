@@ -54,3 +54,43 @@ func TestLargeTemplatesAreServedWhenThereIsRoom(t *testing.T) {
 		}
 	})
 }
+
+// A page of the held templates takes room as well: it is as large as they are.
+func TestAPageOfTheTemplatesThatAreHeldTakesRoom(t *testing.T) {
+	scene(t, "room", func(t *testing.T, s *server, dir string) {
+		s.publish(t, says("small", "hello"))
+		c := start(t, dir, s)
+		c.fetched(t, "small", latest)
+		list := func() (*admission.RoomClaim, error) {
+			claim := c.room.Claim(true)
+			_, err := c.List(admission.WithRoom(t.Context(), &claim), ann, wire.TemplateListQuery{})
+
+			return &claim, err
+		}
+
+		s.goAway()
+		if claim, err := list(); err != nil || claim.Holds() {
+			t.Errorf("a small page holds room: %v; %v", claim.Holds(), err)
+		}
+
+		s.comeBack()
+		s.publish(t, says("large", strings.Repeat("x", 1<<20)))
+		c.fetched(t, "large", latest)
+		s.goAway()
+		claim, err := list()
+		if err != nil || !claim.Holds() {
+			t.Errorf("a large page holds room: %v; %v", claim.Holds(), err)
+		}
+		claim.Release()
+
+		s.comeBack()
+		for _, name := range []string{"larger", "largest"} { // more than a call may take
+			s.publish(t, says(name, strings.Repeat("x", 6<<20)))
+			c.fetched(t, name, latest)
+		}
+		s.goAway()
+		if claim, err := list(); !wire.IsCode(err, wire.CodeTooLarge) || claim.Holds() {
+			t.Errorf("a page that is too large: %v", err)
+		}
+	})
+}

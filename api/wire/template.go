@@ -445,6 +445,11 @@ type TemplateList struct {
 	Success bool               `json:"success"`
 	Items   []TemplateListItem `json:"items"`
 	Paging
+
+	// Cache is "stale" if a sidecar answers from its own copies, without the server; else
+	// "". It is sent as X-Cache.
+	Cache string        `json:"-"`
+	Age   time.Duration `json:"-"` // since all items were known to be current; sent as Age, in seconds
 }
 
 // LabelNames returns the names of the labels of templates, each once.
