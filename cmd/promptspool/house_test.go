@@ -163,6 +163,8 @@ var imports = map[string]string{
 	"api/otlp/otlptest":          "api/otlp",
 	"api/wire/packed/packedtest": "api/wire/packed",
 	// The rooms of the command. Nothing imports the command itself.
+	"cmd/promptspool/internal/agents": "api/mcp api/wire api/wire/jsonscan spool/disk " +
+		"cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/machine":    "api/admission api/edge api/wire",
 	"cmd/promptspool/internal/datafolder": "api/ops spool/disk spool/rawlog",
 	"cmd/promptspool/internal/logging":    "",

@@ -29,6 +29,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/api/words"
+	"promptspool/cmd/promptspool/internal/agents"
 	"promptspool/cmd/promptspool/internal/alerts"
 	"promptspool/cmd/promptspool/internal/archivetool"
 	"promptspool/cmd/promptspool/internal/completion"
@@ -87,7 +88,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 			upCommand(), serverCommand(), sidecarCommand(),
 			loginCommand(), contextsCommand(), statusCommand(), keysCommand(), peopleCommand(), projectsCommand(),
 			requests.Command(), requests.TracesCommand(), requests.SessionsCommand(), requests.UsersCommand(),
-			templates.Command(), experiments.Command(), scores.Command(), alerts.Command(), mcpCommand(),
+			templates.Command(), experiments.Command(), scores.Command(), alerts.Command(), agents.Command(),
 			spooltool.SpoolCommand(), spooltool.DeadCommand(),
 			archivetool.ArchiveCommand(), archivetool.BackupCommand(), archivetool.RestoreCommand(),
 			configCommand(), completion.Command(), docsCommand(), versionCommand(),
