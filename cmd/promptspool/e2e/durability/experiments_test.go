@@ -178,7 +178,7 @@ func TestAnExperimentDecidesWhetherALabelMoves(t *testing.T) {
 		l := newLab(t, server, 30)
 		gates := []string{"--filter", "status:success", "--gate", "kind >= base - 0.02", "--gate", "contains >= 0.9"}
 
-		out := l.run(1, append(gates, "--template", "team/greet@2", "--name", "red")...)
+		out := l.run(1, append(gates, "--template", "team/greet@2", "--name", "red", "--junit", "junit.xml")...)
 		for _, want := range []string{
 			"30 rows, versions [2 1] of team/greet", "60 calls to make", "FAILED  kind >= base - 0.02",
 			"worse", "+What?", "2 of 2 gates failed",
@@ -186,6 +186,10 @@ func TestAnExperimentDecidesWhetherALabelMoves(t *testing.T) {
 			if !strings.Contains(out, want) {
 				t.Errorf("red: %s\nis not in\n%s", want, out)
 			}
+		}
+		junit, _ := os.ReadFile(filepath.Join(l.dir, "junit.xml"))
+		if !strings.Contains(string(junit), `failures="2"`) {
+			t.Errorf("JUnit: %s", junit)
 		}
 
 		// In time, a sidecar forwards all that a run logs.

@@ -30,6 +30,7 @@ func Command() *cli.Command {
 				config.TextFlag("name", "", "the experiment's `name`; the same name continues an interrupted run"),
 				config.TextFlag("concurrency", "4", "the `number` of calls at a time, and of processes of the command"),
 				config.TextFlag("timeout", "2m", "the `time` that an answer may take"),
+				config.TextFlag("junit", "", "write the gates as JUnit XML to this `file`"),
 				config.SwitchFlag("yes", "also run if it may cost more than $1, or an unknown amount for 100 calls"),
 			}, config.RemoteFlags()),
 

@@ -1,8 +1,11 @@
 package experiments
 
 import (
+	"encoding/xml"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -66,6 +69,9 @@ func (r *run) report() error {
 		}
 	}
 	err = print.Output(r.c, rep, rep.print)
+	if path := r.c.String("junit"); path != "" {
+		err = errors.Join(err, rep.writeJUnit(path, failed))
+	}
 	if err == nil && failed > 0 {
 		err = cli.Exit(fmt.Sprintf("%d of %d gates failed", failed, len(r.gates)), 1)
 	}
@@ -138,6 +144,31 @@ func (rep *report) print(t *print.Table) {
 		t.Row("Row " + worse.Row + " became worse:")
 		t.Diff(worse.Diff)
 	}
+}
+
+// writeJUnit writes the gates to a file, as CI systems read them.
+func (rep *report) writeJUnit(path string, failed int) error {
+	type test struct {
+		Class   string `xml:"classname,attr"`
+		Name    string `xml:"name,attr"`
+		Failure string `xml:"failure,omitempty"`
+	}
+	suite := struct {
+		XMLName  xml.Name `xml:"testsuite"`
+		Name     string   `xml:"name,attr"`
+		Failures int      `xml:"failures,attr"`
+		Cases    []test   `xml:"testcase"`
+	}{Name: rep.B.Experiment, Failures: failed}
+	for _, o := range rep.Gates {
+		one := test{Class: rep.B.Experiment, Name: o.Gate}
+		if !o.Passed {
+			one.Failure = o.Reason
+		}
+		suite.Cases = append(suite.Cases, one)
+	}
+
+	text, err := xml.MarshalIndent(suite, "", "  ")
+	return errors.Join(err, os.WriteFile(path, append([]byte(xml.Header), text...), 0o644))
 }
 
 // compareExperiments compares the newest versions of two experiments.
