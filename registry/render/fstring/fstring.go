@@ -3,12 +3,14 @@
 package fstring
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"promptspool/api/wire/jsonscan"
 	"promptspool/registry/render/language"
@@ -337,20 +339,23 @@ func reach(value json.RawMessage, step string) (found json.RawMessage) {
 	return found
 }
 
-// digitsMax bounds the digits that a format spec asks for.
-const digitsMax = 10_000
+// widthMax bounds the width of a format spec, and the precision of a number.
+const widthMax = 10_000
 
-// spec is a format spec: [0width][,][.precision][type]. A type is one of s d f %, and a precision
-// needs f or %. Python has more, which hardly a public prompt uses. The zero value asks for nothing.
+// spec is a format spec: [[fill]align][0][width][,][.precision][type]. An align is one of
+// < > ^, a type one of s d f %, and a precision needs f or %. Python has more, which public
+// prompts do not use. The zero value asks for nothing.
 type spec struct {
 	given     bool
-	width     int  // to which a number is filled with zeros
+	fill      string
+	align     string // "" means the value's own
+	width     int
 	grouped   bool // by commas
 	precision int
 	kind      string // the type; "" means the value's own
 }
 
-var specForm = regexp.MustCompile(`^(?:0(\d+))?(,?)(?:\.(\d+))?([sdf%]?)$`)
+var specForm = regexp.MustCompile(`^(?s:(?:(.)?([<>^]))?(0?)(\d*)(,?)(?:\.(\d+))?([sdf%]?))$`)
 
 // parseSpec reads a spec.
 func parseSpec(text string) spec {
@@ -362,31 +367,38 @@ func parseSpec(text string) spec {
 
 	s := spec{
 		given:     text != "",
-		width:     bounded(m[1], 0),
-		grouped:   m[2] != "",
-		precision: bounded(m[3], 6),
-		kind:      m[4],
+		fill:      m[1],
+		align:     m[2],
+		width:     bounded(m[4], 0),
+		grouped:   m[5] != "",
+		precision: bounded(m[6], 6),
+		kind:      m[7],
 	}
+	// After a fill, a 0 is just the first digit of the width.
+	if m[3] != "" && s.fill == "" {
+		s.fill = "0"
+	}
+
 	switch {
-	case max(s.width, s.precision) > digitsMax:
-		fail("has a format spec with a width or a precision above %d", digitsMax)
-	case m[3] != "" && s.kind != "f" && s.kind != "%":
+	case max(s.width, s.precision) > widthMax:
+		fail("has a format spec with a width or a precision above %d", widthMax)
+	case m[6] != "" && s.kind != "f" && s.kind != "%":
 		fail("has a format spec with a precision and without f or %%, which is not supported")
-	case s.grouped && s.width > 0:
+	case s.grouped && s.fill == "0":
 		fail("has a format spec with commas and zeros, which is not supported")
 	}
 
 	return s
 }
 
-// bounded reads a decimal number; one that is too large gives a number above digitsMax.
+// bounded reads a decimal number; one that is too large gives a number above widthMax.
 func bounded(digits string, absent int) int {
 	if digits == "" {
 		return absent
 	}
 	n, err := strconv.Atoi(digits)
 	if err != nil {
-		return digitsMax + 1
+		return widthMax + 1
 	}
 
 	return n
@@ -419,11 +431,11 @@ func (f *field) misfit(reason string) {
 
 // text writes a string.
 func (f *field) text(text string) string {
-	if f.kind != "" && f.kind != "s" || f.grouped || f.width > 0 {
+	if f.kind != "" && f.kind != "s" || f.grouped {
 		f.misfit("is for numbers, and the value is a text")
 	}
 
-	return text
+	return f.pad("", text, "<")
 }
 
 // number writes a JSON number. Python reads one without fraction and exponent as an int,
@@ -459,7 +471,7 @@ func (s spec) float(x float64) string {
 	return strconv.FormatFloat(x, 'f', s.precision, 64) + unit
 }
 
-// signed writes a number with its sign, and fills it up to the width.
+// signed writes a number with its sign, and fills up to the width.
 func (s spec) signed(negative bool, text string) string {
 	if s.grouped {
 		text = withCommas(text)
@@ -469,7 +481,7 @@ func (s spec) signed(negative bool, text string) string {
 		sign = "-"
 	}
 
-	return sign + strings.Repeat("0", max(0, s.width-len(sign)-len(text))) + text
+	return s.pad(sign, text, ">")
 }
 
 // withCommas groups the digits before the point by thousands.
@@ -484,4 +496,33 @@ func withCommas(text string) string {
 	}
 
 	return b.String() + text[whole:]
+}
+
+// pad fills a text up to the width. own is the value's own alignment; the zeros of a number
+// go after its sign.
+func (s spec) pad(sign, text, own string) string {
+	lack := s.width - len(sign) - utf8.RuneCountInString(text)
+	if lack <= 0 {
+		return sign + text
+	}
+
+	fill, align := s.fill, s.align
+	fill = cmp.Or(fill, " ")
+	// Without an alignment, numbers go right and strings go left.
+	if align == "" {
+		align = own
+		if fill == "0" && own == ">" {
+			return sign + strings.Repeat(fill, lack) + text
+		}
+	}
+
+	padding := func(n int) string { return strings.Repeat(fill, n) }
+	switch align {
+	case "<":
+		return sign + text + padding(lack)
+	case "^":
+		return padding(lack/2) + sign + text + padding(lack-lack/2)
+	}
+
+	return padding(lack) + sign + text
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf16"
+	"unicode/utf8"
 
 	"promptspool/api/wire/jsonscan"
 	"promptspool/registry/render/language"
@@ -424,16 +424,31 @@ func (w *writer) block(brackets string, n int, lineBreak string, one func(i int,
 // appendASCII appends a JSON string as Python's json writes it with ensure_ascii, and as
 // Jinja then makes it safe for HTML.
 func appendASCII(b []byte, s string) []byte {
-	for _, r := range string(jsonscan.AppendString(nil, s)) {
-		if r <= '~' && !strings.ContainsRune(`<>&'`, r) {
-			b = append(b, byte(r))
-			continue
-		}
-		// Two units, a surrogate pair, beyond 16 bits.
-		for _, unit := range utf16.AppendRune(nil, r) {
-			b = fmt.Appendf(b, `\u%04x`, unit)
+	b = append(b, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r == '\n':
+			b = append(b, `\n`...)
+		case r == '\r':
+			b = append(b, `\r`...)
+		case r == '\t':
+			b = append(b, `\t`...)
+		case r == '\b':
+			b = append(b, `\b`...)
+		case r == '\f':
+			b = append(b, `\f`...)
+		// A surrogate pair.
+		case r >= 0x10000:
+			r -= 0x10000
+			b = fmt.Appendf(b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		case r < ' ' || r > '~' || strings.ContainsRune(`<>&'`, r):
+			b = fmt.Appendf(b, `\u%04x`, r)
+		default:
+			b = utf8.AppendRune(b, r)
 		}
 	}
 
-	return b
+	return append(b, '"')
 }
