@@ -64,6 +64,7 @@ func init() {
 		"replace":    textFilter(filterReplace),
 		"trim":       textFilter(filterTrim),
 		"truncate":   textFilter(filterTruncate),
+		"format":     filterFormat,
 	}
 }
 

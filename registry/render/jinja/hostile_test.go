@@ -46,6 +46,8 @@ func hostile() map[string]string {
 		"replace chain":            "{{ 'aa'" + strings.Repeat("|replace('a', 'aaaaaaaaaa')", 50) + " }}",
 		"join":                     "{{ range(99999)|join(text) }}",
 		"split":                    "{% for a in range(9999) %}{% set b = text.split(' ') %}{% endfor %}",
+		"format":                   "{{ '%999999999d'|format(1) }}{{ '%.99999999f'|format(1.5) }}",
+		"format at its bound":      "{% for a in range(99999) %}{{ '%9999d'|format(1) }}{% endfor %}",
 		"map of map":               "{{ range(9999)|map('string')|map('upper')|list|length }}",
 		"attribute path":           "{{ [m]|map(attribute=text)|list }}",
 		"contains":                 "{% for a in range(99999) %}{{ 'zzzz' in text }}{% endfor %}",
@@ -60,6 +62,8 @@ func hostile() map[string]string {
 		"key":                      "{% set d = {'a': 1} %}" + forever + "{% set b = d.get(big) %}{% endfor %}",
 		"large attribute":          forever + "{{ [m]|map(attribute=big)|list|length }}{% endfor %}",
 		"split of a large text":    "{{ ('a ' * 1000000).split(' ', 900000)|length }}",
+		"format of many places":    "{{ ('%s' * 1000000)|format(1) }}{{ ('%%' * 1000000)|format }}",
+		"format of a large text":   "{% for a in range(99999) %}{% set b = big|format %}{% endfor %}",
 		"many scopes": strings.Repeat("{% for a in [1] %}", 90) +
 			"{% for i in range(99999) %}{{ gone }}{% endfor %}" + strings.Repeat("{% endfor %}", 90),
 		"a macro without end": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",

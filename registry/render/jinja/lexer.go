@@ -280,9 +280,9 @@ func unescape(b *strings.Builder, s string) int {
 // from and to, and [::-1]; the functions range and namespace; and these filters,
 // tests and methods:
 //
-//	filters  capitalize count d default first float indent int items join last length
-//	         list lower map reject rejectattr replace reverse round safe select selectattr
-//	         sort string title tojson trim truncate upper
+//	filters  capitalize count d default first float format indent int items join last
+//	         length list lower map reject rejectattr replace reverse round safe select
+//	         selectattr sort string title tojson trim truncate upper
 //	tests    boolean defined eq equalto false float ge gt in integer iterable le lt mapping
 //	         ne none number sequence string true undefined == != < <= > >=
 //	methods  of strings: upper lower strip lstrip rstrip split replace startswith endswith join;
@@ -291,7 +291,7 @@ func unescape(b *strings.Builder, s string) int {
 // That is what nearly all public prompts use. The rest of Jinja is reported by name when a
 // template is published: includes, inheritance, with, call, filter, do, break and recursive
 // loops; other filters, tests, methods, functions and members of loop; the operator **, % of a
-// text, and chains of comparisons; arguments given as * and **.
+// text, and chains of comparisons; %x and the like in a format; arguments given as * and **.
 //
 // Four things differ from Jinja. A macro has no varargs and kwargs, nor members such as
 // name. A member of an undefined value is undefined too, and an undefined value is an empty

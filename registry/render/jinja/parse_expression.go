@@ -365,6 +365,11 @@ func (p *parser) filter(operand expression) *filterExpr {
 		p.checkArguments(t, e.args)
 		p.checkApplied(t, e.args)
 	}
+	if f, ok := operand.(constant); ok && t.text == "format" && isString(f.value) {
+		if place := unsupportedPlace(f.value.(string)); place != "" {
+			p.unsupported(t.at, "format", place)
+		}
+	}
 
 	return e
 }

@@ -73,6 +73,8 @@ a {%+ if t +%} b {% endif %}
 {{ l|first }}{{ l|last }}{{ s|first }}{{ s|last }}{{ []|first }}|{{ []|last }}{{ gone|first }}
 {{ '3.5'|float }} {{ 'x'|float }} {{ 'x'|float(1.5) }} {{ 3|float }} {{ '1e3'|float }} {{ none|float }}
 {{ '42'|int }} {{ '42.9'|int }} {{ 'x'|int }} {{ 'x'|int(7) }} {{ 3.9|int }} {{ -3.9|int }} {{ true|int }} {{ none|int(5) }} {{ ' 12 '|int }}
+{{ "%s, %s!"|format("Hi", "you") }} {{ "%d %5.2f %05d %%"|format(3, 2.5, 42) }} {{ "%-5s|%5s|%.2s"|format("a", "b", "cde") }} {{ "%0.1f %d"|format(true, 1.9) }}
+{{ "%d"|format("x") }}
 {{ ml|indent }}|{{ ml|indent(2) }}|{{ ml|indent(2, true) }}|{{ ml|indent(2, true, true) }}|{{ ml|indent('> ', first=true) }}|{{ ml|indent(width=3, blank=true) }}
 {{ l|join }}|{{ l|join(', ') }}|{{ users|join(', ', attribute='name') }}|{{ 'abc'|join('-') }}|{{ [1, none, 'x']|join('/') }}|{{ gone|join(',') }}
 {{ l|length }}{{ s|length }}{{ u|length }}{{ m|length }}{{ ''|count }}{{ gone|length }}
