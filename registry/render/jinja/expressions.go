@@ -351,21 +351,28 @@ var functions map[string]func(x *run, a arguments) any
 func init() {
 	functions = map[string]func(x *run, a arguments) any{
 		"range":     callRange,
-		"namespace": newNamespace,
+		"dict":      func(x *run, a arguments) any { return newDict(x, a) },
+		"namespace": func(x *run, a arguments) any { return &namespace{*newDict(x, a)} },
 	}
 }
 
-// newNamespace makes a namespace of named arguments.
-func newNamespace(x *run, a arguments) any {
-	if len(a.list) > 0 {
-		fail("calls namespace with %s; give its attributes by name", typeName(a.list[0]))
-	}
-
+// newDict makes a mapping from another one and from named arguments.
+func newDict(x *run, a arguments) *dictValue {
 	d := x.dict()
+	if len(a.list) > 0 {
+		other, ok := a.list[0].(*dictValue)
+		if !ok {
+			fail("calls %s with %s", a.callee, typeName(a.list[0]))
+		}
+		for i, key := range other.keys {
+			x.put(d, key, other.values[i])
+		}
+	}
 	for i, name := range a.names {
 		x.put(d, name, a.named[i])
 	}
-	return &namespace{*d}
+
+	return d
 }
 
 func callRange(x *run, a arguments) any {

@@ -20,8 +20,9 @@ type filterExpr struct {
 	args    *argumentExprs
 }
 
-func (e *filterExpr) eval(x *run) any {
-	v := e.operand.eval(x)
+func (e *filterExpr) eval(x *run) any { return e.apply(x, e.operand.eval(x)) }
+
+func (e *filterExpr) apply(x *run, v any) any {
 	x.step()
 	return e.filter(x, v, e.args.eval(x, "the filter "+e.name))
 }
@@ -32,6 +33,7 @@ var filters map[string]filter
 
 func init() {
 	filters = map[string]filter{
+		"abs":     filterAbs,
 		"default": filterDefault,
 		"d":       filterDefault,
 		"float":   filterFloat,
@@ -54,12 +56,17 @@ func init() {
 		"reject":     selectFilter(false, false),
 		"selectattr": selectFilter(true, true),
 		"rejectattr": selectFilter(false, true),
-		"sort":       filterSort,
+
+		"sort":     filterSort,
+		"dictsort": filterDictsort,
+		"max":      extremeFilter(true),
+		"min":      extremeFilter(false),
+		"unique":   filterUnique,
 
 		"capitalize": textFilter(plain(capitalized)),
 		"lower":      textFilter(plain(strings.ToLower)),
 		"upper":      textFilter(plain(upper)),
-		"title":      textFilter(plain(title)),
+		"title":      textFilter(plain(filterTitle)),
 		"indent":     textFilter(filterIndent),
 		"replace":    textFilter(filterReplace),
 		"trim":       textFilter(filterTrim),
@@ -128,7 +135,8 @@ var (
 )
 
 func isDefined(v any) bool  { return !isUndefined(v) }
-func isNumber(v any) bool   { return isType[int64](v) || isType[float64](v) || isType[bool](v) }
+func isInteger(v any) bool  { return isType[int64](v) || isType[bigInteger](v) }
+func isNumber(v any) bool   { return isInteger(v) || isType[float64](v) || isType[bool](v) }
 func isMapping(v any) bool  { return isType[*dictValue](v) || isType[*namespace](v) }
 func isSequence(v any) bool { return isString(v) || isType[*listValue](v) || isType[*dictValue](v) }
 func isIterable(v any) bool { return isSequence(v) || isUndefined(v) }
@@ -141,7 +149,7 @@ var tests = map[string]test{
 	"none":      ofType(func(v any) bool { return v == nil }),
 	"true":      ofType(func(v any) bool { return v == true }),
 	"false":     ofType(func(v any) bool { return v == false }),
-	"integer":   ofType(isType[int64]),
+	"integer":   ofType(isInteger),
 	"float":     ofType(isType[float64]),
 	"number":    ofType(isNumber),
 	"string":    ofType(isString),
@@ -324,6 +332,22 @@ func (x *run) selection(a arguments) func(v any) bool {
 	return func(v any) bool { return test(x, v, rest) }
 }
 
+func filterAbs(x *run, v any, _ arguments) any {
+	n, ok := toNumber(v)
+	if !ok {
+		fail("takes abs of %s", typeName(v))
+	}
+
+	if i, ok := n.(int64); ok {
+		if i < 0 {
+			return x.integers("-", 0, i)
+		}
+		return i
+	}
+
+	return math.Abs(n.(float64))
+}
+
 func filterDefault(x *run, v any, a arguments) any {
 	_, isUndefined := v.(*undefined)
 	if !isUndefined && (!a.truth(1, "boolean", false) || x.truth(v)) {
@@ -363,6 +387,10 @@ func filterFloat(x *run, v any, a arguments) any {
 }
 
 func filterInt(x *run, v any, a arguments) any {
+	if isType[bigInteger](v) {
+		return v
+	}
+
 	n, ok := x.readNumber(v)
 	if i, isInt := n.(int64); isInt {
 		return i
@@ -392,20 +420,39 @@ func filterLength(x *run, v any, _ arguments) any {
 	return nil
 }
 
+// roundings are the methods of round, but for common.
+var roundings = map[string]func(float64) float64{"ceil": math.Ceil, "floor": math.Floor}
+
 func filterRound(x *run, v any, a arguments) any {
 	n, ok := toNumber(v)
-	precision := a.number(0, "precision", 0)
-	switch _, isInt := n.(int64); {
-	case !ok:
+	if !ok {
 		fail("rounds %s", typeName(v))
-	case precision < 0 || precision > 300:
+	}
+	precision := a.number(0, "precision", 0)
+	if precision > 300 || precision < -300 {
 		fail("rounds to %d digits", precision)
-	case isInt:
-		return n
 	}
 
-	// Through decimal, as Python rounds: a binary fraction may be slightly off.
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(n.(float64), 'f', precision, 64), 64)
+	// 10 to the power of 300 is still finite; the check above keeps it so.
+	f, scale := toFloat(n), math.Pow(10, float64(precision))
+	method := a.text(1, "method", "common")
+	if rounded := roundings[method]; rounded != nil {
+		return rounded(f*scale) / scale
+	}
+	if method != "common" {
+		fail("rounds by %q; it may be common, ceil or floor", language.Shorten(method))
+	}
+
+	if _, isInt := n.(int64); isInt && precision >= 0 {
+		return n
+	}
+	if precision < 0 {
+		return math.RoundToEven(f*scale) / scale
+	}
+
+	// Through decimal, as Python rounds: f*scale would round a binary fraction that is
+	// slightly off.
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'f', precision, 64), 64)
 
 	return rounded
 }

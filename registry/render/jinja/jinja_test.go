@@ -24,7 +24,7 @@ func renderJinja(template string, vars map[string]json.RawMessage) (string, []st
 // differs are the texts of jinja.json for which our result is not Jinja's, with our result.
 var differs = map[string]string{
 	"{{ 9000000000 * 9000000000 }}": "makes an integer beyond 64 bits",
-	"{{ big + 1 }}":                 "has a text + an integer, which cannot be calculated",
+	"{{ big + 1 }}":                 "has an integer + an integer, which cannot be calculated",
 }
 
 // golden is what Jinja makes of texts, null where it raises.

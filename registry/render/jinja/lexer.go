@@ -277,26 +277,28 @@ func unescape(b *strings.Builder, s string) int {
 // Supported are the tags if, elif, else, for (with else, a condition, and loop), set (of
 // one name, of several, of a namespace's attribute, of a block), raw and macro
 // (with defaults); comments; whitespace control; expressions with decimal numbers; slices
-// from and to, and [::-1]; the functions range and namespace; and these filters,
+// from and to, and [::-1]; the functions range, dict and namespace; and these filters,
 // tests and methods:
 //
-//	filters  capitalize count d default first float format indent int items join last
-//	         length list lower map reject rejectattr replace reverse round safe select
-//	         selectattr sort string title tojson trim truncate upper
+//	filters  abs capitalize count d default dictsort first float format indent int items
+//	         join last length list lower map max min reject rejectattr replace reverse
+//	         round safe select selectattr sort string title tojson trim truncate unique
+//	         upper
 //	tests    boolean defined eq equalto false float ge gt in integer iterable le lt mapping
 //	         ne none number sequence string true undefined == != < <= > >=
-//	methods  of strings: upper lower strip lstrip rstrip split replace startswith endswith join;
-//	         of mappings: get items keys values
+//	methods  of strings: upper lower title capitalize strip lstrip rstrip split splitlines
+//	         replace startswith endswith find rfind index join;
+//	         of mappings: get items keys values; of lists: index
 //
-// That is what nearly all public prompts use. The rest of Jinja is reported by name when a
-// template is published: includes, inheritance, with, call, filter, do, break and recursive
-// loops; other filters, tests, methods, functions and members of loop; the operator **, % of a
-// text, and chains of comparisons; %x and the like in a format; arguments given as * and **.
+// That is what public prompts use. The rest of Jinja is reported by name when a template is
+// published: includes, inheritance, with, call, filter, do, break and recursive loops; other filters,
+// tests, methods, functions and members of loop; the operator **, % of a text, and chains of
+// comparisons; %x and the like in a format; arguments given as * and **.
 //
 // Four things differ from Jinja. A macro has no varargs and kwargs, nor members such as
 // name. A member of an undefined value is undefined too, and an undefined value is an empty
 // string wherever a string is expected. A member named like a method, without a call, is
-// the member. An integer variable beyond 64 bits is a text.
+// the member. Integers beyond 64 bits can be written but not calculated with.
 type Template struct {
 	body      []node
 	variables []string

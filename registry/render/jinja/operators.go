@@ -209,7 +209,7 @@ func (x *run) equal(a, b any) bool {
 		return a == b
 	}
 
-	// The rest are none and, by identity, namespaces and loops.
+	// The rest are none, large integers and, by identity, namespaces and loops.
 	return a == b
 }
 
@@ -310,11 +310,12 @@ func (x *run) sorted(items []any, key func(any) any, reverse bool) []any {
 	return out
 }
 
-// key returns the function that finds what items are sorted by: an attribute, or the item
-// itself without one, and texts regardless of case unless case_sensitive is given.
-func (a *arguments) key() func(any) any {
-	attribute, _ := a.get(2, "attribute")
-	caseless := !a.truth(1, "case_sensitive", false)
+// key returns the function that finds what items are compared by: an attribute, or the item
+// itself without one, and texts regardless of case unless case_sensitive is given. Both
+// arguments have a position.
+func (a *arguments) key(caseAt, attributeAt int) func(any) any {
+	attribute, _ := a.get(attributeAt, "attribute")
+	caseless := !a.truth(caseAt, "case_sensitive", false)
 	// The parser finds a name that is written as a text.
 	if s, ok := attribute.(string); ok && strings.Contains(s, ",") {
 		fail("compares by several attributes, which is not supported")
@@ -333,5 +334,51 @@ func (a *arguments) key() func(any) any {
 }
 
 func filterSort(x *run, v any, a arguments) any {
-	return &listValue{items: x.sorted(x.list(v), a.key(), a.truth(0, "reverse", false))}
+	return &listValue{items: x.sorted(x.list(v), a.key(1, 2), a.truth(0, "reverse", false))}
+}
+
+func filterDictsort(x *run, v any, a arguments) any {
+	d, ok := v.(*dictValue)
+	if !ok {
+		fail("calls dictsort for %s", typeName(v))
+	}
+
+	by := 0
+	if a.text(1, "by", "key") == "value" {
+		by = 1
+	}
+	// It has no attribute.
+	key := a.key(0, math.MaxInt)
+	ofPair := func(pair any) any { return key(pair.(*listValue).items[by]) }
+
+	return &listValue{items: x.sorted(x.pairs(d), ofPair, a.truth(2, "reverse", false))}
+}
+
+// extremeFilter makes min and max. Of several equal items the first is returned, as in Python.
+func extremeFilter(highest bool) filter {
+	return func(x *run, v any, a arguments) any {
+		items := x.sorted(x.list(v), a.key(0, 1), highest)
+		if len(items) == 0 {
+			return &undefined{}
+		}
+		return items[0]
+	}
+}
+
+func filterUnique(x *run, v any, a arguments) any {
+	key, seen := a.key(0, 1), x.dict()
+	out := &listValue{}
+	for _, item := range x.list(v) {
+		k := key(item)
+		if _, ok := k.(*undefined); ok {
+			// An undefined value cannot be a key.
+			k = nil
+		}
+		if _, ok := seen.get(x, k); !ok {
+			x.put(seen, k, true)
+			out.items = append(out.items, item)
+		}
+	}
+
+	return out
 }

@@ -167,7 +167,7 @@ func (p *parser) primary() expression {
 		}
 		return constant{strings.Join(parts, "")}
 	case "int":
-		return constant{parseInteger(t)}
+		return constant{parseInteger(t.text)}
 	case "float":
 		return constant{language.ParseFloat(t.text)}
 
@@ -251,10 +251,10 @@ func (p *parser) commas(end string, one func()) {
 }
 
 // parseInteger reads decimal digits.
-func parseInteger(t token) int64 {
-	n, err := strconv.ParseInt(t.text, 10, 64)
+func parseInteger(digits string) any {
+	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
-		failAt(t.at, "has an integer beyond 64 bits, which is not supported; write it as a text")
+		return bigInteger(digits)
 	}
 
 	return n
@@ -283,7 +283,7 @@ func (p *parser) member(operand expression) expression {
 	t := p.next()
 	switch {
 	case t.kind == "int":
-		return &itemExpr{operand: operand, key: constant{parseInteger(t)}}
+		return &itemExpr{operand: operand, key: constant{parseInteger(t.text)}}
 	case t.kind != "name":
 		p.at--
 		p.unexpected("a member's name")
@@ -379,8 +379,6 @@ func (p *parser) checkArguments(t token, a *argumentExprs) {
 	switch {
 	case t.text == "int" && (len(a.list) > 1 || slices.Contains(a.names, "base")):
 		p.unsupported(t.at, "argument", "base of int")
-	case t.text == "round" && (len(a.list) > 1 || slices.Contains(a.names, "method")):
-		p.unsupported(t.at, "argument", "method of round")
 	case t.text == "map" && slices.Contains(a.names, "attribute") && slices.Contains(a.names, "default"):
 		p.unsupported(t.at, "argument", "default of map")
 	}

@@ -269,8 +269,8 @@ func (p *parser) setTag(tag token) node {
 		n.value = p.tuple()
 		p.want("%}")
 	} else {
-		if p.is("|") {
-			p.unsupported(p.now().at, "filter of a", "set")
+		for p.take("|") {
+			n.filters = append(n.filters, p.filter(nil))
 		}
 		n.body = p.block("endset", tag)
 	}

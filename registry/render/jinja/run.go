@@ -386,6 +386,7 @@ type setNode struct {
 	attribute string // if the only target is a namespace's attribute
 	value     expression
 	body      []node
+	filters   []*filterExpr
 }
 
 func (n *setNode) exec(x *run) {
@@ -395,6 +396,9 @@ func (n *setNode) exec(x *run) {
 	} else {
 		// Names that the block sets are not visible after it.
 		x.scoped(nil, func() { value = x.capture(n.body) })
+		for _, f := range n.filters {
+			value = f.apply(x, value)
+		}
 	}
 
 	if n.attribute == "" {

@@ -3,6 +3,7 @@ package jinja
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -78,6 +79,16 @@ func splitBlank(s string, most int) (parts []string) {
 	return parts
 }
 
+// lines splits at line breaks. One at the end does not begin another line.
+func lines(s string) []string {
+	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+	if s == "" {
+		return nil
+	}
+
+	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+}
+
 func (x *run) replace(s, old, with string, count int) string {
 	n := strings.Count(s, old)
 	if count >= 0 {
@@ -114,17 +125,28 @@ func capitalized(s string) string {
 	return strings.ToTitle(s[:size]) + strings.ToLower(s[size:])
 }
 
-// title returns a text with a capital at the beginning of each word. Words end at whitespace and at - ( { [ <.
-func title(s string) string {
+// titled returns a text with a capital at the beginning of each word. separates reports
+// whether a word begins after a character.
+func titled(s string, separates func(rune) bool) string {
 	before := ' '
 	return strings.Map(func(r rune) rune {
 		out := unicode.ToLower(r)
-		if unicode.IsSpace(before) || strings.ContainsRune("-({[<", before) {
+		if separates(before) {
 			out = unicode.ToTitle(r)
 		}
 		before = r
 		return out
 	}, s)
+}
+
+// methodTitle is the method title: every run of letters begins with a capital.
+func methodTitle(s string) string {
+	return titled(s, func(r rune) bool { return !unicode.IsLetter(r) })
+}
+
+// filterTitle is the filter title: words end at whitespace and at - ( { [ <.
+func filterTitle(s string) string {
+	return titled(s, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("-({[<", r) })
 }
 
 // indent puts width before every line except the first and blank ones, as Jinja's filter
@@ -263,19 +285,35 @@ func plain(f func(string) string) textFunction {
 var textMethods = map[string]textFunction{
 	"upper":      plain(upper),
 	"lower":      plain(strings.ToLower),
+	"title":      plain(methodTitle),
+	"capitalize": plain(capitalized),
 	"strip":      stripMethod("strip"),
 	"lstrip":     stripMethod("lstrip"),
 	"rstrip":     stripMethod("rstrip"),
 	"split":      func(x *run, s string, a arguments) any { return x.split(s, a) },
+	"splitlines": func(x *run, s string, _ arguments) any { return x.texts(lines(s)) },
 	"join":       func(x *run, s string, a arguments) any { return x.joined(x.list(a.must(0, "iterable")), s) },
 	"replace":    filterReplace,
 	"startswith": affixMethod("prefix", strings.HasPrefix),
 	"endswith":   affixMethod("suffix", strings.HasSuffix),
+	"find":       findMethod("find"),
+	"rfind":      findMethod("rfind"),
+	"index":      findMethod("index"),
 }
 
-// affixMethod makes startswith and endswith.
+// affixMethod makes startswith and endswith, whose argument may be a list of texts.
 func affixMethod(argument string, has func(s, affix string) bool) textFunction {
-	return func(x *run, s string, a arguments) any { return has(s, x.str(a.must(0, argument))) }
+	return func(x *run, s string, a arguments) any {
+		affixes := a.must(0, argument)
+		if l, ok := affixes.(*listValue); ok {
+			return slices.ContainsFunc(l.items, func(e any) bool {
+				x.step()
+				return has(s, x.str(e))
+			})
+		}
+
+		return has(s, x.str(affixes))
+	}
 }
 
 // dictMethods lists the methods of mappings.
@@ -305,6 +343,8 @@ func (e *methodExpr) eval(x *run) any {
 		}
 	case *dictValue:
 		v, ok = x.dictMethod(operand, e.name, a)
+	case *listValue:
+		v, ok = x.listMethod(operand, e.name, a)
 	case *undefined:
 		return operand
 	}
@@ -334,7 +374,41 @@ func (x *run) dictMethod(d *dictValue, name string, a arguments) (any, bool) {
 	return nil, false
 }
 
+func (x *run) listMethod(l *listValue, name string, a arguments) (any, bool) {
+	if name != "index" {
+		return nil, false
+	}
+
+	for i, item := range l.items {
+		if x.equal(item, a.must(0, "value")) {
+			return int64(i), true
+		}
+	}
+	fail("calls index for a value that is not in the list")
+	return nil, false
+}
+
 // stripMethod makes strip, lstrip and rstrip.
 func stripMethod(method string) textFunction {
 	return func(_ *run, s string, a arguments) any { return stripped(s, method, a) }
+}
+
+// findMethod makes find, rfind and index, which return the position of a text in the string, in characters. Without
+// it, it is -1, and index fails.
+func findMethod(method string) textFunction {
+	return func(_ *run, s string, a arguments) any {
+		sub := a.text(0, "sub", "")
+		i := strings.Index(s, sub)
+		if method == "rfind" {
+			i = strings.LastIndex(s, sub)
+		}
+		if i < 0 && method == "index" {
+			fail("calls index for a text that is not in the other")
+		}
+		if i > 0 {
+			i = utf8.RuneCountInString(s[:i])
+		}
+
+		return int64(i)
+	}
 }

@@ -12,9 +12,12 @@ import (
 	"promptspool/registry/render/language"
 )
 
-// A value is nil (None), bool, int64, float64, string, *listValue,
+// A value is nil (None), bool, int64, float64, bigInteger, string, *listValue,
 // *dictValue, *namespace, *loopState, *macro or *undefined. Values never change once they are
 // made, except namespaces.
+
+// bigInteger is an integer beyond 64 bits, as it was written.
+type bigInteger string
 
 // undefined is what is not there. name is how it was called, "" if it has no name.
 type undefined struct{ name string }
@@ -55,7 +58,7 @@ func (x *run) key(v any) any {
 		// Hashing reads it.
 		x.read(len(v))
 		return v
-	case nil, int64:
+	case nil, int64, bigInteger:
 		return v
 	}
 
@@ -146,13 +149,13 @@ func (x *run) decodeNumber(number string) any {
 	if !language.IsInteger(number) {
 		return language.ParseFloat(number)
 	}
+	// JSON has integers of any size; beyond 64 bits they keep their text.
 	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
 		return n
 	}
 	x.pay(len(number))
 
-	// JSON has integers of any size; one beyond 64 bits is a text here.
-	return number
+	return bigInteger(number)
 }
 
 // typeName names a value in an error.
@@ -162,7 +165,7 @@ func typeName(v any) string {
 		return "none"
 	case bool:
 		return "a boolean"
-	case int64:
+	case int64, bigInteger:
 		return "an integer"
 	case float64:
 		return "a float"
@@ -322,6 +325,8 @@ func (w *writer) value(v any, lineBreak string) {
 		w.b = strconv.AppendInt(w.b, v, 10)
 	case float64:
 		w.b = append(w.b, language.FloatRepr(v)...)
+	case bigInteger:
+		w.b = append(w.b, v...)
 
 	// These pay for themselves.
 	case string:

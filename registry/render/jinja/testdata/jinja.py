@@ -34,7 +34,7 @@ a {%+ if t +%} b {% endif %}
 {{ 1000 }} {{ 1500.0 }} {{ 0.0000001 }} {{ 2.0 }} {{ 10000000000000000.0 }}
 {{ 1 + 2 }} {{ 5 - 7 }} {{ 2 * 3 }} {{ 7 / 2 }} {{ 7 // 2 }} {{ -7 // 2 }} {{ 7 % 3 }} {{ -7 % 3 }} {{ 7 % -3 }}
 {{ 7.5 // 2 }} {{ -7.5 % 2 }} {{ 1.5 + 1 }} {{ 10 / 5 }} {{ 3 * 1.0 }} {{ 0.1 + 0.2 }} {{ true + true }}
-{{ 1 + 2 * 3 }} {{ (1 + 2) * 3 }} {{ 2 * -3 }} {{ - - 3 }} {{ +4 }}
+{{ 1 + 2 * 3 }} {{ (1 + 2) * 3 }} {{ 2 * -3 }} {{ - - 3 }} {{ +4 }} {{ -1|abs }}
 {{ 'a' * 3 }} {{ 3 * 'ab' }} {{ 'a' + 'b' }} {{ [1] + [2] }} {{ 'x' * -1 }}
 {{ 'a' ~ 1 ~ none ~ 2.5 ~ l }} {{ 1 ~ 2 * 3 }} {{ 1 + 2 ~ 3 }}
 {{ 1 / 0 }}
@@ -65,11 +65,14 @@ a {%+ if t +%} b {% endif %}
 {% for u in users %}{{ u.name }} ({{ u.age }}){% if u.city %} in {{ u.city.name }}{% endif %}{{ ", " if not loop.last }}{% endfor %}
 {% for i in 5 %}{% endfor %}
 {% for i in range(3) %}{{ i }}{% endfor %}{{ range(2, 8, 3)|list }}{{ range(5, 0, -2)|list }}{{ range(0)|list }}{{ range(4)|length }}
-{% set a = 1 %}{{ a }}{% set a, b = 2, 3 %}{{ a }}{{ b }}{% set c %}x{{ a }}y{% endset %}{{ c }}{% set (g, h) = pairs[0] %}{{ g }}{{ h }}
+{% set a = 1 %}{{ a }}{% set a, b = 2, 3 %}{{ a }}{{ b }}{% set c %}x{{ a }}y{% endset %}{{ c }}{% set d | upper %}low{% endset %}{{ d }}{% set (g, h) = pairs[0] %}{{ g }}{{ h }}
 {% set a = 1 %}{% for q in l %}{% set a = q %}{{ a }}{% endfor %}{{ a }}{% if t %}{% set a = 5 %}{% endif %}{{ a }}
 {% set ns = namespace(n=0, found=false) %}{% for q in l %}{% set ns.n = ns.n + q %}{% endfor %}{{ ns.n }}{{ ns.found }}{% set ns.found = true %}{{ ns.found }}{{ ns['n'] }}
+{% set m2 = dict(a=1, b=2) %}{{ m2 }}{{ m2.a }}{{ dict(m2, c=3) }}
+{{ n|abs }}{{ -1.5|abs }}
 {{ s|capitalize }}|{{ 'HELLO wORLD'|capitalize }}
 {{ gone|default('d') }}{{ e|default('d') }}{{ e|default('d', true) }}{{ none|d('x') }}{{ none|d('x', boolean=true) }}{{ gone|d }}{{ m.gone|default(5) }}{{ gone.a.b|default('deep') }}
+{{ m|dictsort }}|{{ {'b': 2, 'A': 3, 'c': 1}|dictsort }}|{{ {'b': 2, 'A': 3}|dictsort(true) }}|{{ {'b': 2, 'A': 3}|dictsort(false, 'value') }}|{{ {'b': 2, 'A': 3}|dictsort(reverse=true) }}
 {{ l|first }}{{ l|last }}{{ s|first }}{{ s|last }}{{ []|first }}|{{ []|last }}{{ gone|first }}
 {{ '3.5'|float }} {{ 'x'|float }} {{ 'x'|float(1.5) }} {{ 3|float }} {{ '1e3'|float }} {{ none|float }}
 {{ '42'|int }} {{ '42.9'|int }} {{ 'x'|int }} {{ 'x'|int(7) }} {{ 3.9|int }} {{ -3.9|int }} {{ true|int }} {{ none|int(5) }} {{ ' 12 '|int }}
@@ -82,11 +85,12 @@ a {%+ if t +%} b {% endif %}
 {{ 'abc'|list }}{{ m|list }}{{ l|list }}
 {{ 'ABC Ü'|lower }}{{ u|upper }}{{ 'straße'|upper }}
 {{ users|map(attribute='name')|join(',') }}|{{ ls|map('upper')|join(',') }}|{{ ls|map('replace', 'b', 'x')|list }}|{{ l|map('default')|list }}
+{{ l|max }}{{ l|min }}{{ ls|max }}{{ ls|min }}{{ ls|min(true) }}{{ (users|max(attribute='age')).name }}{{ (users|min(attribute='age')).name }}{{ []|max }}|{{ floats|max }}
 {{ l|select|list }}{{ l|select('gt', 1)|list }}{{ l|select('>', 1)|list }}{{ [0, 1, '', none]|reject|list }}{{ l|select('in', [1, 2])|list }}
 {{ users|selectattr('city')|map(attribute='name')|list }}{{ users|rejectattr('city')|map(attribute='name')|list }}{{ users|selectattr('age', 'equalto', 30)|map(attribute='name')|list }}{{ users|selectattr('city.name', 'eq', 'Rome')|map(attribute='name')|list }}{{ users|rejectattr('age', 'lt', 30)|list|length }}{{ users|selectattr('city', 'defined')|list|length }}
 {{ s|replace('l', 'L') }}{{ s|replace('l', 'L', 1) }}{{ s|replace('zz', 'x') }}{{ 'aaa'|replace('a', 'bb') }}{{ 'ab'|replace('', '-') }}{{ i|replace('4', '5') }}
 {{ l|reverse|list }}{{ s|reverse }}{{ u|reverse }}
-{{ 42.55|round }} {{ 42.55|round(1) }} {{ 42|round }} {{ 2.5|round }} {{ 3.5|round }} {{ 2.675|round(2) }} {{ 42.7|round|int }}
+{{ 42.55|round }} {{ 42.55|round(1) }} {{ 42.55|round(1, 'floor') }} {{ 42.1|round(0, 'ceil') }} {{ 42|round }} {{ 2.5|round }} {{ 3.5|round }} {{ 1234.5|round(-2) }} {{ 2.675|round(2) }} {{ 42.7|round|int }}
 {{ html|safe }}{{ l|string }}{{ 1|string|length }}
 {{ l|sort }}{{ ls|sort }}{{ ls|sort(case_sensitive=true) }}{{ l|sort(reverse=true) }}{{ l|sort(true) }}{{ users|sort(attribute='age')|map(attribute='name')|list }}{{ m|sort }}{{ 'cab'|sort }}
 {{ [1, 'a']|sort }}
@@ -95,16 +99,17 @@ a {%+ if t +%} b {% endif %}
 {{ m|tojson(indent=2) }}|{{ l|tojson(2) }}
 {{ '  a b  '|trim }}|{{ 'xxaxx'|trim('x') }}|{{ ml|trim }}
 {{ long|truncate(20) }}|{{ long|truncate(20, true) }}|{{ long|truncate(20, true, '…') }}|{{ s|truncate(9) }}|{{ s|truncate(5, leeway=0) }}|{{ s|truncate(255) }}|{{ long|truncate(30, false, '', 0) }}
+{{ ['a', 'A', 'b']|unique|list }}{{ ['a', 'A', 'b']|unique(true)|list }}{{ users|unique(attribute='age')|map(attribute='name')|list }}{{ [1, 1.0, true, 2]|unique|list }}
 {{ i is defined }}{{ gone is defined }}{{ gone is undefined }}{{ gone is not defined }}{{ m.gone is defined }}{{ none is none }}{{ i is none }}{{ i is not none }}
 {{ i is number }}{{ f is float }}{{ i is integer }}{{ t is integer }}{{ t is number }}{{ t is boolean }}{{ i is boolean }}{{ f is integer }}
 {{ s is string }}{{ i is string }}{{ l is iterable }}{{ s is iterable }}{{ i is iterable }}{{ l is sequence }}{{ m is mapping }}{{ l is mapping }}{{ m is sequence }}{{ t is true }}{{ x is false }}{{ 1 is true }}
 {{ i is eq 42 }}{{ i is equalto(42) }}{{ i is ne 1 }}{{ i is gt 3 }}{{ i is ge 42 }}{{ i is lt 3 }}{{ i is le 42 }}{{ 1 is in l }}{{ 5 is in(l) }}
 {{ 'a' if i is defined else 'b' }}{{ not i is defined }}{{ i is defined and s is string }}{{ i is not string }}
-{{ s.upper() }}{{ 'ABC'.lower() }}{{ ' x '.strip() }}{{ 'xax'.strip('x') }}{{ ' x '.lstrip() }}|{{ ' x '.rstrip() }}|
-{{ 'a,b,c'.split(',') }}{{ 'a,b,c'.split(',', 1) }}{{ ' a  b '.split() }}{{ 'a b c'.split(none, 1) }}{{ ''.split() }}{{ ''.split(',') }}
-{{ s.replace('o', '0') }}{{ s.replace('o', '0', 1) }}{{ s.startswith('he') }}{{ s.endswith('x') }}
+{{ s.upper() }}{{ 'ABC'.lower() }}{{ s.title() }}{{ s.capitalize() }}{{ ' x '.strip() }}{{ 'xax'.strip('x') }}{{ ' x '.lstrip() }}|{{ ' x '.rstrip() }}|
+{{ 'a,b,c'.split(',') }}{{ 'a,b,c'.split(',', 1) }}{{ ' a  b '.split() }}{{ 'a b c'.split(none, 1) }}{{ ml.splitlines() }}{{ ''.split() }}{{ ''.split(',') }}
+{{ s.replace('o', '0') }}{{ s.replace('o', '0', 1) }}{{ s.startswith('he') }}{{ s.endswith('x') }}{{ s.startswith(('x', 'h')) }}{{ s.find('o') }}{{ s.find('z') }}{{ s.rfind('o') }}{{ s.index('w') }}{{ u.find('猫') }}
 {{ ','.join(ls) }}
-{{ m.get('b') }}{{ m.get('zz') }}{{ m.get('zz', 'd') }}{{ m.keys()|list }}{{ m.values()|list }}{{ m.items()|list }}{{ m['items'] }}
+{{ m.get('b') }}{{ m.get('zz') }}{{ m.get('zz', 'd') }}{{ m.keys()|list }}{{ m.values()|list }}{{ m.items()|list }}{{ m['items'] }}{{ l.index(1) }}
 {{ s|upper|replace('O', '0')|length }}{{ (s ~ '!')|title }}{{ l|map('string')|join('+') }}{{ s | upper }}
 {{ crlf }}|{{ 'x' }}
 line one{{ '\n' }}line two
