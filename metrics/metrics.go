@@ -86,6 +86,8 @@ type Metrics struct {
 	ArchiveNodesAway    prometheus.Gauge
 	ArchiveRecords      prometheus.Gauge
 	ArchiveDiskBytes    prometheus.Gauge
+	ArchiveQuarantined  prometheus.Gauge
+	ArchiveUnreadable   prometheus.Gauge
 	FleetSidecars       *prometheus.GaugeVec   // by state
 	TargetDeliveries    *prometheus.CounterVec // by result
 	TargetsWaiting      prometheus.Gauge
@@ -297,6 +299,11 @@ func (m *Metrics) archive(f factory) {
 		"no calls, and what waits for a request, are not among them.")
 	m.ArchiveDiskBytes = f.gauge("promptspool_archive_disk_bytes",
 		"Disk blocks that the archive's files occupy, in bytes.")
+	m.ArchiveQuarantined = f.gauge("promptspool_archive_quarantined",
+		"Files in the archive's quarantine: the disk could not read all of them. Nothing removes them.")
+	m.ArchiveUnreadable = f.gauge("promptspool_archive_unreadable_bytes",
+		"Bytes of the archive's files that this process could not read from the disk. Their content "+
+			"is lost.")
 
 	m.FleetSidecars = f.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "promptspool_fleet_sidecars",

@@ -49,11 +49,12 @@ type database interface {
 // opened is a database and what depends on which it is.
 type opened struct {
 	db     database
-	name   string         // for people; tells no password
-	tools  ops.Archive    // nil: it comes with its own
-	failed <-chan error   // ends the process; nil means never
-	remote remoteDatabase // nil: it is in this process
-	space  func() int64   // how much of the disk stays free; nil if it has no files of ours
+	name   string                 // for people; tells no password
+	tools  ops.Archive            // nil: it comes with its own
+	failed <-chan error           // ends the process; nil means never
+	remote remoteDatabase         // nil: it is in this process
+	damage func() badgerdb.Damage // nil: it has no files of ours
+	space  func() int64           // how much of the disk stays free; nil as damage
 }
 
 // remoteDatabase is a database in another process.
@@ -82,6 +83,7 @@ func openDatabase(ctx context.Context, c serverConfig, readAll bool) (opened, er
 			name:   "badger",
 			tools:  archivetool.Live{DB: db},
 			failed: db.Failed(),
+			damage: db.Damage,
 			space:  db.FreeMin,
 		}
 		return storage, archivetool.RejectHalfCopied(ctx, db, "badger:"+c.data)

@@ -340,6 +340,12 @@ func watchProjects(db database, usage *metrics.Usage) func(context.Context) erro
 func watchArchive(at opened, m *metrics.Metrics) func(context.Context) error {
 	db := at.db
 	return every(watchEvery, func(ctx context.Context) {
+		if at.damage != nil {
+			damage := at.damage()
+			m.ArchiveQuarantined.Set(float64(damage.Quarantined))
+			m.ArchiveUnreadable.Set(float64(damage.UnreadableBytes))
+		}
+
 		if size, err := db.Size(ctx); err == nil {
 			m.ArchiveRecords.Set(float64(size.Records))
 			m.ArchiveDiskBytes.Set(float64(size.DiskBytes))

@@ -6,12 +6,15 @@
 package rawlog
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"iter"
+	"math"
 	"os"
 	"runtime/debug"
 
@@ -46,7 +49,7 @@ func Map(path string, fn func(data []byte, bad []Span) error) (err error) {
 	if err != nil || size == 0 {
 		return err
 	}
-	bad, err := probe(file, size)
+	bad, err := probe(file, Span{0, size})
 	if err != nil {
 		return err
 	}
@@ -83,6 +86,11 @@ func readWithout(bad []Span, file *os.File, size int64) ([]byte, error) {
 
 // Probe reads the data of a file and returns the parts that cannot be read.
 func Probe(path string) ([]Span, error) {
+	return ProbePart(path, Span{0, math.MaxInt64})
+}
+
+// ProbePart is Probe for a part of a file, which is extended to whole blocks.
+func ProbePart(path string, part Span) ([]Span, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -93,14 +101,15 @@ func Probe(path string) ([]Span, error) {
 	if err != nil {
 		return nil, err
 	}
-	return probe(file, size)
+	// From the start of a block: a block is good or bad as a whole.
+	return probe(file, Span{part.From / BlockBytes * BlockBytes, min(size, part.End)})
 }
 
-// probe reads the first bytes of a file. A block is good or bad as a whole.
-func probe(file *os.File, size int64) (bad []Span, err error) {
+// probe reads a part of a file that begins with a block.
+func probe(file *os.File, part Span) (bad []Span, err error) {
 	b := make([]byte, probeBytes)
-	for at := int64(0); at < size; at += probeBytes {
-		n := min(probeBytes, size-at)
+	for at := part.From; at < part.End; at += probeBytes {
+		n := min(probeBytes, part.End-at)
 		// Badger may cut the file meanwhile: what is gone is not unreadable.
 		if _, err := file.ReadAt(b[:n], at); err == nil || errors.Is(err, io.EOF) {
 			continue
@@ -172,15 +181,22 @@ const (
 	versionBytes = 8
 	keyBytesMax  = 1 << 16
 
+	metaTransaction    = 1 << 6
 	metaTransactionEnd = 1 << 7
 )
 
 // Entry is one entry of a log. Its Key aliases the log's data.
 type Entry struct {
+	Meta byte
 	Key  []byte // without version
+	At   int    // offset in the log
 	End  int    // offset of what follows
-	Ends bool   // it is the mark at the end of a transaction
+
+	plain bool // without user metadata and expiry, as we write them
 }
+
+// EndsTransaction reports whether the entry is the mark at the end of a transaction.
+func (e Entry) EndsTransaction() bool { return e.Meta&metaTransactionEnd != 0 }
 
 // IsPlain reports whether the header of a log begins like that of an unencrypted one. The
 // number of the encryption key, 8 bytes, is 0 there. Badger does not open a log with
@@ -205,6 +221,17 @@ func Entries(data []byte) iter.Seq[Entry] {
 
 // entryAt reads the entry at an offset of a log, if it is whole.
 func entryAt(data []byte, at int) (Entry, bool) {
+	e, ok := outlineAt(data, at)
+	if !ok {
+		return e, false
+	}
+
+	sumAt := e.End - 4
+	return e, binary.BigEndian.Uint32(data[sumAt:]) == disk.Checksum(data[at:sumAt])
+}
+
+// outlineAt reads the header of an entry without verifying anything.
+func outlineAt(data []byte, at int) (Entry, bool) {
 	if at+2 >= len(data) {
 		return Entry{}, false
 	}
@@ -228,11 +255,192 @@ func entryAt(data []byte, at int) (Entry, bool) {
 		return Entry{}, false
 	}
 
-	sumAt := h + int(keyBytes+valueBytes)
-	e := Entry{
-		Key:  data[h : h+int(keyBytes)-versionBytes],
-		End:  sumAt + 4,
-		Ends: data[at]&metaTransactionEnd != 0,
+	return Entry{
+		Meta:  data[at],
+		Key:   data[h : h+int(keyBytes)-versionBytes],
+		At:    at,
+		End:   h + int(keyBytes+valueBytes) + 4,
+		plain: data[at+1] == 0 && lengths[2] == 0,
+	}, true
+}
+
+const (
+	metaDelete = 1 << 0
+	metaMarks  = metaTransaction | metaTransactionEnd
+)
+
+// Whole yields the entries of a log that verify, including those after the parts that
+// cannot be read.
+//
+// Badger stops at the first entry that does not verify, and cuts off or deletes what
+// follows.
+func Whole(data []byte, bad []Span) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		for at := HeaderBytes; ; {
+			if e, ok := entryAt(data, at); ok {
+				if !yield(e) {
+					return
+				}
+				at = e.End
+				continue
+			}
+
+			// If there is no bad block after this place, the log ends here. Otherwise the
+			// next whole entry is after that block.
+			for len(bad) > 0 && bad[0].End <= int64(at) {
+				bad = bad[1:]
+			}
+			if len(bad) == 0 {
+				return
+			}
+
+			var found bool
+			at, found = nextEntry(data, int(bad[0].End))
+			if !found {
+				return
+			}
+			bad = bad[1:]
+		}
 	}
-	return e, binary.BigEndian.Uint32(data[sumAt:]) == disk.Checksum(data[at:sumAt])
+}
+
+// nextEntry finds the first whole entry at or after an offset.
+func nextEntry(data []byte, at int) (int, bool) {
+	for ; at < len(data); at++ {
+		// Most offsets are not an entry, and a checksum of garbage may be over many
+		// megabytes. So look at the header first.
+		if e, ok := outlineAt(data, at); !ok || !e.plain {
+			continue
+		}
+		if _, ok := entryAt(data, at); ok {
+			return at, true
+		}
+	}
+	return 0, false
+}
+
+// A filler replaces what cannot be read in a value log: an entry that nothing refers to.
+const (
+	fillerKey         = "unreadable" + "\x00\x00\x00\x00\x00\x00\x00\x00" // ends in a version
+	fillerHeaderBytes = 9
+	fillerBytesMin    = fillerHeaderBytes + len(fillerKey) + crc32.Size
+)
+
+// filler makes an entry of this many bytes, marked as deleted. The length of its value
+// takes the same number of bytes for every size, which Badger reads as well as the
+// shortest form.
+func filler(bytes int) ([]byte, error) {
+	if bytes < fillerBytesMin {
+		return nil, errors.New("a part of a value log that cannot be read is smaller than any entry")
+	}
+
+	// Of its value only the length matters: what cannot be read stays as zeros.
+	value := uint32(bytes - fillerBytesMin)
+	b := make([]byte, 0, bytes)
+	b = append(b, metaDelete, 0, byte(len(fillerKey)))
+	// A varint of five bytes, whatever the number: all but the last have the top bit set.
+	for range 4 {
+		b = append(b, byte(value)|0x80)
+		value >>= 7
+	}
+	b = append(b, byte(value), 0)
+	b = append(b, fillerKey...)
+
+	return seal(b[:bytes-crc32.Size]), nil
+}
+
+// seal appends an entry's checksum.
+func seal(entry []byte) []byte {
+	return binary.BigEndian.AppendUint32(entry, disk.Checksum(entry))
+}
+
+// SalvageValueLog writes a new value log: each whole entry at its old offset, and fillers
+// in between.
+//
+// Badger takes the result for undamaged, and so does its garbage collection, which would
+// otherwise delete everything after the first damaged entry. Reading an event that was
+// lost is a checksum error.
+func SalvageValueLog(w io.Writer, data []byte, bad []Span) error {
+	out := bufio.NewWriterSize(w, 1<<20)
+	if _, err := out.Write(header(data)); err != nil {
+		return err
+	}
+
+	// Offsets must stay the same, because the keys refer to them.
+	end := HeaderBytes
+	for e := range Whole(data, bad) {
+		if e.At > end {
+			b, err := filler(e.At - end)
+			if err != nil {
+				return err
+			}
+			if _, err := out.Write(b); err != nil {
+				return err
+			}
+		}
+
+		if _, err := out.Write(data[e.At:e.End]); err != nil {
+			return err
+		}
+		end = e.End
+	}
+	return out.Flush()
+}
+
+// SalvageWriteAheadLog writes a new write-ahead log that holds the whole entries of a
+// damaged one.
+//
+// Badger drops a transaction that lacks anything, and all transactions after it. So the
+// entries are no longer part of one. Only what was being written when the process ended
+// is left out.
+func SalvageWriteAheadLog(w io.Writer, data []byte, bad []Span) error {
+	out := bufio.NewWriterSize(w, 1<<20)
+	if _, err := out.Write(header(data)); err != nil {
+		return err
+	}
+
+	// Of a transaction whose end has not come yet.
+	var open []Entry
+	end := HeaderBytes
+	flush := func() {
+		for _, e := range open {
+			entry := append([]byte(nil), data[e.At:e.End-crc32.Size]...)
+			entry[0] &^= metaMarks
+			// Flush returns its error.
+			_, _ = out.Write(seal(entry))
+		}
+		open = open[:0]
+	}
+
+	for e := range Whole(data, bad) {
+		if e.At > end {
+			// The end of the transaction may have been in what cannot be read.
+			flush()
+		}
+		end = e.End
+		if e.EndsTransaction() {
+			flush()
+			continue
+		}
+
+		open = append(open, e)
+		// Outside of a transaction, an entry is whole by itself.
+		if e.Meta&metaTransaction == 0 {
+			flush()
+		}
+	}
+
+	// The same when nothing whole follows the last bad block.
+	if len(bad) > 0 && bad[len(bad)-1].End > int64(end) {
+		flush()
+	}
+
+	return out.Flush()
+}
+
+// header returns the header of a log, or zeros if it is missing: none of it is needed.
+func header(data []byte) []byte {
+	h := make([]byte, HeaderBytes)
+	copy(h, data)
+	return h
 }

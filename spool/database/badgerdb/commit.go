@@ -299,8 +299,9 @@ func (h *health) end(err, report error) {
 }
 
 // guard calls fn, which reads the database. If the disk cannot read a block under it, the
-// process must end: Badger may hold locks. It protects the calling goroutine; a fault in one
-// of Badger's own ends the process by itself.
+// process must end: Badger may hold locks, and only opening replaces the file. It
+// protects the calling goroutine; a fault in one of Badger's own ends the process by
+// itself.
 func (h *health) guard(dir string, fn func() error) error {
 	err := rawlog.Guard(dir, fn)
 	if fault := (*rawlog.FaultError)(nil); errors.As(err, &fault) {
@@ -308,7 +309,7 @@ func (h *health) guard(dir string, fn func() error) error {
 
 		e := wire.Unavailable(retryAfter, "The disk cannot read a part of the archive. "+
 			"Start the server again, or run `promptspool archive check` while it is stopped: "+
-			"both say which file it is.")
+			"both leave out what cannot be read, and report what it was.")
 		e.Cause = err
 
 		return e

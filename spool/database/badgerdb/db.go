@@ -40,8 +40,9 @@ type Config struct {
 	// is never less than 64 MiB.
 	FreeMin int64
 
-	// ReadAll has every file read before it is opened: the last process met a block that the
-	// disk could not read. The error names the file.
+	// ReadAll has every file read before it is opened, not just what opening needs: the
+	// last process met a block that the disk could not read. Files with such a block are
+	// replaced.
 	ReadAll bool
 }
 
@@ -84,6 +85,8 @@ type DB struct {
 	usage      *metrics.Usage
 	erasing    sync.Mutex   // held by Erase and Backup, which exclude each other
 	eraseAsked atomic.Int64 // when something was deleted that may still be in the files, in ns; 0 means nothing
+
+	unreadable atomic.Int64 // bytes that the disk could not read
 
 	// Caches of what is in the database, filled on first use. Only changes use them, and
 	// those run one at a time.
@@ -194,7 +197,7 @@ func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
 
 	// Badger logs while it opens, and one of its messages is a failed fsync.
 	h := newHealth()
-	bdb, err := folder.Open(badgerOptions(c.Dir, h.logOf(c.Logger)), c.Logger, c.ReadAll)
+	bdb, lost, err := folder.Open(badgerOptions(c.Dir, h.logOf(c.Logger)), c.Logger, c.ReadAll)
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +235,7 @@ func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
 	db.Store = accounts.New(smallValues{db}, func() time.Time { return db.now() })
 	db.RecordReader = db.readRecord
 	db.packer = repack.NewPacker(db, codec, c.Logger, func() time.Time { return db.now() })
+	db.unreadable.Add(lost)
 
 	err = db.recallErase()
 	// Before anything of the new format is written.

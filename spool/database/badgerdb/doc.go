@@ -28,8 +28,8 @@
 //
 // A file of the same name in package postgres is about the same.
 //
-// Package folder is the folder with Badger's files: who may open it, and which version wrote
-// it. Package blocks is the column store:
+// Package folder is the folder with Badger's files: who may open it, which version wrote
+// it, and what is done about a crash or a bad block. Package blocks is the column store:
 // what a block of rows is, without transactions and without keys. The rest stays
 // together, because nearly all of it works in the transactions of one committer, on keys
 // that one layout holds together.
@@ -47,11 +47,12 @@
 //
 // # A disk that breaks
 //
-// Badger reads its files through mappings, where a block that the disk cannot read raises
-// SIGBUS. In a caller's goroutine that fails the database, and the process ends; in one of
-// Badger's own it ends the process. With Config.ReadAll every file is read before it is
-// mapped, and the error names the one with the block. That is for the process that starts
-// after one that met such a fault.
+// Whatever Badger reads while it opens is read beforehand, and what the disk cannot read
+// is moved to a quarantine and replaced; see package folder.
+//
+// With Config.ReadAll every file is read beforehand, not just what opening needs. That is
+// for the process that starts after one that met such a fault. A fault in a caller's
+// goroutine fails the database, and the process ends with the name of the file.
 //
 // # Layout
 //

@@ -201,8 +201,11 @@ func (db *DB) reopen() error {
 	err = db.bdb.Close()
 	if err == nil {
 		var bdb *badger.DB
-		bdb, err = folder.Open(db.bdb.Opts(), db.logger, false)
+		var lost int64
+		bdb, lost, err = folder.Open(db.bdb.Opts(), db.logger, false)
 		if err == nil {
+			db.unreadable.Add(lost)
+
 			db.bdb, db.commit.bdb, db.commit.spare = bdb, bdb, spareOf(bdb)
 
 			return nil

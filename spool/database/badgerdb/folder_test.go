@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -220,26 +219,5 @@ func wantRecord(t *testing.T, db *badgerdb.DB, bytes int) {
 	state, body, err := db.Record(t.Context(), "a", databasetest.ID(1_000_001))
 	if err != nil || len(state.History) != 1 || !strings.Contains(string(body), noise(bytes)) {
 		t.Errorf("the record is not as it was written: %v", err)
-	}
-}
-
-// Badger reads its files through mappings, and a block that the disk cannot read ends the process there.
-func TestAFileThatTheDiskCannotReadIsNamedWithItsRemedy(t *testing.T) {
-	folder, volume := oneRecord(t, 10), disktest.MountVolume(t, "ext4")
-	for _, pattern := range []string{"*.vlog", "*.sst", "MANIFEST", "FORMAT"} {
-		dir := filepath.Join(volume.Dir, strings.Trim(pattern, "*."))
-		if out, err := exec.Command("cp", "-a", folder, dir).CombinedOutput(); err != nil {
-			t.Fatal(err, string(out))
-		}
-		paths, err := filepath.Glob(filepath.Join(dir, pattern))
-		if err != nil || len(paths) != 1 {
-			t.Fatalf("files %v (%v)", paths, err)
-		}
-
-		volume.Break(paths[0], 0)
-		_, err = badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet, ReadAll: true})
-		if err == nil || !strings.Contains(err.Error(), paths[0]) || !strings.Contains(err.Error(), "restore") {
-			t.Errorf("%s cannot be read: %v", pattern, err)
-		}
 	}
 }

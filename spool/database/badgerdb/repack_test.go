@@ -175,7 +175,7 @@ func TestABodyThatIsChangedWhileItIsPackedIsLeft(t *testing.T) {
 	}
 }
 
-// A body that is lost takes those with it that are packed against it, and no others. A check counts them.
+// A bad block takes the bodies that are packed against one in it, and no others. A check counts them.
 func TestABaseThatIsLostTakesOnlyItsDependants(t *testing.T) {
 	db, later := clocked(t, t.TempDir())
 	say(t, db, "s", 0, 6)

@@ -15,6 +15,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/database/badgerdb/folder"
 	"promptspool/spool/disk"
 )
 
@@ -263,6 +264,17 @@ func (db *DB) Size(context.Context) (s archive.Size, err error) {
 
 	s.DiskBytes = disk.Used(db.dir, "")
 	return s, err
+}
+
+// Damage is what the disk has done to a database.
+type Damage struct {
+	Quarantined     int   // files moved to quarantine, ever
+	UnreadableBytes int64 // of data that this process could not read: it is lost
+}
+
+// Damage returns what the disk has done to the database.
+func (db *DB) Damage() Damage {
+	return Damage{folder.Quarantined(db.dir), db.unreadable.Load()}
 }
 
 // Counts returns what the account has; see archive.Store.

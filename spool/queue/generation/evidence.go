@@ -182,7 +182,7 @@ func lastCommitted(data []byte) (first, last uint64) {
 		}
 
 		// A transaction without its end was never finished, and does not count.
-		if !e.Ends {
+		if !e.EndsTransaction() {
 			continue
 		}
 

@@ -138,7 +138,7 @@ func hasArchive(data string) bool {
 
 // withArchive opens the archive of a stopped server.
 //
-// With readAll every file is read first, so that one that the disk cannot read is named.
+// With readAll every file is read first, so that blocks that the disk cannot read are left out.
 func withArchive[T any](
 	c *cli.Context, data string, readAll bool, do func(context.Context, *badgerdb.DB) (T, error),
 ) (result T, err error) {

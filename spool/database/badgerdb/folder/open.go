@@ -13,52 +13,25 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/spool/disk"
-	"promptspool/spool/rawlog"
 )
 
-// Open opens Badger's files. With readAll it first reads all of them, and names one that the disk
-// cannot read. The caller has locked the folder.
-func Open(options badger.Options, log *slog.Logger, readAll bool) (db *badger.DB, err error) {
-	// Files that Badger cannot open must go before it reads anything.
+// Open opens Badger's files, after replacing those that the disk cannot read. It returns
+// how many bytes were lost by that. The caller has locked the folder.
+func Open(options badger.Options, log *slog.Logger, readAll bool) (db *badger.DB, lost int64, err error) {
+	// Files that Badger cannot open must go, or be replaced, before it reads anything.
+	s := salvage{options: options, dir: options.Dir, readAll: readAll, logger: log}
 	err = removeEmptyLogs(options.Dir, log)
-	if err == nil && readAll {
-		log.Info("reading every file before opening it, to find what the disk cannot read; this may take a while")
-		err = readFiles(options.Dir)
+	if err == nil {
+		err = s.run()
 	}
 	if err == nil {
 		db, err = badger.Open(options.WithBypassLockGuard(true))
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("open the database in %s: %w", options.Dir, err)
+		return nil, 0, fmt.Errorf("open the database in %s: %w", options.Dir, err)
 	}
-	return db, nil
-}
-
-// readFiles returns an error if the disk cannot read a file of a folder. It reads without a mapping: there
-// the kernel returns an error, where Badger would get a signal, which ends the process.
-func readFiles(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-
-	for _, e := range entries {
-		if !e.Type().IsRegular() {
-			continue
-		}
-		path := filepath.Join(dir, e.Name())
-		bad, err := rawlog.Probe(path)
-		if err == nil && len(bad) > 0 {
-			err = fmt.Errorf("the disk cannot read a part of %s; restore the archive from a backup, on another disk "+
-				"(promptspool restore): %w", path, disk.ErrBroken)
-		}
-		if err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return db, s.bytes, nil
 }
 
 // removeEmptyLogs removes empty logs, which Badger refuses to open. A kill leaves one
