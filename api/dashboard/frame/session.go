@@ -265,10 +265,6 @@ func (c *Exchange) formPage() string {
 	// The page's notice is about something that was done before.
 	q := u.Query()
 	q.Del("done")
-	// A page that was itself the answer to the form has lost which template it is of.
-	if name := c.PostForm.Get("name"); u.RawQuery == "" && u.Path == c.URL.Path && c.PostForm.Get("new") == "false" {
-		q.Set("name", name)
-	}
 
 	return localAddress(address.Of(u.Path, q))
 }
