@@ -155,7 +155,7 @@ var Table = []Entry{
 	},
 	{
 		Does: "Sign in and up, and read the documentation",
-		Pages: "GET /sign-in, POST /sign-in, GET /sign-in/oidc, " +
+		Pages: "GET /sign-in, POST /sign-in, POST /sign-in/continue, GET /sign-in/oidc, " +
 			"GET /sign-in/oidc/callback, GET /sign-up, POST /sign-up, GET /reset-password, POST /reset-password, " +
 			"GET /docs, GET /docs/{page}, GET /llms.txt, GET /openapi.json",
 		Commands: "completion, docs, version, login, contexts list, contexts use, contexts remove",

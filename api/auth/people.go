@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/mail"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -506,4 +507,29 @@ func (p *People) Open(ctx context.Context, s wire.SignedIn, project string) (wir
 // SignOut ends a session.
 func (p *People) SignOut(ctx context.Context, token wire.Secret) error {
 	return p.store.EndSession(ctx, hash(token), p.now().UTC())
+}
+
+// MadeFor returns the author of a form, in the project of its page, by its
+// wire.SignedIn.FormSession. The session may have ended. If it is not remembered any more, or
+// the person has left the project, the error is wire.CodeNotFound.
+func (p *People) MadeFor(ctx context.Context, session string) (wire.User, error) {
+	none := wire.Errorf(wire.CodeNotFound, "This form belongs to a session that is no longer known.")
+	h, account, ok := wire.ParseFormSession(session)
+	if !ok {
+		return wire.User{}, none
+	}
+
+	s, u, err := p.store.Session(ctx, h)
+	if err == nil && !p.now().Before(s.ExpiresAt.Add(wire.SessionKept)) {
+		err = none
+	}
+	if err != nil {
+		return wire.User{}, err
+	}
+
+	i := slices.IndexFunc(u.Projects, func(m wire.Membership) bool { return m.AccountID == account })
+	if i < 0 {
+		return wire.User{}, none
+	}
+	return u.In(u.Projects[i]), nil
 }

@@ -132,3 +132,46 @@ func TestAnOperatorListsAndInvitesByAccount(t *testing.T) {
 	_, _, err = f.Operator(nil).Invite(t.Context(), "Not A Name", "king")
 	wantError(t, err, wire.CodeInvalid, "must be")
 }
+
+func TestAFormsSessionIsRememberedForAWhile(t *testing.T) {
+	f := newFixture(t, "")
+	owner := f.owner()
+	s := f.signIn(owner.Email)
+
+	form := s.FormSession()
+	if form == s.FormSession() {
+		t.Error("a form names its session the same each time")
+	}
+	known := func() error {
+		u, err := f.MadeFor(t.Context(), form)
+		if err == nil && u.ID != owner.ID {
+			t.Errorf("the form is of %+v", u)
+		}
+		return err
+	}
+
+	if err := known(); err != nil {
+		t.Error(err)
+	}
+	if err := f.SignOut(t.Context(), s.Token); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Session(t.Context(), s.Token); !wire.IsCode(err, wire.CodeUnauthorized) {
+		t.Errorf("the session: %v", err)
+	}
+
+	f.now = f.now.Add(wire.SessionKept - time.Second)
+	if err := known(); err != nil {
+		t.Errorf("a week after signing out: %v", err)
+	}
+	f.now = f.now.Add(time.Second)
+	wantError(t, known(), wire.CodeNotFound, "no longer known")
+
+	for _, other := range []string{"", "x", s.CSRF(), wire.SignedIn{Token: "y"}.FormSession()} {
+		_, err := f.MadeFor(t.Context(), other)
+		wantError(t, err, wire.CodeNotFound, "")
+	}
+	if _, ok := s.FormProject(form); ok {
+		t.Error("the name of a session takes the place of its CSRF token")
+	}
+}

@@ -441,6 +441,47 @@ func TestWhileTheIssuerIsAway(t *testing.T) {
 	}
 }
 
+func TestAFormOutlivesASessionOfTheIssuer(t *testing.T) {
+	s := openIssuerSite(t, wire.SignInByIssuer, "")
+	eve := s.browser()
+	eve.enter("eve@corp.example", "/")
+	session, err := s.people.Session(t.Context(), wire.Secret(eve.cookies[s.cookie].Value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.signed["eve@corp.example"] = session
+	form := s.edited("eve@corp.example")
+
+	s.ahead = time.Hour
+	page := eve.call("POST", "/template/edit", form)
+	pending := url.Values{"pending": {pendingIn(page)}, "next": {"/templates"}}
+	if page.Code != http.StatusUnauthorized || pendingIn(page) == "" || !says(page, `target="_blank"`) ||
+		!says(page, `action="/sign-in/continue"`) || says(page, "In an emergency") != true {
+		t.Fatalf("the page is %d: %s", page.Code, page.Body)
+	}
+
+	// Too early, it is kept.
+	page = eve.call("POST", "/sign-in/continue", pending)
+	if page.Code != http.StatusUnauthorized || pendingIn(page) != pending.Get("pending") {
+		t.Errorf("before signing in the page is %d: %s", page.Code, page.Body)
+	}
+
+	leads(t, eve.enter("eve@corp.example", "/?done=back-to-tab"), "/?done=back-to-tab") // in the other tab
+	if page := eve.get("/?done=back-to-tab"); !says(page, "Go back to the tab") {
+		t.Errorf("the other tab shows: %s", page.Body)
+	}
+	page = eve.call("POST", "/sign-in/continue", pending)
+	if page.Code != http.StatusOK || !says(page, typedText) || s.published("greet") {
+		t.Errorf("after signing in the page is %d: %s", page.Code, page.Body)
+	}
+
+	// Someone else who signs in does not see it.
+	s.issuer.Put(oidctest.User{Email: "bob@corp.example", Groups: []string{"staff"}})
+	bob := s.browser()
+	bob.enter("bob@corp.example", "/")
+	leads(t, bob.call("POST", "/sign-in/continue", pending), "/templates?done=other-person")
+}
+
 func TestAnInviteIsFollowedThroughTheIssuer(t *testing.T) {
 	s := openIssuerSite(t, wire.SignInByIssuer, "")
 	code, _, err := s.people.Invite(t.Context(), s.signed["ann@example.com"].User, wire.RoleViewer)

@@ -171,11 +171,21 @@ func (s *site) shown(email string) string {
 	return m[1]
 }
 
-func TestAKnownBrowserOpensItsProject(t *testing.T) {
+func TestAWaitingFormComesBackInItsProject(t *testing.T) {
 	s, _ := ownerOfBoth(t)
 	const ann = "ann@example.com"
+	form := s.edited(ann) // of other
 	s.open(ann, "default")
 	s.end(ann)
+
+	// The browser is known, and would open default again.
+	pending := pendingIn(s.call(ann, "POST", "/template/edit", form))
+	in := signInForm(ann, password)
+	in.Set("pending", pending)
+	got := s.call(ann, "POST", "/sign-in", in)
+	if !says(got, typedText) || !says(got, "Project:</span> other<") {
+		t.Errorf("the form does not come back in other: %d %s", got.Code, got.Body)
+	}
 
 	again := s.call(ann, "POST", "/sign-in", signInForm(ann, password))
 	s.signed[ann] = wire.SignedIn{Token: wire.Secret(again.Result().Cookies()[0].Value)}

@@ -219,4 +219,13 @@ func TestTwoPeopleReviewOneQueue(t *testing.T) {
 		}
 	}
 	isPage(t, "no queue", s.call(ann, "GET", "/review?queue=x", nil), http.StatusNotFound, "There is no queue")
+
+	// A session that ended loses nothing.
+	form := third.filled(said...)
+	form.Set("session", s.signed[ann].FormSession())
+	s.end(ann)
+	pending := pendingIn(s.call("", "POST", "/review", form))
+	if again := s.signInWith(ann, pending); !says(again, `value="kind" required data-key="k" checked`) {
+		t.Errorf("the form is not shown again: %s", again.Body)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize/english"
@@ -162,7 +163,8 @@ type Reset struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// SessionKept is how long an ended session is remembered, only to tell whose browser it was in.
+// SessionKept is how long an ended session is remembered, only to tell whose forms were
+// made in it.
 const SessionKept = 7 * 24 * time.Hour
 
 // Session is one browser in which a person is signed in.
@@ -218,6 +220,24 @@ func (s SignedIn) FormProject(csrf string) (m Membership, ok bool) {
 		return m, false
 	}
 	return s.User.Projects[i], true
+}
+
+// FormSession identifies this session and its open account in its forms, also after its end.
+// It begins with the SHA-256 of the token, under which the session is stored.
+func (s SignedIn) FormSession() string {
+	hash := sha256.Sum256([]byte(s.Token))
+	return masked(hash[:]) + "." + s.User.AccountID
+}
+
+// ParseFormSession returns the SHA-256 of a FormSession's token, and the id of the account
+// that was open.
+func ParseFormSession(session string) (hash [sha256.Size]byte, account string, ok bool) {
+	session, account, _ = strings.Cut(session, ".")
+	sent, ok := unmasked(session)
+	if !ok {
+		return hash, account, false
+	}
+	return [sha256.Size]byte(sent), account, true
 }
 
 // masked encodes plain differently each time, so that the length of a compressed page

@@ -113,7 +113,7 @@ func (c *Exchange) Show(status int, name, title, nav string, data any) error {
 	}
 	// There is no session on the pages to sign in, and perhaps on an error page.
 	if c.User.ID != "" {
-		v.User, v.CSRF, v.Projects = &c.User, c.CSRF(), c.Projects()
+		v.User, v.CSRF, v.Session, v.Projects = &c.User, c.CSRF(), c.FormSession(), c.Projects()
 		v.ByIssuer, v.InNeed = c.ByIssuer, c.inNeed()
 		v.FirstKey = c.firstKey()
 		v.Here, v.Named = cmp.Or(c.Here, c.URL.RequestURI()), c.URL.Query().Get("named")

@@ -68,6 +68,7 @@ type Frame struct {
 	links   *strings.Replacer             // puts the base path in front of a page's addresses
 	cookie  http.Cookie                   // of a session, without its value
 
+	reviews map[string]Route // those of forms that outlive their session, by their patterns
 	notices map[string]string
 	inNeed  sync.Map // inNeed by account
 }
@@ -95,6 +96,7 @@ func New(c Config, sections ...Section) *Frame {
 		pages:   map[string]*template.Template{},
 		links:   newLinks(c.BasePath()),
 		cookie:  c.newCookie(),
+		reviews: map[string]Route{},
 		notices: map[string]string{},
 	}
 	// An unknown path gets our error page, and not the plain text of net/http.
@@ -215,6 +217,10 @@ type Route struct {
 
 	// Personal marks a form that acts in no project: it may come from a page of any of them.
 	Personal bool
+
+	// Review, if set, shows the route's form again to a person whose session had ended
+	// when they sent it. See session.go.
+	Review func(c *Exchange) error
 }
 
 // Role returns the least role that may call the route; "" if no session is needed.
@@ -234,6 +240,9 @@ func (f *Frame) add(section Section) {
 				c.fail(err)
 			}
 		})
+		if r.Review != nil {
+			f.reviews[r.Pattern] = r
+		}
 	}
 	for folder, content := range section.Files {
 		f.mux.HandleFunc("GET "+folder+"{name}", f.serveFiles(content))

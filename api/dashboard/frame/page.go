@@ -122,6 +122,7 @@ type view struct {
 	Nav      string // the current entry of the menu
 	User     *wire.User
 	CSRF     string
+	Session  string // names the session, in forms that may be sent after its end
 	Notice   string // what has just been done
 	ByIssuer bool   // the person has no password here
 	InNeed   int    // sidecars that need attention

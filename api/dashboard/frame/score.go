@@ -20,8 +20,8 @@ type Scoring struct {
 	Of     []Field // what the score may be of, if the reader chooses; named by Value
 	Parts  string  // ids of the page's parts that a new score changes
 
-	CSRF   string
-	Author string // who sets a score
+	CSRF, Session string
+	Author        string // who sets a score
 
 	Defined wire.ScoreDefinitions
 }
@@ -31,7 +31,8 @@ type Field struct{ Name, Value string }
 
 // Scoring returns scores with the form for a route, which is sent to action.
 func (c *Exchange) Scoring(route, action string, scores []wire.Score, fields ...Field) Scoring {
-	s := Scoring{Scores: scores, Fields: fields, Parts: "scores", CSRF: c.CSRF(), Author: c.User.Email}
+	s := Scoring{Scores: scores, Fields: fields, Parts: "scores", CSRF: c.CSRF(), Session: c.FormSession(),
+		Author: c.User.Email}
 	// The page is of use without them.
 	s.Defined, _ = c.ScoreDefinitions()
 	if c.User.Role.Includes(access.Role(route)) {

@@ -16,7 +16,7 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-//go:embed sign-in.html sign-up.html reset.html password.html
+//go:embed sign-in.html sign-up.html reset.html password.html review.html
 var signHTML embed.FS
 
 // SignIn returns the pages on which people sign in and out, and what a reader sets on every page.
@@ -26,6 +26,7 @@ func SignIn() Section {
 		Routes: []Route{
 			{Pattern: "GET /sign-in", Page: (*Exchange).signInPage},
 			{Pattern: "POST /sign-in", Page: (*Exchange).signIn},
+			{Pattern: "POST /sign-in/continue", Page: (*Exchange).continueForm},
 			{Pattern: "GET /sign-in/oidc", Page: (*Exchange).beginAtIssuer},
 			{Pattern: "GET /sign-in/oidc/callback", Page: (*Exchange).finishAtIssuer},
 			{Pattern: "GET /sign-up", Page: (*Exchange).signUpPage},
@@ -43,9 +44,13 @@ func SignIn() Section {
 		Notices: map[string]string{
 			"signed-out": "You have signed out.",
 			"password":   "Your password has been changed. All your other sessions have been signed out.",
+			"resumed":    "You are signed in again. Nothing has been sent yet: check your changes, then send them.",
+			"other-person": "You signed in as someone else. The changes that were not sent yet belonged to " +
+				"another person, and were discarded.",
 			"no-cookie": "You signed in, but your browser did not keep the session's cookie. " +
 				"Allow cookies for this site, and see whether this page names another reason.",
-			"joined": "You have joined this project. The menu leads to your other ones.",
+			"joined":      "You have joined this project. The menu leads to your other ones.",
+			"back-to-tab": "You are signed in. Go back to the tab with your changes, and continue there.",
 		},
 	}
 }
@@ -53,6 +58,7 @@ func SignIn() Section {
 // signView is what the pages to sign in, to sign up and to choose a new password show.
 type signView struct {
 	Email, Next, Account, Code string
+	Pending                    string       // a form that waits, see resume.go; "" for none
 	Invite                     *wire.Invite // the invite that Code belongs to, if any
 	Error                      *wire.Error
 	Connection                 connection
@@ -61,8 +67,14 @@ type signView struct {
 	Passwords, Emergency       bool   // who may use one: everyone; the owner for emergencies
 }
 
-// ViaIssuer returns the address that leads through the issuer.
-func (v signView) ViaIssuer() string { return viaIssuer(v.Next) }
+// ViaIssuer returns the address that leads through the issuer. Beside a form that waits it is opened in
+// another tab.
+func (v signView) ViaIssuer() string {
+	if v.Pending != "" {
+		return viaIssuer("/?done=back-to-tab")
+	}
+	return viaIssuer(v.Next)
+}
 
 func (c *Exchange) signView() signView {
 	by, emergency := c.frame.People.SignInBy()
@@ -75,6 +87,9 @@ func (c *Exchange) signView() signView {
 		Open:       c.frame.People.SignUp() == wire.SignUpOpen,
 		Passwords:  by != wire.SignInByIssuer,
 		Emergency:  emergency,
+
+		// From a post's body only: a link must not carry a form.
+		Pending: c.PostForm.Get("pending"),
 	}
 	if c.frame.Issuer != nil {
 		v.Issuer = c.frame.Issuer.Address().Host
@@ -94,9 +109,11 @@ func (c *Exchange) signIn() error {
 		return c.signFault("sign-in", "Sign in", c.signView(), err)
 	}
 
+	// A form that was waiting is shown immediately, to the session that begins here.
 	c.setSession(s)
+	c.SignedIn = s
 
-	return c.Redirect(localAddress(f.Get("next")), "")
+	return c.resume()
 }
 
 // signFault shows a form again with its error. Its fields are also kept when the server is

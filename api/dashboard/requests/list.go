@@ -226,9 +226,11 @@ func Pages(records wire.Archive, recorder wire.Recorder, templates wire.Registry
 			{Pattern: "GET /requests/{id}", Page: p.recordPage},
 			{Pattern: "GET /requests/{id}/raw", Page: p.rawRecord},
 			{Pattern: "GET /requests/{id}/text", Page: p.recordText},
-			{Pattern: "POST /requests/{id}/score", Page: p.setScore},
+			{Pattern: "POST /requests/{id}/score", Page: p.setScore,
+				Review: frame.Review("Set this score?", "Set", "name", "score", "set")},
 			{Pattern: "GET /traces/{id}", Page: p.tracePage},
-			{Pattern: "POST /traces/{id}/score", Page: p.scoreTrace},
+			{Pattern: "POST /traces/{id}/score", Page: p.scoreTrace,
+				Review: frame.Review("Set this score?", "Set", "name", "score", "set")},
 
 			{Pattern: "GET /requests/delete", Page: p.erasePage},
 			{Pattern: "POST /requests/delete", Page: p.erase},

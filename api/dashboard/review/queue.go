@@ -299,6 +299,16 @@ func (p *pages) next(c *frame.Exchange) error {
 	return p.screen(c, q, c.URL.Query().Get("call"), false)
 }
 
+// again shows a form again that came after the end of its session.
+func (p *pages) again(c *frame.Exchange) error {
+	q, err := p.queue(c, c.PostForm)
+	if err != nil {
+		return err
+	}
+
+	return p.screen(c, q, c.PostForm.Get("call"), true)
+}
+
 // screen shows a call; "" is the next one. If it was answered, the queue has what is in its form.
 func (p *pages) screen(c *frame.Exchange, q *queue, call string, answered bool) error {
 	v := screenView{queue: q, Undo: len(q.trail) > 0, Back: "/scores", Start: address.Of("/review", q.values)}
@@ -341,6 +351,7 @@ func (p *pages) screen(c *frame.Exchange, q *queue, call string, answered bool) 
 		at.Set("call", call)
 		v.Here = address.Of("/review", at)
 	}
+	at.Set("session", c.FormSession())
 	for name := range at {
 		v.Fields = append(v.Fields, frame.Field{Name: name, Value: at.Get(name)})
 	}
@@ -441,7 +452,7 @@ func Pages(records wire.Archive, recorder wire.Recorder, queues wire.Reviews) fr
 		HTML: html,
 		Routes: []frame.Route{
 			{Pattern: "GET /review", Page: p.next},
-			{Pattern: "POST /review", Page: p.judge},
+			{Pattern: "POST /review", Page: p.judge, Review: p.again},
 			{Pattern: "GET /review/{name}", Page: openQueue},
 		},
 	}

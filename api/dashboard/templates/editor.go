@@ -361,6 +361,14 @@ func (p *pages) preview(c *frame.Exchange) error {
 	return c.Part("edit", "preview", p.renderDraft(c, readDraft(c.PostForm)))
 }
 
+// reviewEdit shows the editor with what was typed.
+func (p *pages) reviewEdit(c *frame.Exchange) error {
+	// A button that changes nothing.
+	c.PostForm.Set("do", "review")
+
+	return p.edit(c)
+}
+
 // draftTool is a tool of a draft. A function has fields, anything else is edited as JSON.
 type draftTool struct {
 	Name        string

@@ -165,10 +165,11 @@ func Pages(templates wire.Registry, records wire.Archive, providers []string) fr
 			{Pattern: "GET /template/experiment", Page: p.of("experiment", p.experimentPage)},
 
 			{Pattern: "GET /template/edit", Page: p.editPage},
-			{Pattern: "POST /template/edit", Page: p.edit},
+			{Pattern: "POST /template/edit", Page: p.edit, Review: p.reviewEdit},
 			{Pattern: "POST /template/preview", Page: p.preview},
 
-			{Pattern: "POST /template/label", Page: p.of("", p.moveLabel)},
+			{Pattern: "POST /template/label", Page: p.of("", p.moveLabel),
+				Review: frame.Review("Move this label?", "Move", "name", "label", "version", "compared")},
 			{Pattern: "POST /template/label/delete", Page: p.of("", p.deleteLabel)},
 			{Pattern: "POST /template/archive", Page: p.of("", p.archiveTemplate)},
 			{Pattern: "POST /template/restore", Page: p.of("", p.restoreTemplate)},

@@ -110,6 +110,7 @@ var html embed.FS
 // Pages returns the pages of views, and the one that finds something.
 func Pages(views wire.Views, records wire.Archive, templates wire.Registry, keys wire.Keys) frame.Section {
 	p := &pages{views, records, templates, keys}
+	review := frame.Review("Save this view?", "Save", "name", "address")
 	routes := []frame.Route{
 		{Pattern: "GET /views", Page: p.list},
 		{Pattern: "GET /find", Page: p.findPage},
@@ -121,7 +122,7 @@ func Pages(views wire.Views, records wire.Archive, templates wire.Registry, keys
 		}
 		path := "POST " + formsPath(own)
 		routes = append(routes,
-			frame.Route{Pattern: path, Page: of(p.save)},
+			frame.Route{Pattern: path, Page: of(p.save), Review: review},
 			frame.Route{Pattern: path + "/{id}/remove", Page: of(p.remove)})
 	}
 

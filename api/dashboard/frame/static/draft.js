@@ -41,7 +41,7 @@
   if (!form) return;
 
   // What stands in the form, less what belongs to the session or only to the preview.
-  const apart = new Set(["csrf", "variables", "for"]);
+  const apart = new Set(["csrf", "session", "variables", "for"]);
   const fields = () => [...new FormData(form)].filter(([name]) => !apart.has(name));
   const text = (list) => JSON.stringify(list).replaceAll("\\r\\n", "\\n");
   const unsaved = "unsaved" in form.dataset;

@@ -73,19 +73,21 @@ func TestPeopleSignInAtAnIssuerBehindNginx(t *testing.T) {
 		}
 	}
 
-	// It ends while she edits, for good: the browser keeps her changes.
+	// It ends while she edits, for good: her changes wait for a sign-in in another tab.
 	b.visit("/template/edit")
 	b.fill("[name=name]", "greet")
 	b.fill("#text-0", "Say hello to {name}.")
 	harness.PeopleSay(t, p.server, "disable", eve)
 	harness.PeopleSay(t, p.server, "enable", eve)
 	b.press("[value=save]")
-	b.shows("main", "Your session has expired. Sign in to continue.")
-	b.accessible(source, "a session of the issuer that has ended")
+	b.shows("main", "Sign in to continue; your changes are kept.", "in a new tab")
+	b.accessible(source, "a form that waits for a sign-in at the issuer")
 	b.screenshots("sign-in-issuer-form")
-	b.press("main .primary")
-	b.waitsFor("#draft:not([hidden])", "unsaved changes")
-	b.press("[data-draft=restore]")
+	tab := b.tab()
+	tab.visit("/sign-in/oidc?next=/%3Fdone%3Dback-to-tab")
+	tab.shows("main", "Go back to the tab with your changes")
+	b.press("[action$='/sign-in/continue'] button")
+	b.shows("main", "You are signed in again. Nothing has been sent yet")
 	if got := b.value("#text-0"); got != "Say hello to {name}." {
 		t.Errorf("the text is %q", got)
 	}
