@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -288,6 +289,10 @@ func poolConfig(dsn string) (*pgxpool.Config, error) {
 	}
 	if !saysConnections(dsn) {
 		config.MaxConns = connectionsMax
+	}
+	// A count whose time is up ends its query. Without this, it would end the connection.
+	config.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: time.Second}
 	}
 
 	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
