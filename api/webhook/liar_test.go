@@ -104,7 +104,7 @@ func TestATargetThatLiesIsToldOnceAndDelaysNoOther(t *testing.T) {
 		"no HTTP":                {"All is well.\r\n\r\n", nil, "malformed HTTP"},
 		"a header that is cut":   {ok, closed, "EOF"},
 		"a header without end":   {ok + "X: ", endless, "headers exceeded"},
-		"a header that trickles": {ok, again("X: x\r\n", time.Second), "Timeout"},
+		"a header that trickles": {ok, again("X: x\r\n", time.Second), "exceeded"},
 		"always more to come":    {"", again("HTTP/1.1 103 Early Hints\r\n\r\n", 0), "headers exceeded"},
 		"another protocol":       {"HTTP/1.1 101 Switching Protocols\r\n\r\n", nil, "101"},
 	} {
