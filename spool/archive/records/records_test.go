@@ -172,15 +172,19 @@ func TestEachEventOfABatchHasItsResult(t *testing.T) {
 	}
 }
 
-func TestNobodyWithoutAnAccountReadsOrWrites(t *testing.T) {
+func TestNobodyWithoutAnAccountSeesAnothersRecords(t *testing.T) {
 	s := newServer(t)
-	_, err1 := s.Record(t.Context(), wire.Identity{}, []wire.Event{write(1, wire.KindRequest, chat)})
-	_, err2 := s.Request(t.Context(), wire.Identity{}, databasetest.ID(1000))
-	_, err3 := s.Search(t.Context(), wire.Identity{}, wire.Search{})
-	for i, err := range []error{err1, err2, err3} {
-		if !wire.IsCode(err, wire.CodeInternal) {
-			t.Errorf("call %d: %v, want the store's refusal", i, err)
-		}
+	s.record(t, write(1, wire.KindRequest, chat))
+	if _, err := s.Request(t.Context(), s.id, databasetest.ID(1000)); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := s.Request(t.Context(), wire.Identity{}, databasetest.ID(1000)); !wire.IsCode(err, wire.CodeNotFound) {
+		t.Errorf("the record of another project: %v", err)
+	}
+	page, err := s.Search(t.Context(), wire.Identity{}, wire.Search{})
+	if err != nil || len(page.Items) != 0 {
+		t.Errorf("the records of another project: %+v (%v)", page.Items, err)
 	}
 }
 
