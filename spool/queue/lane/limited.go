@@ -6,6 +6,7 @@ import (
 
 	"promptspool/spool/crashpoint"
 	"promptspool/spool/disk"
+	"promptspool/spool/queue/frame"
 )
 
 // Events whose record is at a documented limit are refused forever, however many more a
@@ -21,18 +22,32 @@ const limitedShare = 16
 // frees a part of it.
 const limitedSegments = 4
 
+// joinedBytesMax is the size up to which a segment is replaced by one with more events.
+const joinedBytesMax = 16 << 10
+
 func anyLimited(g segment) bool { return g.limited }
 
 // commitLimitedLocked writes events of one key to a new segment, in the place of older ones
 // where the key's share or the lanes are full.
 func (l *Lanes) commitLimitedLocked(events []event) error {
 	const full = "the share of their key is full"
-	ofKey := func(g segment) bool { return g.limited && g.key == events[0].key.Key }
-	excess := l.limitedBytesLocked(ofKey) + segmentSize(events) - l.config.BytesMax/limitedShare
+	key, share := events[0].key.Key, l.config.BytesMax/limitedShare
+	ofKey := func(g segment) bool { return g.limited && g.key == key }
+	excess := l.limitedBytesLocked(ofKey) + segmentSize(events) - share
 
 	// Events that come once more after a crash may be older than all stored ones, and
-	// replace nothing. One event may be larger than the share.
-	older := func(g segment) bool { return ofKey(g) && g.first < events[len(events)-1].key.Seq }
+	// replace nothing.
+	if n := l.olderThanAllLocked(ofKey, events); excess > 0 && n > 0 {
+		l.countDropped(n, full)
+		events = events[n:]
+		if len(events) == 0 {
+			return nil
+		}
+		excess = l.limitedBytesLocked(ofKey) + segmentSize(events) - share
+	}
+
+	// One event may be larger than the share.
+	older := func(g segment) bool { return ofKey(g) && g.first < events[0].key.Seq }
 	if excess > l.limitedBytesLocked(older) {
 		l.countDropped(len(events), full)
 		return nil
@@ -47,6 +62,49 @@ func (l *Lanes) commitLimitedLocked(events []event) error {
 		return nil
 	}
 	return err
+}
+
+// olderThanAllLocked returns how many of the events, which are in order, are older than those in
+// all segments that pick selects; 0 if there are none.
+func (l *Lanes) olderThanAllLocked(pick func(segment) bool, events []event) int {
+	oldest, found := uint64(0), false
+	for _, g := range l.segments {
+		if pick(g) && (!found || g.first < oldest) {
+			oldest, found = g.first, true
+		}
+	}
+
+	n := slices.IndexFunc(events, func(e event) bool { return !found || e.key.Seq >= oldest })
+	if n < 0 {
+		return len(events)
+	}
+	return n
+}
+
+// joinLocked returns the segment that more events of a key replace, with its events; none
+// if there is none to replace. Otherwise a program that keeps sending at a limit for days
+// would leave a file for each event. Its events are older than the first of those: the
+// oldest are dropped together.
+func (l *Lanes) joinLocked(k kind, first frame.EventKey) (joined segment, events []event, err error) {
+	for _, g := range l.segments {
+		if k.limited && g.limited && g.key == first.Key {
+			joined = g
+		}
+	}
+	if joined.count == 0 || joined.last > first.Seq ||
+		joined.count >= segmentEventsMax/2 || joined.bytes > joinedBytesMax {
+		return segment{}, nil, nil
+	}
+	if missing, err := l.forgetMissingLocked(joined); missing || err != nil {
+		return segment{}, nil, err
+	}
+
+	// One that cannot be read stays as it is, for the next start to examine.
+	events, err = joined.raw()
+	if err != nil {
+		return segment{}, nil, nil
+	}
+	return joined, events, nil
 }
 
 // GiveWay deletes the oldest dead letters of limits, as many as free this many bytes of

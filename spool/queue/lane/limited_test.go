@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -81,6 +82,22 @@ func TestBeyondAKeysShareItsOldestLettersOfLimitsAreDropped(t *testing.T) {
 	again.wantSequences(t, lane.Dead, 7, 8, 11, 14)
 }
 
+// After a crash the oldest come again together with new ones, which are not dropped for them.
+func TestTheNewestLettersOfLimitsStayAlsoBesideSomeThatComeAgain(t *testing.T) {
+	o := open(t, t.TempDir(), limitedBytesMax)
+	o.moveLimited(t, 7, 1, 8)
+
+	var again []lane.Entry
+	for _, seq := range []uint64{1, 2, 3, 9} {
+		e := frame.Entry{Seq: seq, Key: 7, Data: make([]byte, 7_000)}
+		again = append(again, lane.Entry{Entry: e, Reason: "full"})
+	}
+	if err := o.buryLimited(again); err != nil {
+		t.Fatal(err)
+	}
+	o.wantSequences(t, lane.Dead, 4, 5, 6, 7, 8, 9)
+}
+
 // Batches are answered in any order. An older letter that comes later does not take a newer one
 // with it when it is dropped.
 func TestALetterOfALimitIsDroppedOnlyWithOlderOnes(t *testing.T) {
@@ -114,6 +131,35 @@ func TestManyLettersOfLimitsAreFewFiles(t *testing.T) {
 		if e.Reason != letters[e.Seq-1].Reason {
 			t.Fatalf("event %d is there for %q; want %q", e.Seq, e.Reason, letters[e.Seq-1].Reason)
 		}
+	}
+}
+
+func TestLettersOfLimitsThatComeOneByOneShareFiles(t *testing.T) {
+	o := open(t, t.TempDir(), 64<<20)
+	var want []uint64
+	for seq := range uint64(300) {
+		e := frame.Entry{Seq: seq + 1, Key: uint32(7 + seq%2), Data: bytes.Repeat([]byte("x"), 300)}
+		if err := o.buryLimited([]lane.Entry{{Entry: e, Reason: "full"}}); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, seq+1)
+	}
+
+	again := open(t, o.dir, 64<<20)
+	for _, o := range []*owner{o, again} {
+		var got []uint64
+		for e, err := range o.All(lane.Dead) {
+			if err != nil || e.Reason != "full" || len(e.Data) != 300 || e.Key != uint32(7+(e.Seq-1)%2) {
+				t.Errorf("%+v, %v", e, err)
+			}
+			got = append(got, e.Seq)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) || o.Events(lane.Dead) != len(want) || o.lost+o.dropped > 0 {
+			t.Errorf("%d events are there, and %d counted; want %d", len(got), o.Events(lane.Dead), len(want))
+		}
+	}
+	if files, err := os.ReadDir(filepath.Join(o.dir, "lanes")); err != nil || len(files) > 12 {
+		t.Errorf("they are in %d files (error %v)", len(files), err)
 	}
 }
 

@@ -323,13 +323,22 @@ func (l *Lanes) createLocked(k kind, events []event) error {
 		path = fmt.Sprintf("%s-%d", base, n)
 	}
 
-	g, err := writeSegment(path, k, events)
+	joined, earlier, err := l.joinLocked(k, events[0].key)
+	if err != nil {
+		return err
+	}
+	if len(earlier) > 0 {
+		path = joined.path
+	}
+
+	g, err := writeSegment(path, k, append(earlier, events...))
 	if err != nil {
 		return l.diskError(err)
 	}
 
 	// The events are durable now. Only then may the count be raised: see count.
-	l.config.NoteDisk(g.bytes)
+	l.config.NoteDisk(g.bytes - joined.bytes)
+	l.dropLocked(joined.path)
 	l.addLocked(g, eventKeys(events))
 	return l.saveCountLocked()
 }

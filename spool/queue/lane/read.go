@@ -39,6 +39,21 @@ func (l *Lanes) All(lane Lane) iter.Seq2[Entry, error] {
 	}
 }
 
+// raw returns the events of a segment, with their frames as they are.
+func (g segment) raw() (events []event, err error) {
+	file, refs, err := openSegment(g.path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+
+	for _, ref := range refs {
+		e, failed := rawEvent(file, ref)
+		events, err = append(events, e), errors.Join(err, failed)
+	}
+	return events, err
+}
+
 // each yields the events of a segment. It returns false when yield did.
 func (g segment) each(yield func(Entry, error) bool) bool {
 	file, refs, err := openSegment(g.path)
