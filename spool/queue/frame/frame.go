@@ -100,6 +100,12 @@ type Frame struct {
 	Payload []byte
 }
 
+// Header returns the bytes in front of the payload.
+func (f *Frame) Header() (b [HeaderBytes]byte) {
+	f.putHeader(b[:])
+	return b
+}
+
 // Seal writes the header of a frame whose payload is already at b[HeaderBytes:].
 func (f Frame) Seal(b []byte) {
 	f.Payload = b[HeaderBytes:]

@@ -195,7 +195,7 @@ func salvageFrom(data []byte) (events []event, promised int) {
 
 	var open event
 	parts := uint16(0) // of the open event
-	for at, f := range frame.All(data) {
+	for _, f := range frame.All(data) {
 		// An event counts when its last part follows all others. A part in between that
 		// is damaged makes the rest of it useless.
 		if f.Part == 0 {
@@ -205,9 +205,10 @@ func salvageFrom(data []byte) (events []event, promised int) {
 			continue
 		}
 
-		open.frames = append(open.frames, data[at:at+frame.HeaderBytes+len(f.Payload)]...)
+		open.wrapped = append(open.wrapped, f.Payload...)
 		parts++
 		if parts == f.Parts {
+			open.key.Bytes = uint32(len(open.wrapped))
 			events = append(events, open)
 		}
 	}
@@ -298,7 +299,7 @@ func (l *Lanes) commitLocked(k kind, events []event) error {
 func segmentSize(events []event) int64 {
 	size := int64(segmentHeaderBytes)
 	for _, e := range events {
-		size += int64(len(e.frames))
+		size += int64(len(e.wrapped)) + frame.HeaderBytes*int64(frameCount(len(e.wrapped)))
 	}
 	return disk.WholeBlocks(size)
 }

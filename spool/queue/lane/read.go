@@ -1,7 +1,6 @@
 package lane
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -70,10 +69,13 @@ func (g segment) each(yield func(Entry, error) bool) bool {
 	defer file.Close()
 
 	for _, ref := range refs {
-		framed, unread := readEvent(file, ref)
-		e, damage := framed.unwrap(g.limited)
-		err := cmp.Or(unread, damage)
+		var e Entry
+		wrapped, err := readEvent(file, ref)
+		if err == nil {
+			e, err = unwrap(ref.key, wrapped, g.limited)
+		}
 		if err != nil {
+			e = Entry{Entry: frame.Entry{Seq: ref.key.Seq, Key: ref.key.Key, At: ref.key.At}, AtLimit: g.limited}
 			err = fmt.Errorf("spool: event %d in the %s lane cannot be read: %w", ref.key.Seq, g.lane, err)
 		}
 
@@ -146,7 +148,7 @@ func eachSalvaged(path string, k kind, yield func(Entry, error) bool) bool {
 	}
 
 	for _, w := range whole {
-		if e, err := w.unwrap(k.limited); !yield(e, err) {
+		if e, err := unwrap(w.key, w.wrapped, k.limited); !yield(e, err) {
 			return false
 		}
 	}
@@ -208,7 +210,7 @@ func (l *Lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 
 		// Copied as it is, without a look inside: a damaged event must not keep the events
 		// beside it from going.
-		e, err := readEvent(file, ref)
+		e, err := rawEvent(file, ref)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package lane
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -68,96 +67,49 @@ type segment struct {
 
 // eventRef is the place of an event's frames in a segment.
 type eventRef struct {
-	key    frame.EventKey // of the first frame
+	key    frame.EventKey // of the first frame; Bytes is of the whole wrapped event
 	offset int64
 	end    int64
 }
 
-// event is an event with its frames as they are in a segment. They may be damaged.
+// event is a wrapped event on its way into a segment. A damaged one has raw, its frames
+// as they are, instead of wrapped.
 type event struct {
-	key    frame.EventKey // of the first frame
-	frames []byte
+	key     frame.EventKey
+	wrapped []byte
+	raw     []byte
 }
 
-// wrap frames an event that is moved.
 func wrap(movedAt time.Time, e Entry) event {
 	// The reason is the server's text, of any length; its length field has 16 bits.
 	reason := e.Reason[:min(len(e.Reason), reasonBytesMax)]
-	head := binary.BigEndian.AppendUint64(nil, uint64(movedAt.UnixNano()))
-	head = binary.BigEndian.AppendUint16(head, uint16(len(reason)))
-	head = append(head, reason...)
-
-	content := io.MultiReader(bytes.NewReader(head), bytes.NewReader(e.Data))
-	size := len(head) + len(e.Data)
-	k := frame.EventKey{Seq: e.Seq, Parts: uint16(1 + (size-1)/frame.PartBytes), Key: e.Key, At: e.At}
-
-	// A large event is copied once, into its frames.
-	frames := make([]byte, size+int(k.Parts)*frame.HeaderBytes)
-	f := frame.Frame{EventKey: k}
-	for b := frames; len(b) > 0; f.Part++ {
-		n := min(len(b), frame.HeaderBytes+frame.PartBytes)
-		// Readers of memory do not fail.
-		_, _ = io.ReadFull(content, b[frame.HeaderBytes:n])
-		f.Seal(b[:n])
-		b = b[n:]
-	}
-	return event{k, frames}
+	b := make([]byte, 0, 10+len(reason)+len(e.Data))
+	b = binary.BigEndian.AppendUint64(b, uint64(movedAt.UnixNano()))
+	b = binary.BigEndian.AppendUint16(b, uint16(len(reason)))
+	b = append(append(b, reason...), e.Data...)
+	return event{key: frame.EventKey{Seq: e.Seq, Key: e.Key, Bytes: uint32(len(b)), At: e.At}, wrapped: b}
 }
 
-// unwrap verifies the frames and returns what was moved. After an error, the entry has at
-// least its sequence and key.
-func (e event) unwrap(limited bool) (Entry, error) {
-	entry := Entry{Entry: frame.Entry{Seq: e.key.Seq, Key: e.key.Key, At: e.key.At}, AtLimit: limited}
-	content, err := e.content()
-	if err != nil {
-		return entry, err
-	}
-	if len(content) < 10 || len(content) < 10+int(binary.BigEndian.Uint16(content[8:])) {
-		return entry, frame.ErrDamaged
+func unwrap(k frame.EventKey, b []byte, limited bool) (Entry, error) {
+	e := Entry{Entry: frame.Entry{Seq: k.Seq, Key: k.Key, At: k.At}, AtLimit: limited}
+	if len(b) < 10 || len(b) < 10+int(binary.BigEndian.Uint16(b[8:])) {
+		return e, frame.ErrDamaged
 	}
 
-	n := 10 + int(binary.BigEndian.Uint16(content[8:]))
-	entry.Reason, entry.Data = string(content[10:n]), content[n:]
-	entry.MovedAt = time.Unix(0, int64(binary.BigEndian.Uint64(content))).UTC()
-	return entry, nil
+	n := 10 + int(binary.BigEndian.Uint16(b[8:]))
+	e.Reason, e.Data = string(b[10:n]), b[n:]
+	e.MovedAt = time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC()
+	return e, nil
 }
 
-// content verifies the frames, and returns what they hold.
-func (e event) content() ([]byte, error) {
-	// That each frame verifies is not enough: they must be those of this event, in order,
-	// and all of them.
-	content := make([]byte, 0, len(e.frames))
-	part := uint16(0)
-	for b := e.frames; len(b) > 0; part++ {
-		f, err := frame.Decode(b)
-		if err != nil {
-			return nil, err
-		}
-		if f.Seq != e.key.Seq || f.Part != part || f.Parts != e.key.Parts {
-			return nil, frame.ErrDamaged
-		}
-
-		content = append(content, f.Payload...)
-		b = b[frame.HeaderBytes+len(f.Payload):]
-	}
-
-	if part != e.key.Parts {
-		return nil, frame.ErrDamaged
-	}
-	return content, nil
-}
+// frameCount returns how many frames an event of this many bytes needs in a segment. An
+// empty event is one frame.
+func frameCount(bytes int) int { return 1 + max(0, bytes-1)/frame.PartBytes }
 
 // writeSegment durably writes a file under path, replacing any that is there, and
 // describes it.
 func writeSegment(path string, k kind, events []event) (g segment, err error) {
-	g = segment{
-		kind:  k,
-		path:  path,
-		key:   events[0].key.Key,
-		count: len(events),
-		first: events[0].key.Seq,
-		bytes: segmentSize(events),
-	}
+	g = segment{kind: k, path: path, key: events[0].key.Key, count: len(events), first: events[0].key.Seq}
 	unfinished := filepath.Join(filepath.Dir(path), unfinishedPrefix+filepath.Base(path))
 	file, err := os.OpenFile(unfinished, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -172,10 +124,26 @@ func writeSegment(path string, k kind, events []event) (g segment, err error) {
 	// The errors of the writes are returned by Flush below.
 	w := bufio.NewWriterSize(file, 64<<10)
 	_, _ = w.Write(segmentHeader(len(events)))
+	size := int64(segmentHeaderBytes)
 	for _, e := range events {
 		g.first, g.last = min(g.first, e.key.Seq), max(g.last, e.key.Seq)
-		_, _ = w.Write(e.frames)
+		if e.raw != nil {
+			_, _ = w.Write(e.raw)
+			size += int64(len(e.raw))
+			continue
+		}
+
+		f := frame.Frame{EventKey: e.key}
+		f.Parts = uint16(frameCount(len(e.wrapped)))
+		for ; f.Part < f.Parts; f.Part++ {
+			f.Payload = e.wrapped[int(f.Part)*frame.PartBytes : min(int(f.Part+1)*frame.PartBytes, len(e.wrapped))]
+			header := f.Header()
+			_, _ = w.Write(header[:])
+			_, _ = w.Write(f.Payload)
+			size += int64(frame.HeaderBytes + len(f.Payload))
+		}
 	}
+	g.bytes = disk.WholeBlocks(size)
 
 	// Synced before it gets its name, and the name synced after: a crash leaves the old
 	// file or the new one, whole.
@@ -245,6 +213,7 @@ func segmentRefs(file *io.SectionReader) ([]eventRef, error) {
 		} else if n := len(refs) - 1; n < 0 || refs[n].key.Seq != k.Seq {
 			return nil, frame.ErrDamaged
 		} else {
+			refs[n].key.Bytes += k.Bytes
 			refs[n].end = next
 		}
 		at = next
@@ -256,9 +225,37 @@ func segmentRefs(file *io.SectionReader) ([]eventRef, error) {
 	return refs, nil
 }
 
-// readEvent reads the frames of an event, without verifying them.
-func readEvent(file io.ReaderAt, ref eventRef) (event, error) {
-	e := event{ref.key, make([]byte, ref.end-ref.offset)}
-	_, err := file.ReadAt(e.frames, ref.offset)
+// readEvent reads and verifies the frames of one event, and returns what they hold.
+func readEvent(file io.ReaderAt, ref eventRef) (wrapped []byte, err error) {
+	b := make([]byte, ref.end-ref.offset)
+	if _, err := file.ReadAt(b, ref.offset); err != nil {
+		return nil, err
+	}
+
+	// That each frame verifies is not enough: they must be those of this event, in order,
+	// and all of them.
+	wrapped = make([]byte, 0, len(b))
+	for part := uint16(0); len(b) > 0; part++ {
+		f, err := frame.Decode(b)
+		if err != nil {
+			return nil, err
+		}
+		if f.Seq != ref.key.Seq || f.Part != part || f.Parts != ref.key.Parts {
+			return nil, frame.ErrDamaged
+		}
+
+		wrapped = append(wrapped, f.Payload...)
+		b = b[frame.HeaderBytes+len(f.Payload):]
+		if len(b) == 0 && part+1 != f.Parts {
+			return nil, frame.ErrDamaged
+		}
+	}
+	return wrapped, nil
+}
+
+// rawEvent reads the frames of an event as they are, without verifying them.
+func rawEvent(file io.ReaderAt, ref eventRef) (event, error) {
+	e := event{key: ref.key, raw: make([]byte, ref.end-ref.offset)}
+	_, err := file.ReadAt(e.raw, ref.offset)
 	return e, err
 }
