@@ -1,11 +1,15 @@
 package lane
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/dustin/go-humanize/english"
 
 	"promptspool/spool/disk"
 	"promptspool/spool/queue/frame"
@@ -77,6 +81,20 @@ func (l *Lanes) addLocked(g segment, events []frame.EventKey) {
 			l.newestAt = k.At
 		}
 	}
+}
+
+// dropLocked forgets a segment, but not the usage of its events, and returns it if it was
+// known.
+func (l *Lanes) dropLocked(path string) (g segment, known bool) {
+	i := slices.IndexFunc(l.segments, func(s segment) bool { return s.path == path })
+	if i < 0 {
+		return g, false
+	}
+
+	g = l.segments[i]
+	l.segments = slices.Delete(l.segments, i, i+1)
+	l.bytes -= g.bytes
+	return g, true
 }
 
 // Close ends all use of the lanes: later calls return reason. A second call does nothing.
@@ -184,6 +202,46 @@ func (l *Lanes) loseLocked(lane Lane, events int, why string) {
 	l.config.CountLost(lane, events, why)
 	l.config.Logger.Error("events that were acknowledged to the app are lost",
 		"lane", lane.String(), "events", events, "reason", why, "dir", l.dir)
+}
+
+// forgetMissingLocked drops a segment whose file is gone although it was not released,
+// and counts its events as lost. It reports whether it did.
+//
+// The keys of these events are not known, so Keys names them until the next start.
+func (l *Lanes) forgetMissingLocked(g segment) (bool, error) {
+	if _, err := os.Lstat(g.path); !errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	g, known := l.dropLocked(g.path)
+	if !known {
+		// It was released.
+		return false, nil
+	}
+
+	// Save the lower count, or the next start would report the same events again.
+	l.usage[g.lane].Events -= g.count
+	l.loseLocked(g.lane, g.count, g.path+" was removed")
+	return true, l.saveCountLocked()
+}
+
+// stillThere counts the events of a segment whose file is gone, and returns an error
+// then. It returns nil for a segment that was released.
+func (l *Lanes) stillThere(g segment) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.writableLocked() != nil {
+		return nil
+	}
+
+	// The caller read the lane without a lock, so it cannot tell a released segment from
+	// one that was removed by hand.
+	missing, err := l.forgetMissingLocked(g)
+	if missing {
+		events := english.Plural(g.count, "event", "")
+		lost := fmt.Errorf("spool: %s of the %s lane lost: %s was removed", events, g.lane, g.path)
+		return errors.Join(lost, err)
+	}
+	return err
 }
 
 // Lost returns how many events of a lane were found lost since the spool was opened.

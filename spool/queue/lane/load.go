@@ -361,16 +361,23 @@ func (l *Lanes) knownLocked(lane Lane, entries []Entry) (map[uint64]bool, error)
 		moved[e.Seq] = true
 	}
 
+	// A clone, because forgetting a segment takes it out of the slice.
 	known := make(map[uint64]bool)
-	for _, g := range l.segments {
+	for _, g := range slices.Clone(l.segments) {
 		inside := func(e Entry) bool { return g.first <= e.Seq && e.Seq <= g.last }
 		if g.lane != lane || !slices.ContainsFunc(entries, inside) || g.limited && g.key != entries[0].Key {
 			continue
 		}
 
+		// An event whose file is gone counts as not there, and is moved again.
+		if missing, err := l.forgetMissingLocked(g); err != nil {
+			return nil, err
+		} else if missing {
+			continue
+		}
+
 		_, keys, err := describeSegment(g.path, g.kind)
-		// An event whose file a person removed is moved again.
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err != nil {
 			return nil, err
 		}
 		for _, k := range keys {

@@ -34,6 +34,9 @@ func (l *Lanes) All(lane Lane) iter.Seq2[Entry, error] {
 			if !g.each(yield) {
 				return
 			}
+			if err := l.stillThere(g); err != nil && !yield(Entry{}, err) {
+				return
+			}
 		}
 	}
 }
@@ -57,7 +60,7 @@ func (g segment) raw() (events []event, err error) {
 func (g segment) each(yield func(Entry, error) bool) bool {
 	file, refs, err := openSegment(g.path)
 	if errors.Is(err, os.ErrNotExist) {
-		// It was released meanwhile. If a person removed it, the next start counts its events.
+		// It was released meanwhile, or is lost, which stillThere reports.
 		return true
 	}
 	if errors.Is(err, frame.ErrDamaged) {
@@ -190,11 +193,11 @@ func (l *Lanes) Release(lane Lane, seqs []uint64) error {
 // releaseFromLocked deletes the wanted events from one segment, by replacing or removing
 // its file.
 func (l *Lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
-	file, refs, err := openSegment(g.path)
-	if errors.Is(err, os.ErrNotExist) {
-		// A person removed it, and the next start counts its events.
-		return nil
+	if missing, err := l.forgetMissingLocked(g); missing || err != nil {
+		return err
 	}
+
+	file, refs, err := openSegment(g.path)
 	if err != nil {
 		return err
 	}
@@ -237,8 +240,7 @@ func (l *Lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 		return l.diskError(err)
 	}
 
-	l.segments = slices.DeleteFunc(l.segments, func(s segment) bool { return s.path == g.path })
-	l.bytes -= g.bytes
+	l.dropLocked(g.path)
 	for _, k := range gone {
 		l.usage[g.lane].Add(k.Key, -1, 0)
 	}
