@@ -86,7 +86,12 @@ const clockBytesMax = 64
 // AppendLine appends the event as one line of newline-delimited JSON. Body must be valid
 // JSON without raw line breaks; its bytes stay the same, unlike with encoding/json, which
 // compacts and escapes them.
-func (e *Event) AppendLine(b []byte) []byte { return append(b, bytes.Join(e.LineParts(), nil)...) }
+func (e *Event) AppendLine(b []byte) []byte {
+	for _, part := range e.LineParts() {
+		b = append(b, part...)
+	}
+	return b
+}
 
 // LineParts returns the line of AppendLine in parts, one of which is Body itself, not a
 // copy.
