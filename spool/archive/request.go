@@ -94,8 +94,9 @@ func readRequest(object wire.Object, w wire.RequestWrite) *Request {
 	call := calls.ReadObject(context.Background(), object)
 	r.take(&call)
 	if wire.IsLog(object) {
-		w, _ := wire.DecodeLog(object, time.Time{}) // what is at fault is missing
-		r.takeLog(&w)
+		// A member that is at fault is missing in it.
+		details, _ := wire.DecodeLog(object, time.Time{})
+		r.takeLog(&details)
 	}
 
 	return r

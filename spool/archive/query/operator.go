@@ -231,7 +231,8 @@ func (o operation) text() (holds func([]string) bool, wanted []string, err error
 
 	// Lower case is made once here, not for each row.
 	part := strings.ToLower(want)
-	of := func(v string) bool { return strings.Contains(strings.ToLower(v), part) } // contains, key_contains
+	// Of contains and key_contains.
+	of := func(v string) bool { return strings.Contains(strings.ToLower(v), part) }
 	switch o.Operator {
 	case "matches":
 		phrase, ok := words.ParsePhrase(want)
@@ -320,7 +321,8 @@ func intervalOf[T any](operator string, v *T) interval[T] {
 		return interval[T]{to: v}
 	}
 
-	return interval[T]{from: v, to: v} // is, eq
+	// Of is and eq.
+	return interval[T]{from: v, to: v}
 }
 
 // rangesOf returns intervals of numbers as a Test has them.
