@@ -61,6 +61,16 @@ func (c *Exchange) Walk(list, path, id string, q url.Values) filter.Trail {
 	return f.Walk(list, path, filter.ReadPlace(id, opened), nil)
 }
 
+// Step leads to the row beside the one at a place, as the address asks. There are so many rows after the place's
+// cursor. At an end of the list it leads back to the row, and says so.
+func (c *Exchange) Step(at filter.Place, rows int, id func(i int) string, page func(filter.Place) string) error {
+	to := at.Step(c.URL.Query().Get("step"), rows, id)
+	if to.ID == "" {
+		return c.Redirect(page(at), "at-end")
+	}
+	return c.Redirect(page(to), "")
+}
+
 // Note writes what the request did into the account's audit log.
 func (c *Exchange) Note(ctx context.Context, action, target, detail string) error {
 	return c.frame.People.Note(ctx, c.User, action, target, detail)

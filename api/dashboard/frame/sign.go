@@ -50,6 +50,7 @@ func SignIn() Section {
 			"no-cookie": "You signed in, but your browser did not keep the session's cookie. " +
 				"Allow cookies for this site, and see whether this page names another reason.",
 			"joined":      "You have joined this project. The menu leads to your other ones.",
+			"at-end":      "The list ends here.",
 			"back-to-tab": "You are signed in. Go back to the tab with your changes, and continue there.",
 		},
 	}

@@ -191,13 +191,10 @@ func (p *pages) step(c *frame.Exchange, f filter.Filter, at filter.Place) error 
 		return err
 	}
 
-	query := c.URL.Query()
-	to := at.Step(query.Get("step"), len(page.Items), func(i int) string { return page.Items[i].RequestID })
-	if to.ID == "" {
-		return c.Redirect(recordAddress(f, at, query.Get("view")), "at-end")
-	}
-
-	return c.Redirect(recordAddress(f, to, query.Get("view")), "")
+	id := func(i int) string { return page.Items[i].RequestID }
+	return c.Step(at, len(page.Items), id, func(to filter.Place) string {
+		return recordAddress(f, to, c.URL.Query().Get("view"))
+	})
 }
 
 // pages are the pages of requests.

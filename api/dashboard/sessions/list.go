@@ -216,12 +216,7 @@ func (p *pages) step(c *frame.Exchange, v listView, s wire.RollupSearch, at filt
 		return err
 	}
 
-	to := at.Step(c.URL.Query().Get("step"), len(page.Items), func(i int) string { return page.Items[i].ID })
-	if to.ID == "" {
-		return c.Redirect(v.open(at), "at-end")
-	}
-
-	return c.Redirect(v.open(to), "")
+	return c.Step(at, len(page.Items), func(i int) string { return page.Items[i].ID }, v.open)
 }
 
 // Heading returns the heading of a column of numbers, which sorts by a field.
@@ -345,9 +340,6 @@ func Pages(records wire.Archive, recorder wire.Recorder) frame.Section {
 			{Pattern: scoreRoute, Page: p.setScore,
 				Review: frame.Review("Set this score?", "Set", "name", "score", "set")},
 			{Pattern: "GET /users", Page: p.list},
-		},
-		Notices: map[string]string{
-			"at-end": "The list ends here.",
 		},
 	}
 }
