@@ -3,6 +3,7 @@ package queue_test
 import (
 	"fmt"
 	"hash/maphash"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -53,8 +54,15 @@ func fingerprint(t testing.TB, dir string) map[string]string {
 			files[path] = "folder"
 			return err
 		}
-		data, err := os.ReadFile(path)
-		files[path] = fmt.Sprintf("%d bytes %x", len(data), maphash.Bytes(seed, data))
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }()
+		var hash maphash.Hash
+		hash.SetSeed(seed)
+		n, err := io.Copy(&hash, file) // files are large: read whole they would touch gigabytes of new memory
+		files[path] = fmt.Sprintf("%d bytes %x", n, hash.Sum64())
 		return err
 	})
 	if err != nil {

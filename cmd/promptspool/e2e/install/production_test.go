@@ -25,7 +25,8 @@ journalctl() { cat "$2.log"; }
 promptspool() { command promptspool "$@" | tee -a shown; }
 install() { grep -o 'ps_[A-Za-z0-9_-]*' shown | tail -n 1 >typed; command install "$@"; }
 sleep() {
-	until command promptspool spool status --data sidecar -o json | grep -q '"events": 0'; do command sleep 0.1; done
+	until command promptspool spool status --data sidecar -o json | grep -q '"events": 0' &&
+		command curl -s http://127.0.0.1:9787/metrics | grep -qx 'promptspool_spool_events 0'; do command sleep 0.1; done
 }
 systemctl() {
 	local unit=${!#} role
@@ -58,7 +59,7 @@ func TestThePageOnProductionLeadsThere(t *testing.T) {
 		"/var/lib/promptspool", "sidecar", "/dev/stdin", "typed",
 	)
 
-	script, role := machines, "server"
+	script, role := own.Replace(machines), "server"
 	credential := regexp.MustCompile(`Environment=(\S+)=%d/(\S+)`)
 	for _, e := range harness.ExamplesOf("production") {
 		code := own.Replace(e.Code)

@@ -4,6 +4,7 @@ package experiments
 
 import (
 	"errors"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -54,7 +55,7 @@ func runExperiment(c *cli.Context) (err error) {
 	if (line == "") == (r.File == "") {
 		v.Note(errors.New("give --filter or --rows, and not both"))
 	}
-	if r.Name != "" && !experimentName.MatchString(r.Name) {
+	if r.Name != "" && (!experimentName.MatchString(r.Name) || utf8.RuneCountInString(r.Name) > nameMax) {
 		v.Reject("name", "is not a name of letters, digits, dots, dashes and underscores")
 	}
 	for _, text := range v.List("evaluate") {

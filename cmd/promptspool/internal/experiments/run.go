@@ -54,8 +54,10 @@ type run struct {
 	warned map[string]bool // what was said to the user
 }
 
-// experimentName are the names that experiments may have: a journal is called so.
-var experimentName = regexp.MustCompile(`^[\pL\pN][\pL\pN._-]{0,99}$`)
+// experimentName are the names that experiments may have, up to nameMax characters: a journal is called so.
+var experimentName = regexp.MustCompile(`^[\pL\pN][\pL\pN._-]*$`)
+
+const nameMax = 100
 
 // do does all of a run: its versions are chosen, its rows are read, answered and scored, and a report is printed.
 func (r *run) do(template, against, line string, limit int) error {
