@@ -26,7 +26,8 @@ promptspool() { command promptspool "$@" | tee -a shown; }
 install() { grep -o 'ps_[A-Za-z0-9_-]*' shown | tail -n 1 >typed; command install "$@"; }
 sleep() {
 	until command promptspool spool status --data sidecar -o json | grep -q '"events": 0' &&
-		command curl -s http://127.0.0.1:9787/metrics | grep -qx 'promptspool_spool_events 0'; do command sleep 0.1; done
+		command curl -s http://127.0.0.1:9787/metrics | grep -qx 'promptspool_spool_events 0'
+	do command sleep 0.1; done
 }
 systemctl() {
 	local unit=${!#} role
