@@ -142,7 +142,7 @@ func (c *Exchange) Part(page, name string, data any) error {
 // render answers with one template of a page.
 func (c *Exchange) render(status int, page, name string, data any) error {
 	var html bytes.Buffer
-	if err := c.frame.pages[page].ExecuteTemplate(&html, name, data); err != nil {
+	if err := c.frame.pages[page]().ExecuteTemplate(&html, name, data); err != nil {
 		return fmt.Errorf("%s of page %s: %w", name, page, err)
 	}
 

@@ -62,11 +62,10 @@ type Config struct {
 type Frame struct {
 	Config
 	mux     *http.ServeMux
-	guarded http.Handler                  // mux, with the protection against other sites' requests
-	layout  *template.Template            // around each page, with the pieces that they share
-	pages   map[string]*template.Template // by the names of their files, each with the layout around it
-	links   *strings.Replacer             // puts the base path in front of a page's addresses
-	cookie  http.Cookie                   // of a session, without its value
+	guarded http.Handler                         // mux, with the protection against other sites' requests
+	pages   map[string]func() *template.Template // by the names of their files, each with the layout around it
+	links   *strings.Replacer                    // puts the base path in front of a page's addresses
+	cookie  http.Cookie                          // of a session, without its value
 
 	reviews map[string]Route // those of forms that outlive their session, by their patterns
 	notices map[string]string
@@ -79,7 +78,9 @@ var files embed.FS
 //go:embed layout.html components first-calls
 var shared embed.FS
 
-// New returns a Frame of sections. It panics if one of their pages does not parse, or has the name of another.
+// New returns a Frame of sections. It panics if one of their pages has the name of another.
+//
+// A page is parsed when it is shown first: all of them take more memory than the rest of a server that starts.
 func New(c Config, sections ...Section) *Frame {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -92,8 +93,7 @@ func New(c Config, sections ...Section) *Frame {
 	f := &Frame{
 		Config:  c,
 		mux:     http.NewServeMux(),
-		layout:  newLayout(),
-		pages:   map[string]*template.Template{},
+		pages:   map[string]func() *template.Template{},
 		links:   newLinks(c.BasePath()),
 		cookie:  c.newCookie(),
 		reviews: map[string]Route{},
@@ -231,6 +231,14 @@ func newLayout() *template.Template {
 	return template.Must(template.New("").Funcs(helpers).ParseFS(shared, "layout.html", "components/*.html"))
 }
 
+// layout is the one that pages copy. It is never executed.
+var layout = sync.OnceValue(newLayout)
+
+// newPage returns a page, with its own copy of the layout: pages define templates of the same names.
+func newPage(html fs.FS, file string) *template.Template {
+	return template.Must(template.Must(layout().Clone()).ParseFS(html, file))
+}
+
 // add adds a section.
 func (f *Frame) add(section Section) {
 	for _, r := range section.Routes {
@@ -253,13 +261,11 @@ func (f *Frame) add(section Section) {
 	if err != nil || len(names) == 0 {
 		panic(fmt.Sprintf("dashboard: no pages: %v", err))
 	}
-	// Every page gets its own copy of the layout, because pages define templates of the
-	// same names.
 	for _, file := range names {
 		name := strings.TrimSuffix(path.Base(file), ".html")
 		if f.pages[name] != nil {
 			panic("dashboard: two sections have a page " + name)
 		}
-		f.pages[name] = template.Must(template.Must(f.layout.Clone()).ParseFS(section.HTML, file))
+		f.pages[name] = sync.OnceValue(func() *template.Template { return newPage(section.HTML, file) })
 	}
 }

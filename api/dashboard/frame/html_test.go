@@ -32,6 +32,14 @@ func sources(t *testing.T) map[string]string {
 	return all
 }
 
+func TestAllPagesParse(t *testing.T) {
+	for name := range sources(t) {
+		if filepath.Dir(name) != "components" {
+			newPage(os.DirFS(filepath.Dir(name)), filepath.Base(name)) // panics
+		}
+	}
+}
+
 // A page must not assemble an address: html/template escapes a whole query as one value,
 // and a filter becomes a single unknown name. Nor must it call print: a pointer prints as
 // an address in memory.
