@@ -12,7 +12,10 @@ import (
 func TestNoLetterIsTakenForAnotherInAnEmail(t *testing.T) {
 	isASCII := func(r rune) bool { return r <= unicode.MaxASCII }
 	accepted := 0
-	for r := rune(unicode.MaxASCII + 1); r <= unicode.MaxRune; r++ {
+	for r := rune(unicode.MaxASCII + 1); r < 0xf0000; r++ {
+		if r == 0x40000 {
+			r = 0xe0000 // between them, and beyond, no character is assigned
+		}
 		email, faults := checkEmail("kate@" + string(r) + ".example")
 		if faults != nil {
 			continue

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,66 +26,6 @@ func (c *counting) Scan(ctx context.Context, from keyed.Key, skip, limit int) ([
 	page, err := c.Memory.Scan(ctx, from, skip, limit)
 	c.read += len(page)
 	return page, err
-}
-
-// A new sidecar does not make the server read a full fleet, which forgets silent ones sooner.
-func TestAFleetIsBounded(t *testing.T) {
-	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	now := start
-	rows := &counting{}
-	here := accounts.New(rows, func() time.Time { return now })
-	elsewhere := accounts.New(rows, func() time.Time { return now })
-	beat := func(s *accounts.Store, n int) error {
-		return s.Beat(t.Context(), wire.Identity{Account: "a"}, wire.Heartbeat{
-			ID: sidecarID(n), Name: "n", Version: "1", StartedAt: start,
-		})
-	}
-	for n := range accounts.FleetMax {
-		now = now.Add(time.Millisecond)
-		if err := beat(here, n); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	if err := here.NotifyFleet(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-
-	rows.read = 0
-	for n := range 50 {
-		if err := beat(here, accounts.FleetMax+n); !wire.IsCode(err, wire.CodeTooMany) {
-			t.Fatalf("a new sidecar in a full fleet: %v", err)
-		}
-	}
-	if rows.read > 100 {
-		t.Errorf("%d sidecars were read", rows.read)
-	}
-
-	now = now.Add(accounts.FullFleetKept - time.Minute)
-	if err := beat(elsewhere, 7); err != nil {
-		t.Fatalf("a known sidecar in a full fleet: %v", err)
-	}
-	for _, ids := range [][]int{{7, accounts.FleetMax - 1}, {7}} {
-		if err := here.NotifyFleet(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		list, err := here.Fleet(t.Context(), wire.Identity{Account: "a"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, n := range ids {
-			if !slices.ContainsFunc(list.Items, func(s wire.FleetSidecar) bool { return s.ID == sidecarID(n) }) {
-				t.Errorf("the sidecar %d is not among %d", n, len(list.Items))
-			}
-		}
-		now = now.Add(2 * time.Minute)
-	}
-	if err := beat(here, accounts.FleetMax); err != nil {
-		t.Errorf("a new sidecar once others are forgotten: %v", err)
-	}
-	if list, err := here.Fleet(t.Context(), wire.Identity{Account: "a"}); err != nil || len(list.Items) != 2 {
-		t.Errorf("%d sidecars are kept (%v)", len(list.Items), err)
-	}
 }
 
 // Two reviewers, each at a server of their own, never get the same call.

@@ -82,43 +82,6 @@ func (s *told) deliver(holder string, last *wire.Attempt) *wire.Attempt {
 	return next
 }
 
-// Nothing is dropped that is not counted: what a full queue does not take is dead, and can be replayed.
-func TestAFullQueueMakesDeadLetters(t *testing.T) {
-	s := newTold(t)
-	s.notify(accounts.QueueMax)
-	s.want("at the limit", accounts.QueueMax, 0, 0)
-	s.notify(3)
-	s.want("beyond it", accounts.QueueMax, 3, 0)
-
-	dead, err := s.Deliveries(t.Context(), s.id, "hook", wire.DeliveryQuery{Dead: true})
-	if err != nil || len(dead) != 3 || dead[0].Error != "The queue was full." ||
-		dead[0].Notice.Project != "acme" {
-		t.Errorf("dead letters: %+v, %v", dead, err)
-	}
-	again := wire.DeliveryChoice{Dead: true, Replay: true}
-	if n, err := s.TakeDeliveries(t.Context(), s.id, "hook", again); n != 0 || err != nil {
-		t.Errorf("%d went into the full queue, %v", n, err)
-	}
-	first := s.deliver("a", nil)
-	if next := s.deliver("a", first); next.About[0].Title != "1" {
-		t.Errorf("the second is %+v", next.About)
-	}
-	if n, err := s.TakeDeliveries(t.Context(), s.id, "hook", again); n != 1 || err != nil {
-		t.Errorf("%d went into the free place, %v", n, err)
-	}
-	s.want("after a replay", accounts.QueueMax, 2, 0)
-
-	s.notify(accounts.DeadMax)
-	s.want("more than all bounds", accounts.QueueMax, accounts.DeadMax, 2)
-	if err := s.RemoveTarget(t.Context(), s.id, "hook"); err != nil {
-		t.Fatal(err)
-	}
-	left, err := s.rows.Walk(t.Context(), keyed.Key{}, 10)
-	if err != nil || len(left) != 1 {
-		t.Errorf("a removed target leaves %d values, %v", len(left)-1, err)
-	}
-}
-
 // A server that was slow to come back finds that another has the target, and changes nothing.
 func TestATargetHasOneServerAtATime(t *testing.T) {
 	s := newTold(t)
