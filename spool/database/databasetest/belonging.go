@@ -475,7 +475,7 @@ func (p patient) Apply(ctx context.Context, account string, events []archive.Eve
 func RunTogether(t *testing.T, servers ...archive.Store) {
 	const writers = 4
 	drawn := rapid.Custom(func(t *rapid.T) [][]archive.Event { return [][]archive.Event{drawSent(t)} })
-	for seed := range 20 {
+	for seed := range 10 {
 		events := drawn.Example(seed)[0]
 		account := wire.NewID()
 
