@@ -27,6 +27,7 @@ type browser struct {
 	t    *testing.T
 	ctx  context.Context
 	base string // of the server: http://localhost:port
+	soon bool   // a page is looked at while its numbers are still counted
 
 	mu     sync.Mutex
 	errors []string // under mu; of the console
@@ -135,6 +136,19 @@ func (b *browser) do(name string, steps ...step) {
 func (b *browser) visit(path string) {
 	b.t.Helper()
 	b.do("visit "+path, chromedp.Navigate(b.base+path))
+	b.settles()
+}
+
+// settles waits until the page has counted all that it shows: on a busy machine its script does so after the
+// page is there, and puts new parts in the place of those that a test may hold.
+func (b *browser) settles() {
+	b.t.Helper()
+	if b.soon {
+		return
+	}
+	if err := b.poll(`!document.querySelector(".counting")?.offsetParent`); err != nil {
+		b.t.Fatalf("the page does not end counting: %v\n%s", err, b.text("main"))
+	}
 }
 
 // signsOut opens the menu of the person who is signed in, and presses Sign out.
@@ -178,6 +192,7 @@ func (b *browser) does(name string, action step) {
 	if _, err := chromedp.RunResponse(ctx, action); err != nil {
 		b.t.Fatalf("%s: %v\nthe page shows:\n%s", name, err, b.text("main"))
 	}
+	b.settles()
 }
 
 // chooses sets a select that applies at once, and waits for the page that it leads to.

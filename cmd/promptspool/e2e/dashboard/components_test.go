@@ -26,6 +26,7 @@ func TestAllComponentsAreLookedAt(t *testing.T) {
 	t.Cleanup(pages.Close)
 
 	b := openBrowser(t, &harness.Node{Addr: strings.TrimPrefix(pages.URL, "http://")})
+	b.soon = true // one component says so for ever
 	b.visit("/")
 	b.accessible(axe(t), "the page of all components")
 	for _, width := range []int64{390, 1280, 1920} {

@@ -140,6 +140,7 @@ func TestTotalsAreExactOrMarkedUntilTheyAre(t *testing.T) {
 
 	// With a filter a partial count is marked, on the number itself.
 	store.may.Store(400)
+	b.soon = true
 	b.visit("/?filter=model:gpt-0")
 	text, marked := strings.CutSuffix(b.text(tile), "+")
 	if n, err := strconv.Atoi(text); err != nil || !marked || n > 400 {
