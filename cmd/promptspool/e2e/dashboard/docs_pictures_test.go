@@ -27,7 +27,8 @@ func TestTheDocumentationsPicturesOfTheDashboard(t *testing.T) {
 	}{
 		{"overview", "/?filter=since:7d&bucket=day&metric=cost&group=metadata.customer", 580,
 			[]string{"Cost", "Sahara"}},
-		{"requests", "/requests?filter=template%3Asupport%2Freply", 450, []string{"support/reply", "Latency"}},
+		{"requests", "/requests?filter=template%3Asupport%2Freply+latency%3A%3E700ms", 424,
+			[]string{"support/reply", "Latency"}},
 		{"search", "/requests?filter=" + url.QueryEscape(`"`+demoPhrase+`"`), 420, []string{demoPhrase}},
 		{"sessions", "/sessions?filter=turns%3A%3E3&sort=cost", 340, []string{"most expensive first", "Mean score"}},
 		{"template", "/template?name=support%2Freply", 720, []string{"prod", "staging"}},
@@ -77,7 +78,7 @@ func (b *browser) picture(name string) {
 		return
 	}
 
-	quality := int64(55)
+	quality := int64(50)
 	take := func(ctx context.Context, tab *chromedp.Target) ([]byte, error) {
 		r, err := cdp.Call(ctx, tab, page.CaptureScreenshot, page.CaptureScreenshotParams{
 			Format:  page.CaptureScreenshotFormatWebp,
