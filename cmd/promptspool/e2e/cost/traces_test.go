@@ -63,7 +63,7 @@ func TestManyPagesOfALongTraceCostWhatTheyShow(t *testing.T) {
 
 // Bounds of a trace of roots.
 const (
-	rootsSpans = 40_000
+	rootsSpans = 20_000
 	rootsRest  = 3 * time.Second
 	rootsMost  = 2.5 // of what as many spans cost that name no session
 )
