@@ -56,7 +56,7 @@ func runExperiment(c *cli.Context) (err error) {
 		v.Note(errors.New("give --filter or --rows, and not both"))
 	}
 	if r.Name != "" && (!experimentName.MatchString(r.Name) || utf8.RuneCountInString(r.Name) > nameMax) {
-		v.Reject("name", "is not a name of letters, digits, dots, dashes and underscores")
+		v.Reject("name", "is not a name of at most 100 letters, digits, dots, dashes and underscores")
 	}
 	for _, text := range v.List("evaluate") {
 		err := r.addEvaluator(text, timeout)
