@@ -29,6 +29,9 @@ type Scoring struct {
 // Field is a value in a form.
 type Field struct{ Name, Value string }
 
+// ReviewScore is the review of the form of Scoring.
+var ReviewScore = Review("Set this score?", "Set", "name", "score", "set")
+
 // Scoring returns scores with the form for a route, which is sent to action.
 func (c *Exchange) Scoring(route, action string, scores []wire.Score, fields ...Field) Scoring {
 	s := Scoring{Scores: scores, Fields: fields, Parts: "scores", CSRF: c.CSRF(), Session: c.FormSession(),

@@ -59,7 +59,7 @@ func SignIn() Section {
 // signView is what the pages to sign in, to sign up and to choose a new password show.
 type signView struct {
 	Email, Next, Account, Code string
-	Pending                    string       // a form that waits, see resume.go; "" for none
+	Pending                    string       // a form that waits, see session.go; "" for none
 	Invite                     *wire.Invite // the invite that Code belongs to, if any
 	Error                      *wire.Error
 	Connection                 connection

@@ -223,11 +223,9 @@ func Pages(records wire.Archive, recorder wire.Recorder, templates wire.Registry
 			{Pattern: "GET /requests/{id}", Page: p.recordPage},
 			{Pattern: "GET /requests/{id}/raw", Page: p.rawRecord},
 			{Pattern: "GET /requests/{id}/text", Page: p.recordText},
-			{Pattern: "POST /requests/{id}/score", Page: p.setScore,
-				Review: frame.Review("Set this score?", "Set", "name", "score", "set")},
+			{Pattern: "POST /requests/{id}/score", Page: p.setScore, Review: frame.ReviewScore},
 			{Pattern: "GET /traces/{id}", Page: p.tracePage},
-			{Pattern: "POST /traces/{id}/score", Page: p.scoreTrace,
-				Review: frame.Review("Set this score?", "Set", "name", "score", "set")},
+			{Pattern: "POST /traces/{id}/score", Page: p.scoreTrace, Review: frame.ReviewScore},
 
 			{Pattern: "GET /requests/delete", Page: p.erasePage},
 			{Pattern: "POST /requests/delete", Page: p.erase},

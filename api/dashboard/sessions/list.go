@@ -337,8 +337,7 @@ func Pages(records wire.Archive, recorder wire.Recorder) frame.Section {
 			{Pattern: "GET /traces", Page: p.list},
 			{Pattern: "GET /sessions", Page: p.list},
 			{Pattern: "GET /sessions/{id}", Page: p.sessionPage},
-			{Pattern: scoreRoute, Page: p.setScore,
-				Review: frame.Review("Set this score?", "Set", "name", "score", "set")},
+			{Pattern: scoreRoute, Page: p.setScore, Review: frame.ReviewScore},
 			{Pattern: "GET /users", Page: p.list},
 		},
 	}
