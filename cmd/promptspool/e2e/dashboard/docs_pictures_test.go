@@ -38,9 +38,7 @@ func TestTheDocumentationsPicturesOfTheDashboard(t *testing.T) {
 	} {
 		b.do("look", chromedp.EmulateViewport(pictureWidth, picture.height))
 		b.visit(picture.path)
-		for _, text := range picture.shows { // some once the calls are counted
-			b.waitsFor("main", text)
-		}
+		b.shows("main", picture.shows...)
 		b.picture(picture.name)
 	}
 

@@ -48,11 +48,7 @@ func list(n *harness.Node, filter string) (ids []string) {
 // keyTo presses a key that leads to another page, and waits for that page.
 func (b *browser) keyTo(key string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
-	defer cancel()
-	if _, err := chromedp.RunResponse(ctx, chromedp.KeyEvent(key)); err != nil {
-		b.t.Fatalf("key %s: %v\nthe page shows:\n%s", key, err, b.text("main"))
-	}
+	b.does("key "+key, chromedp.KeyEvent(key))
 }
 
 // allowClipboard lets pages write to the clipboard and read it, as they may in a window in front.
